@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clap::Args;
 
 use super::job::{Job, JobEnd, refuse};
-use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, begin, new_header, wait_for_end};
+use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source, wait_for_end};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, read_current_map};
 use crate::cache::{Error, check_label};
 use crate::terminal::{self, Progress};
@@ -102,7 +102,7 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
     let command = Arc::new(AtomicU32::new(0));
     let wanted = arguments.wanted(&target, &command).await?;
     let asked = RecordingAsked { source: arguments.source, wanted, own: Arc::default(), progress: Arc::default() };
-    let recording = begin(&target, &map, writer, header, asked)?;
+    let recording = open_source(&target, &map, header, asked)?.begin(&target, &map, writer)?;
     let end = match arguments.job.is_empty() {
         true => {
             let (seconds, is_shown) = (arguments.seconds, output.shows_progress() && arguments.seconds.is_some());

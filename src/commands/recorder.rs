@@ -83,14 +83,30 @@ pub fn new_header(map: &Map, label: Option<&str>, job: &[OsString]) -> FilmHeade
     }
 }
 
-/// Begins a film of a target.
-pub fn begin(
+/// What a film is recorded with, open. The film's clock does not run yet.
+pub struct OpenSource {
+    source: Box<dyn Source>,
+    header: FilmHeader,
+    progress: Arc<Progress>,
+}
+
+impl OpenSource {
+    /// Begins the film.
+    pub fn begin(self, target: &Target, map: &Map, writer: FilmWriter) -> Result<Recording, Error> {
+        let directory = target.data_directory.as_ref();
+        let device =
+            directory.and_then(|directory| read_block_device(&directory.path).ok()).map(|device| device.number);
+        Recording::begin(writer, self.source, map, self.header, Devices::from(device), self.progress)
+    }
+}
+
+/// Opens what a film of a target is recorded with. Programs for the kernel take some 60 ms.
+pub fn open_source(
     target: &Target,
     map: &Map,
-    writer: FilmWriter,
     mut header: FilmHeader,
     asked: RecordingAsked,
-) -> Result<Recording, Error> {
+) -> Result<OpenSource, Error> {
     let RecordingAsked { source: SourceArguments { source: kind }, wanted, own, progress } = asked;
     let is_everybody = matches!(wanted, Wanted::Everybody | Wanted::Command { .. });
     let watched = match kind {
@@ -114,9 +130,7 @@ pub fn begin(
             Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?)
         }
     };
-    let directory = target.data_directory.as_ref();
-    let device = directory.and_then(|directory| read_block_device(&directory.path).ok()).map(|device| device.number);
-    Recording::begin(writer, source, map, header, Devices::from(device), progress)
+    Ok(OpenSource { source, header, progress })
 }
 
 fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> Result<Requests, Error> {

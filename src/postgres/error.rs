@@ -43,7 +43,7 @@ pub enum Error {
     #[error(
         "the server at {} is run by the system's user \"{user}\", not by {}: it is told nothing",
         socket.display(),
-        wanted.as_deref().unwrap_or("postgres, root or yourself, and others may have put the socket there")
+        wanted.as_deref().unwrap_or("postgres, root or yourself, and anybody may put a socket there")
     )]
     Peer { socket: PathBuf, user: String, wanted: Option<String> },
     #[error("pgthaw cannot do what {parameter} asks for")]

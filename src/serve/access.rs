@@ -144,8 +144,8 @@ fn judge(token: Option<Token>, host: Option<&str>, headers: &HeaderMap, uri: &Ur
     };
     let is_right = |secret: &String| Token::digest(secret) == token;
     if let Some(secret) = find_in_query(uri.query()).filter(is_right) {
-        // A browser opens the page; whoever reads figures keeps no cookie.
-        return if uri.path() == "/" { Verdict::Remember(secret) } else { Verdict::Pass };
+        // A browser opens a page; Prometheus, which reads this one, keeps no cookie.
+        return if uri.path() == "/metrics" { Verdict::Pass } else { Verdict::Remember(secret) };
     }
     let given = find_in_cookies(headers).into_iter().chain(find_in_authorization(headers)).any(|one| is_right(&one));
     if given { Verdict::Pass } else { Verdict::Ask }

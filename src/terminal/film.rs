@@ -279,3 +279,21 @@ pub fn render_film_difference_json(headers: [&FilmHeader; 2], difference: &FilmD
         "relations": difference.relations,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::CurvePoint;
+
+    #[test]
+    fn where_any_memory_suffices_there_is_no_table_of_less() {
+        let curve = |blocks| {
+            let points = vec![CurvePoint { blocks: 1, missed: 1000 }, CurvePoint { blocks, missed: 900 }];
+            MissRatioCurve { requests: 1000, first_requests: 900, sampling: 0, points }
+        };
+        let canvas = Canvas { width: None, height: None, colours: false, unicode: true };
+        let lines = |blocks| render_curve(&FilmHeader::for_tests(), &curve(blocks), canvas);
+        assert!(lines(2).len() == 2 && !lines(2)[1].contains("with less"), "{:?}", lines(2));
+        assert!(lines(1024).len() > 3 && lines(1024)[1].ends_with("with less:"), "{:?}", lines(1024));
+    }
+}

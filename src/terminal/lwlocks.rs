@@ -1,8 +1,9 @@
 //! Waits for lightweight locks that were counted at the server's own probes, for people.
 
-use super::columns::{Column, render_columns};
+use super::columns::render_columns;
 use super::nanoseconds::render_ns;
 use super::printable;
+use super::statistics::statistic_columns;
 use super::wrap::wrap_text;
 use crate::observe::LwlocksEnd;
 use crate::observe::time::{LwlockUse, NamedStatistic};
@@ -13,17 +14,8 @@ const SHOWN: usize = 12;
 
 /// The tranches, and for how long they were counted, or why they were not.
 pub fn render_lwlocks(lwlocks: &LwlockUse, width: Option<usize>) -> Vec<String> {
-    let shown = || lwlocks.statistics.iter().take(SHOWN);
-    let cells = |cell: &dyn Fn(&NamedStatistic) -> String| shown().map(cell).collect::<Vec<String>>();
-    let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
-    let columns = vec![
-        Column::text("COUNTED BY USDT", 34, cells(&|one| printable(&one.name).into_owned())),
-        Column::number("COUNT", 1, cells(&|one| one.statistic.count.to_string())),
-        Column::number("TOTAL", 0, cells(&|one| render_ns(one.statistic.total_ns))),
-        Column::number("AVERAGE", 3, cells(&|one| optional(one.average_ns))),
-        Column::number("MAX", 2, cells(&|one| optional(one.statistic.longest_ns()))),
-        Column::number("P99", 3, cells(&|one| optional(one.p99_ns))),
-    ];
+    let shown: Vec<&NamedStatistic> = lwlocks.statistics.iter().take(SHOWN).collect();
+    let columns = statistic_columns("COUNTED BY USDT", &shown, |one| &one.name);
     let mut lines = if lwlocks.statistics.is_empty() { Vec::new() } else { render_columns(columns, width, "…") };
     lines.push(wrap_text(&printable(&render_end(lwlocks)), width));
     lines

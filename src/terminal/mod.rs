@@ -35,6 +35,7 @@ mod selected;
 mod snapshot;
 mod snapshot_json;
 mod stalls;
+mod statistics;
 mod steady;
 mod study_time;
 mod sweep;

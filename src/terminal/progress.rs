@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn bytes_have_their_rate_and_the_time_left_at_any_width() {
-        let state = State { done: 312_000_000, total: 1_200_000_000, per_second: 125e6, left: Some(Duration::from_secs(8)) };
+        let state =
+            State { done: 312_000_000, total: 1_200_000_000, per_second: 125e6, left: Some(Duration::from_secs(8)) };
         for width in [30, 40, 60, 80] {
             let line = render_parts(&byte_parts(state), width);
             assert!(console::measure_text_width(&line) <= width, "{line}");

@@ -5,6 +5,7 @@ use super::lwlocks::render_lwlocks;
 use super::nanoseconds::{render_ns, render_share};
 use super::printable;
 use super::stalls::{render_files, render_reduction, render_stalls};
+use super::statistics::statistic_columns;
 use super::wrap::wrap_text;
 use crate::observe::time::{LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond};
 use crate::observe::top::TopStatistic;
@@ -135,17 +136,8 @@ fn columns_of(rows: &[Row<'_>], lived_ns: u64) -> Vec<Column> {
 const HANDLED_SHOWN: usize = 5;
 
 fn handled_columns(report: &TimeReport) -> Vec<Column> {
-    let shown = || of_server(&report.handled).take(HANDLED_SHOWN);
-    let cells = |cell: &dyn Fn(&NamedStatistic) -> String| shown().map(cell).collect::<Vec<String>>();
-    let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
-    vec![
-        Column::text("COMMANDS HANDLED BY", 34, cells(&|one| printable(&one.place).into_owned())),
-        Column::number("COUNT", 1, cells(&|one| one.statistic.count.to_string())),
-        Column::number("TOTAL", 0, cells(&|one| render_ns(one.statistic.total_ns))),
-        Column::number("AVERAGE", 3, cells(&|one| optional(one.average_ns))),
-        Column::number("MAX", 2, cells(&|one| optional(one.statistic.longest_ns()))),
-        Column::number("P99", 3, cells(&|one| optional(one.p99_ns))),
-    ]
+    let shown: Vec<&NamedStatistic> = of_server(&report.handled).take(HANDLED_SHOWN).collect();
+    statistic_columns("COMMANDS HANDLED BY", &shown, |one| &one.place)
 }
 
 /// Seconds of processes in each span, the whole below.

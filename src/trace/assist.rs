@@ -114,9 +114,12 @@ impl Assist {
         }
         let header = films[0].header();
         let preloaded_share = header.totals.preloaded_blocks as f64 / header.totals.wanted_blocks().max(1) as f64;
+        // Where its files lie on another disk too, the reads of this one tell nothing.
+        let fetched_bytes = header.bytes(header.totals.fetched_blocks);
+        let is_of_all = header.device_bytes.is_none_or(|read| read.0 >= fetched_bytes.0 / 2);
         let run = Run {
             seconds: header.seconds,
-            device_reads: header.device_reads,
+            device_reads: header.device_reads.filter(|_| is_of_all),
             is_cold: preloaded_share <= PRELOADED_SHARE_MAX,
         };
         let source = &self.map.source;

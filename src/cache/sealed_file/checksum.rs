@@ -42,7 +42,7 @@ pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
 /// Refuses a file with holes, which no writer of ours makes: it would be hashed for as long as it says that it is, for nothing.
 pub fn refuse_holes(file: &File) -> Result<(), Flaw> {
     let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
-    // A file system that cannot tell has none.
+    // Of a file system that cannot tell it is taken to have none.
     match size > 0 && seek(file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
         true => Err(Flaw::Damaged("it has holes, where nothing was ever written".into())),
         false => Ok(()),

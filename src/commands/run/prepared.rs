@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use super::arguments::{FilmAsked, RunArguments};
@@ -13,7 +13,7 @@ use super::clean_up;
 use super::others::Others;
 use crate::cache::{Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
-use crate::commands::recorder::{RecordingAsked, ask_sessions, begin, new_header};
+use crate::commands::recorder::{RecordingAsked, ask_sessions, new_header, open_source};
 use crate::commands::{Target, describe};
 use crate::linux::cgroup::{memory_directory_of, move_memory_to};
 use crate::terminal;
@@ -123,13 +123,12 @@ impl Prepared {
             own: Arc::clone(&own),
             progress: Arc::clone(&progress),
         };
-        let writer = FilmWriter::begin(draft, &path)?;
-        // Each takes some 60 ms of a processor.
-        let recording = block_in_place(|| begin(&target, &map, writer, header, asked))?;
+        let source = open_source(&target, &map, header, asked)?;
         let planned = match planning {
             Some(planning) => Some(planning.await?),
             None => None,
         };
+        let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = journals.remove_left_cgroups();
         remarks.extend(unusable.into_iter().chain(unnamed));

@@ -19,10 +19,11 @@ pub const REBUILD: &str = "build pgthaw again: its object file is not the one th
 /// What was read ahead of its use.
 static READ_AHEAD: Mutex<Option<Btf>> = Mutex::new(None);
 
-/// Reads what [`open_types`] will want, some 25 ms of work, while whoever calls it next does something else. What fails, fails again then.
+/// Reads what [`open_types`] will want, some 25 ms of work, while its caller does something else; one that comes meanwhile waits for it.
+/// What fails, fails again then.
 pub fn read_types_ahead() {
-    let read = Btf::from_sys_fs().ok();
-    *READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner) = read;
+    let mut ahead = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
+    *ahead = Btf::from_sys_fs().ok();
 }
 
 /// The kernel's own description of its types. Where pids mean other processes than to the kernel no program is of use.

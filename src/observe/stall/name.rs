@@ -162,7 +162,7 @@ impl<'a> Seen<'a> {
             return None;
         }
         let (waiting, of) = (waiting.round() as u64, self.now.backends.round() as u64);
-        Some(match self.asked_share() < PAUSE {
+        Some(match self.clients_pause() {
             true => (
                 StallKind::ClientPause,
                 format!("the clients sent nothing: {waiting} of {of} backends waited for them."),
@@ -191,13 +191,14 @@ impl<'a> Seen<'a> {
         self.during.iter().filter(is_with_client).collect()
     }
 
-    /// Share of the backends whose clients sent anything while most waited for theirs. How many commands there were tells little: the wait
-    /// begins and ends within a step, in which all sent as always. So those two are left out.
-    fn asked_share(&self) -> f64 {
+    /// Did hardly a client send anything while most were waited for? How many commands came tells little: the wait begins and ends within a
+    /// step, in which all sent as always. So those two are left out. One of several may be somebody who looks on.
+    fn clients_pause(&self) -> bool {
         let steps = self.steps_with_clients();
-        let inner = steps.get(1..steps.len().saturating_sub(1)).filter(|inner| !inner.is_empty()).unwrap_or(&steps);
+        let inner = steps.get(1..steps.len().saturating_sub(1)).unwrap_or_default();
         let asked: BTreeSet<u32> = inner.iter().flat_map(|step| step.asked.iter().copied()).collect();
-        asked.len() as f64 / self.now.backends.max(1.0)
+        let is_onlooker_alone = asked.len() <= 1 && self.now.backends >= 1.5;
+        is_onlooker_alone || (asked.len() as f64) < PAUSE * self.now.backends
     }
 
     /// Each time that somebody was asked who holds locks, and others waited for somebody.

@@ -223,8 +223,16 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     let looked_at = Step { commands: 1, asked: vec![99], ..silent.clone() };
     let during = [vec![edge.clone()], vec![looked_at; 6], vec![edge.clone()]].concat();
     assert_eq!(name(&window(during)).0, StallKind::ClientPause);
+    // Of four clients one is he.
+    let few = stopped(&[("Client", "ClientRead", 4.0)]);
+    let few = Step { backends: Backends { count: 4.0, ..few.backends.clone() }, ..few };
+    let looked_at = Step { commands: 1, asked: vec![99], ..few.clone() };
+    assert_eq!(name(&window(vec![looked_at; 8])).0, StallKind::ClientPause);
+    let slow = Step { commands: 2, asked: vec![1, 2], ..few };
+    assert_eq!(name(&window(vec![slow; 8])).0, StallKind::ClientDelay);
     // With 0.1 % of the commands that there were, each client is served once in a second.
-    let slow = |step: u32| Step { commands: 4, asked: (0..4).map(|pid| 4 * (step % 4) + pid).collect(), ..silent.clone() };
+    let slow =
+        |step: u32| Step { commands: 4, asked: (0..4).map(|pid| 4 * (step % 4) + pid).collect(), ..silent.clone() };
     let during = [vec![edge.clone()], (0..14).map(slow).collect(), vec![edge]].concat();
     assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
     // One waits for the row of a slow client. When they are fast again all come at once, and wait for each other's rows first.

@@ -11,7 +11,7 @@ use super::super::{Address, Error};
 use super::default_host::{DEFAULT_PORT, SOCKET_DIRECTORIES, default_host};
 use super::parameters::{Parameters, variable};
 use super::password_file::{Wanted, find_password, place};
-use super::peer::check_peer;
+use super::peer::{check_peer, is_in_trusted_place};
 use super::service_file::read_service;
 use super::system_user::SystemUser;
 use crate::files::open_regular;
@@ -32,8 +32,8 @@ pub struct ConnectOptions {
     pub parameters: Parameters,
     /// Connect as this user of the operating system (only root can): peer authentication believes it.
     pub system_user: Option<String>,
-    /// Nobody named host and port: they were read in a data directory, which may be anybody's. A password goes to a socket of
-    /// somebody trusted alone.
+    /// Nobody named host and port: they were read in a data directory, which may be anybody's. A password goes through a socket that
+    /// root, postgres or oneself put where nobody else has a say, and to no other server.
     pub address_was_read: bool,
 }
 
@@ -136,7 +136,10 @@ impl ResolvedOptions {
             Some(name) => read_service(name)?,
             None => Parameters::default(),
         };
-        let parameters = given.or(service).or(environment);
+        let mut parameters = given.or(service).or(environment);
+        if options.address_was_read {
+            parameters.set("hostaddr", String::new());
+        }
         parameters.check()?;
         ssl_mode(&parameters)?;
         let system_user = options.system_user.as_deref().map(SystemUser::named).transpose()?;
@@ -195,13 +198,12 @@ impl ResolvedOptions {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
         // A password file that cannot be used gives nothing away.
         let has_password = self.password(candidate, role, database).is_ok_and(|password| password.is_some());
-        let wanted = self.parameters.get("requirepeer");
-        check_peer(&socket, wanted, has_password, self.address_was_read).await
+        check_peer(&socket, self.parameters.get("requirepeer"), has_password).await
     }
 
-    /// Is this somebody whom a password is not told, whoever has one? Over the network nobody knows whose server answers.
+    /// Is this somebody whom no password is told, although there may be one? Over the network nobody knows whose server answers.
     pub fn withholds_password(&self, candidate: &Candidate) -> bool {
-        self.address_was_read && candidate.socket_file().is_none()
+        self.address_was_read && candidate.socket_file().is_none_or(|socket| !is_in_trusted_place(&socket))
     }
 
     /// The password for a database, if there is one.
@@ -253,10 +255,10 @@ impl Candidate {
             .application_name(parameters.get("application_name").unwrap_or("pgthaw"))
             // Without extra_float_digits a connection pooler needs no exception for it.
             .extra_float_digits(None);
-        // A password file that cannot be used matters only to whom a password is asked of.
-        if let Some(password) = resolved.password(self, role, database).ok().flatten() {
-            options = options.password(&password);
-        }
+        // A password file that cannot be used matters only to whom a password is asked of. Where there is none sqlx would take PGPASSWORD,
+        // which nobody may have meant for this server.
+        let password = resolved.password(self, role, database).ok().flatten();
+        options = options.password(password.as_deref().unwrap_or_default());
         // PGOPTIONS is there already.
         if let Some(text) = parameters.get("options").filter(|text| Some(*text) != variable("PGOPTIONS").as_deref()) {
             options = options.options(option_pairs(text)?);

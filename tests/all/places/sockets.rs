@@ -3,11 +3,11 @@
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::mpsc::{self, Receiver};
 
 use pgthaw::postgres::StopMode;
@@ -58,6 +58,10 @@ fn ask_for_password(mut stream: impl Read + Write) -> Vec<u8> {
     let _ = stream.write_all(b"R\0\0\0\x08\0\0\0\x03");
     let answered = stream.read(&mut said[asked..]).unwrap_or(0);
     said.truncate(asked + answered);
+    // Whatever it was, it is wrong.
+    let refusal = b"SFATAL\0VFATAL\0C28P01\0Mno\0\0";
+    let length = u32::try_from(refusal.len() + 4).unwrap().to_be_bytes();
+    let _ = stream.write_all(&[b"E", &length[..], refusal].concat());
     said
 }
 
@@ -141,28 +145,41 @@ fn an_address_that_stands_in_a_directory_hears_a_password_through_a_trusted_ones
     let mut server = servers::start_any(&[]);
     server.cluster.stop(StopMode::Fast).unwrap();
     let directory = server.data_directory();
-    let mut process = Command::new("sleep").arg("600").current_dir(&directory).spawn().unwrap();
+    let process = Process(Command::new("sleep").arg("600").current_dir(&directory).spawn().unwrap());
     let said = |port: u16, socket: &str, address: &str| {
+        let pid = process.0.id();
+        let told = format!("{pid}\n{}\n1700000000\n{port}\n{socket}\n{address}\n", directory.display());
         let file = directory.join("postmaster.pid");
-        let told = format!("{}\n{}\n1700000000\n{port}\n{socket}\n{address}\n", process.id(), directory.display());
         fs::write(&file, told).unwrap();
+        chown(&file, Some(directory.metadata().unwrap().uid()), None).unwrap();
         let home = Home::new();
         let mut command = home.command(&["map", "-U", "someone", "-d", "postgres", "-D"]);
-        ends_by_itself(command.arg(&directory).env("PGPASSWORD", "geheim")).stderr
+        ends_by_itself(command.arg(&directory).env("PGPASSWORD", "geheim")).ends_with(3).stderr
     };
     let (port, heard) = listen_on_network();
     let text = said(port, "", "127.0.0.1");
     assert!(text.contains("is told none") && text.contains("-h and -p"), "{text}");
     assert!(!has_password(&heard));
     let [_, postgres, nobody] = attackers().try_into().unwrap();
-    for listening in [nobody, postgres] {
-        // Nobody else may put a socket there.
+    for (listening, of_place) in [(nobody, 0), (postgres, nobody), (postgres, 0)] {
         let place = open_place();
-        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
         let heard = listen_as(listening, place.path());
+        // Nobody else may put a socket there.
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+        chown(place.path(), Some(of_place), None).unwrap();
         let text = said(5999, place.path().to_str().unwrap(), "");
-        assert_eq!(has_password(&heard), listening == postgres, "{listening}: {text}");
+        let is_trusted = listening == postgres && of_place == 0;
+        assert_eq!(has_password(&heard), is_trusted, "{listening} in a place of {of_place}: {text}");
+        assert_eq!(text.contains("is told none"), !is_trusted, "{listening} in a place of {of_place}: {text}");
     }
-    process.kill().unwrap();
-    process.wait().unwrap();
+}
+
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
