@@ -6,6 +6,7 @@ mod decision;
 mod edit;
 mod error;
 mod event;
+mod fetching;
 mod film;
 mod journal;
 mod picture;

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
+use super::fetching::{Fetching, fetched_blocks};
 use super::touched::{Piece, Touched};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
@@ -16,16 +17,6 @@ use crate::warm::plan::Read;
 
 /// Reads of a preload that are under way at once.
 pub const DEPTH: usize = 4;
-
-/// The kernel reads ahead in pieces of this size where blocks are asked for one after another, its default.
-const READ_AHEAD_BYTES: u64 = 128 << 10;
-
-/// What is read ahead costs the job no more reads of this size than it would cost a preload: that larger reads would spare anything
-/// there is not taken for granted.
-const LARGE_READ_BYTES: u64 = 512 << 10;
-
-/// With at most this part of its blocks fetched one by one a stretch is read ahead, 0 to 1.
-const AHEAD_SINGLES_MAX: f64 = 0.1;
 
 /// The part of a job's time that is not the device's is not taken for less than this, 0 to 1.
 const OWN_SHARE_MIN: f64 = 0.05;
@@ -102,94 +93,6 @@ pub struct Run {
     pub is_cold: bool,
 }
 
-/// How the job fetches blocks, as far as the film tells.
-#[derive(Clone, Copy, Debug)]
-struct Fetching {
-    singles: Singles,
-    ahead_blocks: u32,
-    large_blocks: f64,
-}
-
-/// The part of the blocks that came one by one, of stretches that are too short to be read ahead and of long ones, 0 to 1.
-#[derive(Clone, Copy, Debug)]
-struct Singles {
-    short: f64,
-    long: f64,
-}
-
-impl Singles {
-    /// Where nobody counted.
-    const USUAL: Singles = Singles { short: 1.0, long: 0.0 };
-
-    /// Of so many reads: long stretches take the fewest that they can do with, short ones what is left, up to one for each block, and
-    /// what is left then came of long stretches again. Neighbours of short ones come together where the kernel reads around.
-    fn of(reads: u64, short_blocks: u64, long_blocks: u64, long_fewest: u64) -> Singles {
-        let left = reads.saturating_sub(long_fewest);
-        let of_short = left.min(short_blocks);
-        let of_long = (left - of_short).min(long_blocks - long_fewest);
-        let part = |reads: u64, blocks: u64, none: f64| if blocks > 0 { reads as f64 / blocks as f64 } else { none };
-        Singles {
-            short: part(of_short, short_blocks, Singles::USUAL.short),
-            long: part(of_long, long_blocks - long_fewest, Singles::USUAL.long),
-        }
-    }
-}
-
-impl Fetching {
-    fn new(touched: &Touched, run: Run, block_size: u32) -> Fetching {
-        let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
-        let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
-        for blocks in touched.pieces.iter().map(|piece| fetched_blocks(touched, piece)) {
-            if blocks >= ahead_blocks {
-                long_blocks += u64::from(blocks);
-                long_fewest += u64::from(blocks.div_ceil(ahead_blocks));
-            } else {
-                short_blocks += u64::from(blocks);
-            }
-        }
-        let counted = run.device_reads.filter(|_| run.is_cold);
-        let singles = counted.map(|reads| Singles::of(reads, short_blocks, long_blocks, long_fewest));
-        Fetching {
-            singles: singles.unwrap_or(Singles::USUAL),
-            ahead_blocks,
-            large_blocks: (LARGE_READ_BYTES / u64::from(block_size)) as f64,
-        }
-    }
-
-    fn is_long(self, blocks: u32) -> bool {
-        blocks >= self.ahead_blocks
-    }
-
-    /// How often the job waits for a part of a stretch.
-    fn reads_of(self, blocks: u32) -> u32 {
-        let ahead = f64::from(blocks.div_ceil(self.ahead_blocks));
-        let reads = match self.is_long(blocks) {
-            true => ahead + self.singles.long * (f64::from(blocks) - ahead),
-            false => self.singles.short * f64::from(blocks),
-        };
-        reads.round() as u32
-    }
-
-    /// The reads that a stretch costs the device.
-    fn priced_reads_of(self, blocks: u32) -> f64 {
-        let large = f64::from(blocks) / self.large_blocks;
-        match self.is_long(blocks) {
-            true => large + self.singles.long * (f64::from(blocks) - large),
-            false => large.max(self.singles.short * f64::from(blocks)),
-        }
-    }
-
-    fn is_ahead(self, blocks: u32) -> bool {
-        self.is_long(blocks) && self.singles.long <= AHEAD_SINGLES_MAX
-    }
-}
-
-/// Blocks of a piece that were fetched when the film was recorded.
-fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
-    let found = &touched.forks[piece.fork as usize].found;
-    piece.blocks - found.range_cardinality(piece.start..piece.start + piece.blocks) as u32
-}
-
 /// What the device did for a job that found little cached.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cold {
@@ -242,7 +145,7 @@ impl Cold {
 impl Job {
     /// The job of a film that was recorded in `run`.
     pub fn new(touched: &Touched, run: Run, device: DeviceProfile, block_size: u32) -> Job {
-        let fetching = Fetching::new(touched, run, block_size);
+        let fetching = Fetching::new(touched, run.device_reads.filter(|_| run.is_cold), block_size);
         let cold = Cold::new(touched, fetching);
         let least = run.seconds * OWN_SHARE_MIN;
         let proves = run.is_cold && run.seconds > 0.0;
