@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
@@ -13,6 +14,7 @@ use rustix::fs::{SeekFrom, seek};
 use sha2::{Digest as _, Sha256};
 
 use super::Flaw;
+use crate::files::open_regular;
 
 /// The metadata's key.
 pub const KEY: &str = "pgthaw.sha256";
@@ -39,13 +41,15 @@ pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
     compute_digest(file, offset).and_then(write).map_err(|source| Flaw::Failed { action: "write", source })
 }
 
-/// Refuses a file with holes, which no writer of ours makes: it would be hashed for as long as it says that it is, for nothing.
-pub fn refuse_holes(file: &File) -> Result<(), Flaw> {
+/// Opens what is a file: to open a pipe would wait for somebody who writes into it. One with holes, which no writer of ours makes, is
+/// refused: it would be hashed for as long as it says that it is, for nothing.
+pub fn open_written(path: &Path) -> Result<File, Flaw> {
+    let file = open_regular(path).map_err(|source| Flaw::Failed { action: "open", source })?;
     let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
     // Of a file system that cannot tell it is taken to have none.
-    match size > 0 && seek(file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
+    match size > 0 && seek(&file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
         true => Err(Flaw::Damaged("it has holes, where nothing was ever written".into())),
-        false => Ok(()),
+        false => Ok(file),
     }
 }
 

@@ -15,7 +15,7 @@ mod write;
 
 #[cfg(any(test, fuzzing))]
 pub use checksum::{ZEROS, mend};
-pub use checksum::{apply_checksum, as_io_error, refuse_holes};
+pub use checksum::{apply_checksum, as_io_error, open_written};
 pub use columns::{Kind, build_schema};
 pub use flaw::Flaw;
 pub use metadata::{Metadata, encode_pairs, encode_source};

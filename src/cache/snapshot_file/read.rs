@@ -13,9 +13,8 @@ use roaring::RoaringBitmap;
 
 use super::columns::{Columns, schema};
 use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, header, row};
-use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed, refuse_holes};
+use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed, open_written};
 use crate::cache::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
-use crate::files::open_regular;
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
@@ -339,9 +338,6 @@ pub fn collect(columns: &Columns) -> Result<Vec<RelationMap>, String> {
     Ok(collector.relations)
 }
 
-/// Opens what is a file, and was written: to open a pipe would wait for somebody who writes into it.
 fn open(path: &Path) -> Result<File, Error> {
-    let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
-    refuse_holes(&file).map_err(|flaw| flaw.of_snapshot(path))?;
-    Ok(file)
+    open_written(path).map_err(|flaw| flaw.of_snapshot(path))
 }

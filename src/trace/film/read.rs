@@ -12,7 +12,7 @@ use parquet::file::reader::ChunkReader;
 use super::ROWS_PER_GROUP;
 use super::columns::{Columns, schema};
 use super::header::{FilmHeader, Totals, decode, decode_verified};
-use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed, refuse_holes};
+use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed, open_written};
 use crate::files::open_regular;
 use crate::postgres::{RelationName, RelationPath};
 use crate::trace::Error;
@@ -49,9 +49,7 @@ impl FilmHeader {
 impl Film<std::fs::File> {
     /// Opens a file and compares it with its checksum.
     pub fn open(path: &Path) -> Result<Film<std::fs::File>, Error> {
-        let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
-        refuse_holes(&file).map_err(|flaw| Error::of_flaw(flaw, path))?;
-        Film::new(file, path)
+        Film::new(open_written(path).map_err(|flaw| Error::of_flaw(flaw, path))?, path)
     }
 }
 

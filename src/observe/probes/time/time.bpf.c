@@ -103,7 +103,7 @@ struct {
 } slots SEC(".maps");
 
 // By pid, the number of the slot of a process that is followed, from 1 on. It is looked at for each process that is switched, woken or
-// receives anything, and an array takes a tenth of a hash table's time. Whoever loads this makes it as long as there are pids.
+// receives anything: the code that finds an entry of an array is a part of the program. Whoever loads this makes it as long as there are pids.
 struct {
     __uint(type, MAP_ARRAY);
     __uint(max_entries, 1);
