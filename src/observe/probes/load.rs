@@ -48,14 +48,17 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Resul
     program.attach().map_err(refused)
 }
 
-/// What its programs cost so far, by the kernel's own count.
+/// What its programs cost so far, by the kernel's own count, in the order of their names.
 pub fn read_cost(ebpf: &Ebpf) -> ProbeCost {
     let cost = |(name, program): (&str, &Program)| {
         let info = program.info().ok()?;
         let (runs, total_ns) = (info.run_count(), info.run_time().as_nanos() as u64);
         Some(ProgramCost { name: name.to_owned(), runs, total_ns })
     };
-    ProbeCost { programs: ebpf.programs().filter_map(cost).collect() }
+    let mut programs: Vec<ProgramCost> = ebpf.programs().filter_map(cost).collect();
+    // The library holds them in a hash table.
+    programs.sort_by(|a, b| a.name.cmp(&b.name));
+    ProbeCost { programs }
 }
 
 pub fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
