@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use procfs::process::Process;
 use procfs::{Current as _, Meminfo};
 use serde::Serialize;
 
@@ -80,6 +81,22 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     let unused = limit.map(|limit| limit.limit_bytes.0.saturating_sub(limit.used_bytes.0));
     let unused = unused.into_iter().chain([found.mem_free]).min().unwrap_or_default();
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
+}
+
+/// Bytes of the shared memory of process `pid`, `size` large, that nobody has touched yet: they are taken of what can be loaded when
+/// somebody does. At least so many, for all shared memory that is charged with it is taken for this one. None of huge pages, which are
+/// set aside from the start.
+pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
+    let status = i32::try_from(pid).map_err(|_| procfs::ProcError::NotFound(None)).and_then(Process::new);
+    let status = status.and_then(|process| process.status());
+    let status = status.map_err(|error| Error::proc("read /proc/PID/status", error))?;
+    if status.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
+        return Ok(Bytes(0));
+    }
+    let found = Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))?;
+    let of_machine = found.shmem.unwrap_or_default();
+    let touched = read_memory_limit(pid).ok().flatten().map_or(of_machine, |limit| limit.shared_bytes.0);
+    Ok(Bytes(size.0.saturating_sub(touched)))
 }
 
 /// Does the kernel take memory away that was idle for a while, though none is short? A DAMON scheme does, which hosts of

@@ -42,6 +42,8 @@ pub struct Assist {
     pub device: DeviceProfile,
     /// What can be cached and stay; `None` when nobody knows.
     pub room: Option<Bytes>,
+    /// Of it the server's shared memory takes as much as this, by and by.
+    pub untouched: Bytes,
 }
 
 /// What a job is going to be helped with.
@@ -124,11 +126,13 @@ impl Assist {
         };
         let source = &self.map.source;
         let geometry = Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks };
+        // What the job asks for goes through shared_buffers, which grow by it until they are full.
+        let grown = self.untouched.min(header.bytes(touched.blocks()));
         let circumstances = Circumstances {
             run,
             device: self.device,
             geometry,
-            room: self.room,
+            room: self.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
             device_bytes: header.device_bytes,
             is_paced: header.requested_bytes.is_some(),
         };

@@ -16,6 +16,7 @@ use crate::commands::job::describe_job;
 use crate::commands::recorder::{RecordingAsked, ask_sessions, new_header, open_source};
 use crate::commands::{Target, describe};
 use crate::linux::cgroup::{memory_directory_of, move_memory_to};
+use crate::linux::memory::read_untouched_shared_memory;
 use crate::terminal;
 use crate::trace::{
     Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Named, Own, Planned,
@@ -283,7 +284,16 @@ fn plan(
     let room = choose_room(postmaster, true).0.read_room().map(|room| room.bytes);
     let bound = postmaster.filter(|_| arguments.isolates()).and_then(|pid| read_cache_bound(pid, Bytes(0)));
     let room = room.into_iter().chain(bound).min();
-    let assist = Assist { store: store.clone(), which, map: Arc::clone(map), device: device.profile, room };
+    let buffers = target.server.as_ref().map(|server| server.facts.shared_buffers_bytes);
+    let untouched = postmaster.zip(buffers).and_then(|(pid, size)| read_untouched_shared_memory(pid, size).ok());
+    let assist = Assist {
+        store: store.clone(),
+        which,
+        map: Arc::clone(map),
+        device: device.profile,
+        room,
+        untouched: untouched.unwrap_or_default(),
+    };
     Ok(Some(spawn_blocking(move || assist.plan())))
 }
 

@@ -15,6 +15,8 @@ pub struct MemoryLimit {
     pub used_bytes: Bytes,
     /// The page cache among it, which gives way when something else is loaded.
     pub file_bytes: Bytes,
+    /// The shared memory among it.
+    pub shared_bytes: Bytes,
 }
 
 impl MemoryLimit {
@@ -58,11 +60,10 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
 
 /// The limit of one cgroup; `None` when it has none (the root of version 2 has not even the files).
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
-    let (limit_file, used_file, file_words) = match version {
-        CgroupVersion::V1 => {
-            ("memory.limit_in_bytes", "memory.usage_in_bytes", ["total_active_file", "total_inactive_file"])
-        }
-        CgroupVersion::V2 => ("memory.max", "memory.current", ["active_file", "inactive_file"]),
+    // The words of version 1 that begin with total_ count the cgroups below, as those of version 2 do.
+    let (limit_file, used_file, prefix) = match version {
+        CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+        CgroupVersion::V2 => ("memory.max", "memory.current", ""),
     };
     let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     // Above memory.high, which only version 2 has, the kernel takes back what is loaded as it does at the limit.
@@ -71,12 +72,14 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).ok()?;
     let statistic = |word: &str| -> Option<u64> {
-        statistics.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' ')?.parse().ok())
+        let value = |line: &str| line.strip_prefix(prefix)?.strip_prefix(word)?.strip_prefix(' ')?.parse().ok();
+        statistics.lines().find_map(value)
     };
     Some(MemoryLimit {
         limit_bytes: Bytes(limit),
         used_bytes: Bytes(read_number(used_file)?),
-        file_bytes: Bytes(file_words.into_iter().filter_map(statistic).sum()),
+        file_bytes: Bytes(["active_file", "inactive_file"].into_iter().filter_map(statistic).sum()),
+        shared_bytes: Bytes(statistic("shmem").unwrap_or_default()),
     })
 }
 
@@ -97,9 +100,13 @@ mod tests {
         let group = write_group(&[
             ("memory.max", "1000\n"),
             ("memory.current", "900\n"),
-            ("memory.stat", "anon 100\nfile 800\nactive_file 500\ninactive_file 200\nworkingset_refault_file 7\n"),
+            (
+                "memory.stat",
+                "anon 100\nfile 800\nshmem 60\nactive_file 500\ninactive_file 200\nworkingset_refault_file 7\n",
+            ),
         ]);
         let limit = read_group(group.path(), CgroupVersion::V2).unwrap();
+        assert_eq!(limit.shared_bytes, Bytes(60));
         assert_eq!(limit.file_bytes, Bytes(700));
         assert_eq!(limit.room_bytes(), Bytes(800));
     }
@@ -116,9 +123,10 @@ mod tests {
         let group = write_group(&[
             ("memory.limit_in_bytes", "1000\n"),
             ("memory.usage_in_bytes", "1000\n"),
-            ("memory.stat", "active_file 1\ntotal_active_file 300\ntotal_inactive_file 0\n"),
+            ("memory.stat", "shmem 2\nactive_file 1\ntotal_shmem 7\ntotal_active_file 300\ntotal_inactive_file 0\n"),
         ]);
-        assert_eq!(read_group(group.path(), CgroupVersion::V1).unwrap().room_bytes(), Bytes(300));
+        let limit = read_group(group.path(), CgroupVersion::V1).unwrap();
+        assert_eq!((limit.room_bytes(), limit.shared_bytes), (Bytes(300), Bytes(7)));
     }
 
     #[test]
