@@ -89,8 +89,9 @@ def find_warm(seconds, reads):
 
 
 def find_least(seconds, beside):
-    """The least share of a second's transactions in those of the same second of another round; None without such a second."""
-    shares = [one / other for (_, one), (_, other) in zip(seconds, beside) if other > 0]
+    """The least share of a second's transactions in those of the same second of another round, and which second that is, from 1;
+    None without such a second."""
+    shares = [(one / other, at) for at, ((_, one), (_, other)) in enumerate(zip(seconds, beside), 1) if other > 0]
     return min(shares, default=None)
 
 

@@ -54,7 +54,7 @@ class Figures(unittest.TestCase):
 
     def test_the_least_second_is_beside_the_same_second(self):
         nothing = [(1.0, 100), (2.0, 0), (3.0, 200)]
-        self.assertEqual(figures.find_least([(1.0, 90), (2.0, 5), (3.0, 60)], nothing), 0.3)
+        self.assertEqual(figures.find_least([(1.0, 90), (2.0, 5), (3.0, 60)], nothing), (0.3, 3))
         self.assertIsNone(figures.find_least([], nothing))
 
     def test_the_bound_reads_over_gaps_where_that_is_less(self):
