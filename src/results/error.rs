@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::place::{Place, ServerPlace};
 use crate::failure::{ErrorKind, Explain, FullDisk};
-use crate::postgres::quote_argument;
+use crate::postgres::{self, quote_argument};
 
 /// What can go wrong with the results store.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,8 @@ pub enum Error {
     Damaged { place: Place, reason: String },
     #[error("the results server {server} does not answer: {source}")]
     Away { server: ServerPlace, source: sqlx::Error },
+    #[error("the results server is somebody else's: {0}")]
+    Stranger(postgres::Error),
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("cannot {action} {place}: {source}")]
@@ -114,6 +116,7 @@ fn is_refused(place: &Place, error: &sqlx::Error) -> bool {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
+            Error::Stranger(error) => error.kind(),
             Error::Missing(_)
             | Error::NoHome
             | Error::Address(_)
@@ -137,6 +140,7 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Error::Stranger(error) => error.hint(),
             Error::Missing(_) | Error::Empty(_) => Some(
                 "`pgthaw bench warmup`, `bench residency`, `bench sweep` or `pgthaw demo` makes results; --results or PGTHAW_RESULTS names another file"
                     .into(),

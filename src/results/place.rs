@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
-use sqlx::postgres::PgConnectOptions;
+
+use crate::postgres::PlainServer;
 
 /// A place that results are kept in.
 #[derive(Clone, Debug)]
@@ -15,11 +16,7 @@ pub enum Place {
 
 /// A database of a PostgreSQL server.
 #[derive(Clone, Debug)]
-pub struct ServerPlace {
-    pub(super) options: Box<PgConnectOptions>,
-    /// `postgres://USER@HOST:PORT/DATABASE`: without what is secret.
-    pub(super) shown: String,
-}
+pub struct ServerPlace(pub(super) Box<PlainServer>);
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,7 +29,7 @@ impl fmt::Display for Place {
 
 impl fmt::Display for ServerPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.0.shown)
     }
 }
 

@@ -19,7 +19,7 @@ use super::database::{Database, Query, Row};
 use super::place::{Place, ServerPlace};
 use crate::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
 use crate::linux::home::state_home;
-use crate::postgres::{self, ConnectOptions, hide_password, parse_connection_string};
+use crate::postgres::{self, ConnectOptions, PlainServer, hide_password, parse_connection_string};
 
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
@@ -168,7 +168,7 @@ impl Store {
         let place = Place::Server(server.clone());
         let path = find_search_path(server).await?;
         // Each session's startup packet has it, before what the owner of the database or the role's settings say.
-        let options = server.options.clone().options([("search_path", &path)]);
+        let options = server.0.options.clone().options([("search_path", &path)]);
         let connected = pool.connect_with(options).await;
         let pool = connected.map_err(|source| Error::from_database("open", &place, source))?;
         let asked: Result<String, _> =
@@ -316,8 +316,7 @@ impl FromStr for Place {
             Ok(None) | Err(_) => return Ok(Place::File(PathBuf::from(text))),
         };
         let connection = ConnectOptions { parameters, ..ConnectOptions::default() };
-        let (options, shown) = connection.plain_options().map_err(told)?;
-        Ok(Place::Server(ServerPlace { options: Box::new(options), shown }))
+        Ok(Place::Server(ServerPlace(Box::new(PlainServer::new(&connection).map_err(told)?))))
     }
 }
 
@@ -393,14 +392,19 @@ fn make_file(path: &Path) -> io::Result<()> {
 async fn find_search_path(server: &ServerPlace) -> Result<String, Error> {
     let place = Place::Server(server.clone());
     let failed = |source| Error::from_database("open", &place, source);
+    match server.0.check_peer().await {
+        // Nobody listens: what follows finds that out too, and says it in its own words.
+        Ok(()) | Err(postgres::Error::Connect { .. }) => {}
+        Err(error) => return Err(Error::Stranger(error)),
+    }
     let look = async {
-        let mut connection = PgConnection::connect_with(&server.options).await?;
+        let mut connection = PgConnection::connect_with(&server.0.options).await?;
         let schema: Option<String> =
             sqlx::query_scalar(include_str!("sql/schema_13.sql")).fetch_one(&mut connection).await?;
         connection.close().await?;
         let Some(schema) = schema else { return Ok(None) };
         // From here on operators are PostgreSQL's own.
-        let options = server.options.clone().options([("search_path", "")]);
+        let options = server.0.options.clone().options([("search_path", "")]);
         let mut connection = PgConnection::connect_with(&options).await?;
         let path: String =
             sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&mut connection).await?;

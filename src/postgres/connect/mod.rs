@@ -7,6 +7,7 @@ mod default_host;
 mod parameters;
 mod password_file;
 mod peer;
+mod plain_server;
 mod resolved;
 mod service_file;
 mod system_user;
@@ -17,6 +18,7 @@ pub use password_file::split_line as split_password_line;
 pub use conninfo::{hide_password, parse as parse_connection_string};
 pub(super) use default_host::SOCKET_DIRECTORIES;
 pub use parameters::Parameters;
+pub use plain_server::PlainServer;
 pub use resolved::ConnectOptions;
 pub use system_user::{NoSuchUser, SystemUser};
 

@@ -48,19 +48,6 @@ impl ConnectOptions {
         ResolvedOptions::new(self)
     }
 
-    /// The options of whoever connects without pgthaw's tries and remarks, as a results store does: the first host,
-    /// the first user. And what to show of them: `postgres://USER@HOST:PORT/DATABASE`.
-    pub fn plain_options(&self) -> Result<(PgConnectOptions, String), Error> {
-        let resolved = self.resolve()?;
-        let candidate = &resolved.candidates[0];
-        let identities = resolved.identities(candidate)?;
-        let oneself = identities.iter().find(|identity| identity.system_user.is_none()).unwrap_or(&identities[0]);
-        let role = &oneself.role;
-        let database = resolved.database.as_ref().unwrap_or(role);
-        let shown = format!("postgres://{role}@{}/{database}", candidate.address());
-        Ok((candidate.options(&resolved, role, database)?, shown))
-    }
-
     /// What the options and the environment say, in psql's words, for commands that are shown to be pasted: without
     /// what psql and pgthaw find by themselves, and without a password.
     pub fn describe(&self) -> Result<Address, Error> {
@@ -196,9 +183,17 @@ impl ResolvedOptions {
     /// Looks at who listens at a candidate's socket, where that matters.
     pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<(), Error> {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
-        // A password file that cannot be used gives nothing away.
-        let has_password = self.password(candidate, role, database).is_ok_and(|password| password.is_some());
-        check_peer(&socket, self.parameters.get("requirepeer"), has_password).await
+        check_peer(&socket, self.required_peer(), self.has_password(candidate, role, database)).await
+    }
+
+    /// Whose server it must be (`requirepeer`).
+    pub fn required_peer(&self) -> Option<&str> {
+        self.parameters.get("requirepeer")
+    }
+
+    /// Would a password be told? A password file that cannot be used gives nothing away.
+    pub fn has_password(&self, candidate: &Candidate, role: &str, database: &str) -> bool {
+        self.password(candidate, role, database).is_ok_and(|password| password.is_some())
     }
 
     /// Is this somebody whom no password is told, although there may be one? Over the network nobody knows whose server answers.

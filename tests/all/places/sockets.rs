@@ -99,6 +99,19 @@ fn a_stranger_who_listens_where_anybody_may_hears_no_password() {
     assert!(!has_password(&heard));
 }
 
+#[test]
+fn neither_does_one_who_listens_in_place_of_a_results_server() {
+    needs_root!();
+    let place = open_place();
+    let heard = listen_as(NOBODY, place.path());
+    let address = format!("host={} port=5999 user=someone dbname=postgres", place.path().display());
+    let home = Home::new();
+    let mut command = home.command(&["results", "list", "--results", &address]);
+    let said = ends_by_itself(command.env("PGPASSWORD", "geheim")).ends_with(3).stderr;
+    assert!(said.contains("is run by the system's user \"nobody\"") && said.contains("requirepeer"), "{said}");
+    assert!(!has_password(&heard));
+}
+
 /// Whoever asks: root, the server's user and nobody.
 #[test]
 fn who_listens_where_anybody_may_is_root_the_servers_user_or_oneself() {
