@@ -1,5 +1,7 @@
 //! Whether a preload is worth it, and in which order. A pure function of the film, the device and the room.
 
+use std::thread;
+
 use serde::Serialize;
 
 use super::Error;
@@ -7,8 +9,8 @@ use super::simulation::{GAIN_MIN, Job, Run, Way};
 use super::touched::{Touched, plan_reads};
 use super::windows::{self, Window};
 use crate::units::Bytes;
-use crate::warm::DeviceProfile;
 use crate::warm::plan::{Geometry, Read};
+use crate::warm::{DeviceProfile, map_on_threads};
 
 /// The largest read of a preload. A larger one would hold up the job's own.
 const LARGEST_READ: Bytes = Bytes(512 << 10);
@@ -157,49 +159,48 @@ pub fn decide(
     }
 }
 
-/// Of a job whose film fits.
-fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
-    let bytes_of = |reads: &[Read]| {
-        let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
-        Bytes(blocks * u64::from(geometry.block_size))
-    };
-    let nothing = job.simulate(&[]);
-    let mut best: Option<(Way, f64, Vec<Read>)> = None;
-    let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
-    for (at, price) in READ_PRICES.into_iter().chain(TIGHT_READ_PRICES).enumerate() {
-        if at >= READ_PRICES.len() && best.is_some() {
-            break;
-        }
-        let reads_per_second = job.device().reads_per_second / price;
-        let device = DeviceProfile { reads_per_second, ..job.device() };
-        let sorted = plan_reads(touched.wanted(), device, geometry);
-        if most.is_some_and(|most| bytes_of(&sorted) > most) {
-            continue;
-        }
-        let region = by_first_touch(touched, &sorted);
-        let first = job.simulate_set_first(&sorted) / (1.0 - FIRST_GAIN_MIN);
-        let tried = [
-            (Way::Sorted, job.simulate(&sorted), &sorted),
-            (Way::Region, job.simulate(&region), &region),
-            (Way::SetFirst, first, &sorted),
-        ];
-        for (way, seconds, reads) in tried {
-            let told = match way {
-                Way::Sorted => &mut forecasts.sorted,
-                Way::Region => &mut forecasts.region,
-                _ => &mut forecasts.set_first,
-            };
-            let own = if way == Way::SetFirst { seconds * (1.0 - FIRST_GAIN_MIN) } else { seconds };
-            *told = Some(told.map_or(own, |told| told.min(own)));
-            if best.as_ref().is_none_or(|(_, best, _)| seconds < *best) {
-                best = Some((way, seconds, reads.clone()));
-            }
+/// Reads that were made up, with the way in which they are brought.
+struct Candidate {
+    way: Way,
+    reads: Vec<Read>,
+}
+
+impl Candidate {
+    /// Seconds that the job takes with it.
+    fn simulate(&self, job: &Job) -> f64 {
+        match self.way {
+            Way::SetFirst => job.simulate_set_first(&self.reads),
+            _ => job.simulate(&self.reads),
         }
     }
-    let Some((way, _, reads)) = best else {
+}
+
+/// What to choose by: seconds, or a little more.
+fn rank(way: Way, seconds: f64) -> f64 {
+    if way == Way::SetFirst { seconds / (1.0 - FIRST_GAIN_MIN) } else { seconds }
+}
+
+/// Of a job whose film fits.
+fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
+    let nothing = job.simulate(&[]);
+    let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
+    let candidates = find_candidates(touched, job, most, geometry);
+    // A film of some 100,000 pieces takes a tenth of a second each.
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let seconds = map_on_threads(candidates.len(), processors, |at| candidates[at].simulate(job));
+    for (candidate, seconds) in candidates.iter().zip(&seconds) {
+        let told = match candidate.way {
+            Way::Sorted => &mut forecasts.sorted,
+            Way::Region => &mut forecasts.region,
+            _ => &mut forecasts.set_first,
+        };
+        *told = Some(told.map_or(*seconds, |told| told.min(*seconds)));
+    }
+    let ranked = |(candidate, seconds): &(Candidate, f64)| rank(candidate.way, *seconds);
+    let best = candidates.into_iter().zip(seconds).min_by(|one, other| ranked(one).total_cmp(&ranked(other)));
+    let Some((Candidate { way, reads }, seconds)) = best else {
         return Decision::nothing("what is to be brought with the gaps between it would not be sure to stay");
     };
-    let seconds = forecasts.of(way).unwrap_or(nothing);
     let told = format!("{seconds:.1} s are forecast with it and {nothing:.1} s without");
     if !is_worth_it(seconds, nothing) {
         let reason = format!("{told}, a gain of less than 10 %");
@@ -209,10 +210,34 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
         way,
         forecasts: Some(forecasts),
         planned_reads: reads.len() as u64,
-        planned_bytes: bytes_of(&reads),
+        planned_bytes: bytes_of(&reads, geometry),
         reads,
         ..Decision::nothing(told)
     }
+}
+
+/// What could be brought: of plans that price a read in different ways those that fit.
+fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<Candidate> {
+    let plan = |price: f64| {
+        let device = DeviceProfile { reads_per_second: job.device().reads_per_second / price, ..job.device() };
+        let sorted = plan_reads(touched.wanted(), device, geometry);
+        most.is_none_or(|most| bytes_of(&sorted, geometry) <= most).then_some(sorted)
+    };
+    let mut plans: Vec<Vec<Read>> = READ_PRICES.into_iter().filter_map(plan).collect();
+    if plans.is_empty() {
+        plans.extend(TIGHT_READ_PRICES.into_iter().find_map(plan));
+    }
+    plans.dedup();
+    let of_plan = |sorted: Vec<Read>| {
+        let region = by_first_touch(touched, &sorted);
+        [(Way::Sorted, sorted.clone()), (Way::Region, region), (Way::SetFirst, sorted)]
+    };
+    plans.into_iter().flat_map(of_plan).map(|(way, reads)| Candidate { way, reads }).collect()
+}
+
+fn bytes_of(reads: &[Read], geometry: Geometry) -> Bytes {
+    let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
+    Bytes(blocks * u64::from(geometry.block_size))
 }
 
 /// Of a job whose film does not fit: what it needs next is read ahead of it, if it lets the device do so.

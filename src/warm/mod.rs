@@ -26,4 +26,5 @@ pub use receipt::{
 };
 pub use refusal::Refusal;
 pub use state_directory::state_directory;
+pub use threads::map_on_threads;
 pub use traffic::Sharing;
