@@ -136,6 +136,8 @@ pub struct Looks {
     /// When the last experiment began.
     experiment_at: Duration,
     is_experiment: bool,
+    /// The next experiment does not wait for its time.
+    is_due: bool,
     /// Experiments since the traffic flowed last.
     failures: u32,
 }
@@ -156,6 +158,7 @@ impl Looks {
             load,
             experiment_at: Duration::ZERO,
             is_experiment: false,
+            is_due: false,
             failures: 0,
         }
     }
@@ -195,6 +198,11 @@ impl SharedDepth {
 }
 
 impl Looks {
+    /// Something has changed, so that the traffic may flow now: it is tried as soon as it may.
+    pub fn try_soon(&mut self) {
+        self.is_due = true;
+    }
+
     /// Adds a look, and says what to take the traffic for. Nothing is tried unless it `may_flow`.
     pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
@@ -208,8 +216,9 @@ impl Looks {
             _ if share < FLOWS_BELOW => Load::Flowing,
             _ => Load::Waiting,
         };
-        if self.load == Load::Waiting && may_flow && now >= self.experiment_at + self.experiment_interval() {
-            (self.is_experiment, self.experiment_at) = (true, now);
+        let is_due = self.is_due || now >= self.experiment_at + self.experiment_interval();
+        if self.load == Load::Waiting && may_flow && is_due {
+            (self.is_experiment, self.is_due, self.experiment_at) = (true, false, now);
             return Load::Flowing;
         }
         self.load
@@ -397,6 +406,16 @@ mod tests {
         assert!((10..=20).contains(&tried(0..80)), "{} of the first two seconds", tried(0..80));
         assert!((10..=40).contains(&tried(400..800)), "{} of the last ten", tried(400..800));
         assert!(loads.iter().all(|load| *load != Load::Idle));
+    }
+
+    #[test]
+    fn it_is_tried_at_once_when_something_has_changed() {
+        let mut looks = Looks { experiment_at: Duration::from_secs(60), ..Looks::default() };
+        assert_eq!(watch(&mut looks, 0, 1000, |_| busy(8, 0)).last(), Some(&Load::Waiting));
+        looks.try_soon();
+        assert_eq!(looks.add(Duration::from_millis(1000), busy(8, 0), false), Load::Waiting, "it could not flow");
+        assert_eq!(looks.add(Duration::from_millis(1025), busy(8, 0), true), Load::Flowing);
+        assert_eq!(watch(&mut looks, 1050, 1300, |_| busy(8, 0)).last(), Some(&Load::Waiting));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::chain::Link;
 use super::{Plan, Read, Scratch, Situation, Step};
 use crate::units::Bytes;
 
@@ -31,6 +32,8 @@ pub struct Mix<'a> {
     debt: f64,
     /// Slices that were begun.
     begun: usize,
+    /// The heat of the steps that were not.
+    left_heat: f64,
 }
 
 /// Slices of one kind, in the plan's order.
@@ -67,7 +70,12 @@ impl Stream {
 impl<'a> Mix<'a> {
     pub fn new(plan: &'a Plan) -> Mix<'a> {
         let (short, long) = Default::default();
-        Mix { plan, short, long, scratch: Scratch::default(), debt: 0.0, begun: 0 }
+        Mix { plan, short, long, scratch: Scratch::default(), debt: 0.0, begun: 0, left_heat: plan.heat() }
+    }
+
+    /// The heat of what nobody has begun to read.
+    pub fn left_heat(&self) -> f64 {
+        self.left_heat
     }
 
     /// The next read, and which of the slices that were begun it is of, from 1. A read costs `read_worth` times its price: more than
@@ -84,7 +92,8 @@ impl<'a> Mix<'a> {
         let stream = if takes_short { &mut self.short } else { &mut self.long };
         if stream.reads.is_empty() {
             stream.reads.extend(self.plan.reads(stream.next, &mut self.scratch));
-            stream.seconds = self.plan.step(stream.next).link.seconds;
+            let Link { seconds, heat, .. } = self.plan.step(stream.next).link;
+            (stream.seconds, self.left_heat) = (seconds, self.left_heat - heat);
             stream.next += 1;
             self.begun += 1;
             stream.slice = self.begun;

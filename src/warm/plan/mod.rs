@@ -215,6 +215,11 @@ impl Plan {
         self.forecast
     }
 
+    /// The heat of all that it brings, in whatever the heat of a level is counted.
+    pub fn heat(&self) -> f64 {
+        self.ordered().map(|step| step.link.heat).sum()
+    }
+
     /// The reads of the `nth` step, by position.
     pub fn reads<'a>(&self, nth: usize, scratch: &'a mut Scratch) -> &'a [Read] {
         let index = self.order[nth] as usize;

@@ -128,7 +128,7 @@ impl Engine<'_> {
     /// Reads until the plan is done or outdated, or there is a reason to stop.
     pub fn run(&self) -> Outcome {
         let started = Instant::now();
-        self.governor.begin_plan(self.plan.forecast().read_bytes);
+        self.governor.begin_plan(self.plan.forecast().read_bytes, self.plan.heat());
         let (mix, again) = (Mix::new(self.plan), VecDeque::new());
         let work = Work {
             engine: self,
@@ -215,9 +215,11 @@ impl Work<'_> {
         let (slice, read) = queue.mix.next(self.engine.governor.read_worth())?;
         let begins = slice > queue.begun;
         queue.begun = queue.begun.max(slice);
+        let left_heat = queue.mix.left_heat();
         drop(queue);
         // Whoever begins a slice looks back at the ones before. Other threads read on meanwhile.
         if begins {
+            self.engine.governor.note_left_heat(left_heat);
             self.look_back(slice);
         }
         self.engine.control.os_stopped_by().is_none().then_some((Some(slice), read))

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::appetite::Appetite;
 use super::bandwidth::{Bandwidth, Beside, Stretch};
 use super::climb::{Climb, SHARE_MAX};
+use super::cooling::Cooling;
 use super::given::Given;
 use super::others::Others;
 use super::pace::{Pace, Rate};
@@ -102,6 +103,7 @@ struct Seen {
     shared_depth: SharedDepth,
     climb: Climb,
     others: Others,
+    cooling: Cooling,
     /// The most reads per second that came, to all.
     most_reads: f64,
     /// Bytes were left over for a while: reads are what the device is short of then.
@@ -146,6 +148,7 @@ impl Governor {
                 shared_depth: SharedDepth::default(),
                 climb: Climb::default(),
                 others: Others::default(),
+                cooling: Cooling::default(),
                 most_reads: 0.0,
                 was_short_of_reads: false,
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
@@ -202,9 +205,15 @@ impl Governor {
         self.pace.wait(bytes, control);
     }
 
-    /// So many bytes of a plan are to be read.
-    pub fn begin_plan(&self, bytes: Bytes) {
+    /// So many bytes of a plan are to be read, of so much heat.
+    pub fn begin_plan(&self, bytes: Bytes, heat: f64) {
         self.left_bytes.store(bytes.0, Ordering::Relaxed);
+        self.lock().cooling.begin(heat);
+    }
+
+    /// So much of the heat of a plan nobody has begun to read.
+    pub fn note_left_heat(&self, heat: f64) {
+        self.lock().cooling.note(heat);
     }
 
     /// A read of so many bytes goes out.
@@ -230,6 +239,9 @@ impl Governor {
         let started = Instant::now();
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
+            if self.lock().cooling.take_change() {
+                looks.try_soon();
+            }
             let (load, busy) = self.look(&mut looks, started.elapsed(), appetite.may_flow, traffic);
             let load = self.reconsider(self.distrust(load, started.elapsed()));
             let busy = busy.running + busy.waiting;

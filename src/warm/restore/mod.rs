@@ -7,6 +7,7 @@
 mod appetite;
 mod bandwidth;
 mod climb;
+mod cooling;
 mod engine;
 mod entry;
 mod files;
