@@ -463,6 +463,7 @@ fn migrator(is_meant: impl Fn(i64) -> bool) -> Migrator {
         (26, "views of places and lengths", include_str!("migrations/0026_views_of_places_and_lengths.sql")),
         (27, "unevenness of reads", include_str!("migrations/0027_unevenness_of_reads.sql")),
         (28, "where the time of servers went", include_str!("migrations/0028_time.sql")),
+        (29, "what warmers and jobs took", include_str!("migrations/0029_warmer_seconds.sql")),
     ];
     Migrator::with_migrations(
         migrations

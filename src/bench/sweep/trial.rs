@@ -15,7 +15,7 @@ use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
 use crate::lab::{
     CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad,
-    connect, read_final_look, read_look, read_tables,
+    connect, read_final_look, read_look, read_tables, read_unchanged,
 };
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Judgement;
@@ -119,6 +119,7 @@ impl TrialSetup<'_> {
             fresh: fresh.as_ref(),
             memory: point.memory,
             is_idle: self.sweep.is_idle(),
+            job: &self.sweep.job,
             snapshots,
             directory: self.directory,
             stop: self.stop,
@@ -129,6 +130,10 @@ impl TrialSetup<'_> {
         findings.append(&mut file_systems.deviations);
         let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
         let before = read_look(lab).await?;
+        if let Some(warm) = self.warm(point).filter(|_| strategy.runs_job()) {
+            self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
+            warm.snapshots.job().place_films(&disk)?;
+        }
 
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
