@@ -42,7 +42,7 @@ const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 const LAST_WITH_RUNS: i64 = 20;
 
 /// Later versions that give tables columns alone: what is moved is written with these.
-const COLUMNS_SINCE: [i64; 5] = [22, 24, 25, 27, 28];
+const COLUMNS_SINCE: [i64; 6] = [22, 24, 25, 27, 28, 29];
 
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
 /// was given up here is soon given up there.

@@ -130,11 +130,7 @@ impl TrialSetup<'_> {
         findings.append(&mut file_systems.deviations);
         let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
         let before = read_look(lab).await?;
-        if let Some(warm) = self.warm(point).filter(|_| strategy.runs_job()) {
-            self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
-            warm.snapshots.job().place_films(&disk)?;
-        }
-
+        self.place_job(point, &disk)?;
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let generators = self.sweep.generators.as_ref();
@@ -174,6 +170,13 @@ impl TrialSetup<'_> {
         let log = lab.cluster().log_since(before.log_bytes, tells_of_trial)?;
         let tables = read_tables(lab).await?;
         Ok(Measurement { started, measured, figures, waits, before, after, tables, log, strips })
+    }
+
+    /// Sees to it that the job of a trial is that of all others, and finds what they found.
+    fn place_job(&self, point: &Point, disk: &Disk) -> Result<(), Error> {
+        let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
+        self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
+        warm.snapshots.job().place_films(disk)
     }
 
     /// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.
