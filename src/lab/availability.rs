@@ -18,6 +18,8 @@ pub fn find_obstacle(
     let psql = || programs.path("psql").err().map(|_| "no psql: apt-get install postgresql-client".to_owned());
     match strategy {
         Strategy::Nothing | Strategy::Cat | Strategy::Pgthaw(_) | Strategy::PgthawOs | Strategy::Ranges => None,
+        // Whatever the job needs, its author has.
+        Strategy::Job | Strategy::Run | Strategy::Isolate | Strategy::Replay => None,
         Strategy::FioBuffered | Strategy::FioDirect => find_program("fio"),
         Strategy::Vmtouch => find_program("vmtouch"),
         Strategy::Seqscan => psql(),

@@ -201,6 +201,14 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
     Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid, making: None }))
 }
 
+/// What tells every client of PostgreSQL where a database is: `PGHOST=/tmp` and the like.
+pub fn client_variables(options: ConnectOptions) -> Vec<String> {
+    let ConnectOptions { host, port, user, database, .. } = options;
+    let port = port.map(|port| port.to_string());
+    let given = [("PGHOST", host), ("PGPORT", port), ("PGUSER", user), ("PGDATABASE", database)];
+    given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect()
+}
+
 struct Maker<'a> {
     sweep: &'a Sweep,
     key: &'a DatabaseKey,
@@ -292,11 +300,8 @@ impl Maker<'_> {
         let program = command.first().map(Path::new);
         // One that is looked for in PATH was not read.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
-        let ConnectOptions { host, port, user, database, .. } = lab.workload_options();
-        let port = port.map(|port| port.to_string());
-        let given = [("PGHOST", host), ("PGPORT", port), ("PGUSER", user), ("PGDATABASE", database)];
-        let given = given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-        let variables = given.chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
+        let given = client_variables(lab.workload_options());
+        let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
         let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
         self.events.tell(Event::Step(format!("running {told}")));
         let launch = Launch::new("env", variables.chain(command.iter().cloned()));

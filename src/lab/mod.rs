@@ -22,7 +22,8 @@ mod work_directory;
 
 pub use availability::{find_obstacle, find_program};
 pub use cluster::{Lab, Place, drop_benchmark, run_statement};
-pub use copies::ScriptCopies;
+pub use copies::{ScriptCopies, read_unchanged};
+pub use databases::client_variables;
 pub use disk::{DeviceUse, PartDisk, choose_in_force, leaves_files_as_they_were, repair_read_ahead, tell_disk_remarks};
 pub use error::{Error, Measuring};
 pub use fresh_database::FreshDatabase;

@@ -61,7 +61,7 @@ columns!(TrialOutline {
 });
 
 /// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.
-const NUMBERS: [Metric; 8] = [
+const NUMBERS: [Metric; 9] = [
     Metric::Tps,
     Metric::WorstSecond,
     Metric::DeviceWrites,
@@ -70,6 +70,7 @@ const NUMBERS: [Metric; 8] = [
     Metric::UnevenReads,
     Metric::WriteSize,
     Metric::CpuPerTransaction,
+    Metric::Warmer,
 ];
 const COUNTS: [Metric; 8] = [
     Metric::P50,

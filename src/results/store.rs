@@ -42,7 +42,7 @@ const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 const LAST_WITH_RUNS: i64 = 20;
 
 /// Later versions that give tables columns alone: what is moved is written with these.
-const COLUMNS_SINCE: [i64; 5] = [22, 24, 25, 27, 28];
+const COLUMNS_SINCE: [i64; 6] = [22, 24, 25, 27, 28, 29];
 
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
 /// was given up here is soon given up there.
@@ -467,6 +467,7 @@ fn migrator(is_meant: impl Fn(i64) -> bool) -> Migrator {
         (26, "views of places and lengths", include_str!("migrations/0026_views_of_places_and_lengths.sql")),
         (27, "unevenness of reads", include_str!("migrations/0027_unevenness_of_reads.sql")),
         (28, "where the time of servers went", include_str!("migrations/0028_time.sql")),
+        (29, "what warmers and jobs took", include_str!("migrations/0029_warmer_seconds.sql")),
     ];
     Migrator::with_migrations(
         migrations

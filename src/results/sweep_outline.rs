@@ -15,7 +15,8 @@ const WITHOUT_OUTLINE: &str = "
 SELECT number, repeat, position, started_at, ended_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
        latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, NULL AS device_writes_per_second,
        NULL AS device_written_bytes, NULL AS device_reads_per_second, NULL AS device_reads_per_second_max,
-       NULL AS device_reads_unevenness, NULL AS device_bytes_per_write, NULL AS server_cpu_us_per_transaction, late, skipped, checkpoints, statistics, verdicts, warnings, NULL AS warming, NULL AS time
+       NULL AS device_reads_unevenness, NULL AS device_bytes_per_write, NULL AS server_cpu_us_per_transaction, late, skipped, checkpoints, statistics, verdicts, warnings, NULL AS warming, NULL AS time,
+       CAST(strategy_outcome ->> 'ended_after_seconds' AS DOUBLE PRECISION) AS warmer_seconds
 FROM sweep_trials
 WHERE sweep_id = $1
   AND NOT EXISTS (

@@ -1,4 +1,4 @@
-//! The ways to get a cold server warm. Each is what a DBA would do, as the DBA would type it.
+//! What is at work beside the load: the ways to get a cold server warm, and a job. Each is what a DBA would do, as the DBA would type it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::warm::Sharing;
 /// The strategy that the sentence is about, when it took part.
 pub const PGTHAW: &str = "pgthaw";
 
-/// A way to get warm.
+/// A way to get warm, or to run the study's job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// The workload warms itself.
@@ -37,11 +37,19 @@ pub enum Strategy {
     FioBuffered,
     /// fio, io_uring, in order past it: it leaves nothing there, and is what the device can give.
     FioDirect,
+    /// The study's job, by itself.
+    Job,
+    /// The job under `pgthaw run --like`.
+    Run,
+    /// The job under `pgthaw run --like --protect=isolate`.
+    Isolate,
+    /// The job under `pgthaw replay`.
+    Replay,
 }
 
 impl Strategy {
     /// All of them, in the order in which people read about them; the ten that run unasked come first.
-    pub const ALL: [Strategy; 16] = [
+    pub const ALL: [Strategy; 20] = [
         Strategy::Nothing,
         Strategy::Seqscan,
         Strategy::Cat,
@@ -58,6 +66,10 @@ impl Strategy {
         Strategy::Ranges,
         Strategy::FioBuffered,
         Strategy::FioDirect,
+        Strategy::Job,
+        Strategy::Run,
+        Strategy::Isolate,
+        Strategy::Replay,
     ];
 
     /// Those that warm a server under load when none is named: pgthaw in its default mode only.
@@ -86,7 +98,26 @@ impl Strategy {
             Strategy::Ranges => "one-read-per-range",
             Strategy::FioBuffered => "fio-buffered",
             Strategy::FioDirect => "fio-direct",
+            Strategy::Job => "job",
+            Strategy::Run => "run",
+            Strategy::Isolate => "isolate",
+            Strategy::Replay => "replay",
         }
+    }
+
+    /// Is it meant to warm the server?
+    pub fn warms(self) -> bool {
+        self != Strategy::Nothing && !self.runs_job()
+    }
+
+    /// Does it run the study's job?
+    pub fn runs_job(self) -> bool {
+        self == Strategy::Job || self.reads_film()
+    }
+
+    /// Does it go by a film of the job?
+    pub fn reads_film(self) -> bool {
+        matches!(self, Strategy::Run | Strategy::Isolate | Strategy::Replay)
     }
 
     /// Does it leave anything in the page cache?
@@ -122,7 +153,7 @@ impl Strategy {
 
     /// Does its SQL scan relations, so that io workers (PostgreSQL 18) read for it?
     pub fn scans_in_server(self) -> bool {
-        matches!(self, Strategy::Seqscan | Strategy::Prewarm(_) | Strategy::Autoprewarm)
+        matches!(self, Strategy::Seqscan | Strategy::Prewarm(_) | Strategy::Autoprewarm) || self.runs_job()
     }
 }
 

@@ -221,6 +221,11 @@ fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
             Column::number("in all, s", 0, of(Metric::Whole, hundredths)),
             Column::number("from–to", 1, of(Metric::Whole, ends_in_hundredths)),
         ]);
+    } else if has_any(Metric::Warmer) {
+        columns.extend([
+            Column::number("command took, s", 1, of(Metric::Warmer, hundredths)),
+            Column::number("from–to", 3, of(Metric::Warmer, ends_in_hundredths)),
+        ]);
     }
     if has_any(Metric::WarmAfter) {
         columns.extend([

@@ -66,6 +66,7 @@ mod snapshot;
 mod sources;
 mod stalls;
 mod steady;
+mod study_jobs;
 mod study_time;
 mod summary;
 mod sweep;

@@ -698,7 +698,7 @@ values: Array<string>,
  */
 trials: number, failures: number, 
 /**
- * Seconds that its cold trials were measured: what a time that was not reached is longer than.
+ * Seconds that its cold trials, or those beside a job, were measured: what a time that was not reached is longer than.
  */
 measured_seconds: number | null, 
 /**

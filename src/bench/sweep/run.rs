@@ -375,16 +375,19 @@ impl Play<'_> {
             return Ok(snapshots);
         }
         let starter = Starter {
-            device: None,
+            device: site.devices.main,
             device_use: site.device_use,
-            parts: Vec::new(),
+            parts: site.part_disks(),
             fresh: None,
             memory: None,
             is_idle: sweep.is_idle(),
+            job: &sweep.job,
             snapshots: &Snapshots::default(),
             directory: self.directory,
             stop: self.stop,
         };
+        let disks = site.disks.iter().filter(|(name, _)| sweep.axes.disk.contains(*name));
+        let disks: Vec<Disk> = disks.map(|(_, disk)| disk.clone()).collect();
         for (key, database) in &site.databases {
             site.lab.use_database(&database.name, database.oid);
             for point in self.warm_points(key) {
@@ -393,7 +396,12 @@ impl Play<'_> {
                 let what = format!("warming, and taking the snapshots of it: {}{script}", key.render());
                 self.events.tell(Event::Step(what));
                 let load = self.scripts.of(&sweep.load(&point));
-                let taken = starter.take_snapshot(&mut site.lab, key, &load, &strategies, WarmState::of(sweep)).await?;
+                let wanted = WarmState::of(sweep);
+                let mut taken = starter.take_snapshot(&mut site.lab, key, &load, &strategies, wanted).await?;
+                if sweep.axes.strategies().any(Strategy::reads_film) {
+                    self.events.tell(Event::Step(format!("recording the job from a cold start: {}", key.render())));
+                    starter.record_films(&mut site.lab, &mut taken, &disks)?;
+                }
                 self.events.tell(Event::Calibrated(Box::new(taken.calibration.clone())));
                 snapshots.insert(&point, taken);
             }

@@ -65,6 +65,8 @@ pub struct Starter<'a> {
     pub memory: Option<Bytes>,
     /// Does no load run in the trials?
     pub is_idle: bool,
+    /// That strategies run beside the load; empty where none of them does.
+    pub job: &'a [String],
     /// Of the warm state of each database.
     pub snapshots: &'a Snapshots,
     pub directory: &'a Path,
@@ -321,17 +323,40 @@ impl Starter<'_> {
             return Err(Error::Setting(format!("there is no snapshot of {}", DatabaseKey::of(point).render())));
         };
         if let Some(launch) = plan_launch(Strategy::Pgthaw(Sharing::FullSpeed), lab, &warm.snapshots, disk)? {
-            let mut restore = launch.ready("restore", self.directory, limit)?.go();
-            let ended = restore.wait_until(std::time::Duration::MAX, || !self.stop.is_requested());
-            self.stop.check()?;
-            if !ended.is_some_and(|ended| ended.status.success()) {
-                return Err(Error::Program { program: "pgthaw restore", output: restore.read_output_tail() });
-            }
+            self.run_to_end(&launch, "pgthaw restore", limit)?;
         }
         let (os_resident_bytes, total_bytes) = lab.read_resident()?;
         let is_there = os_resident_bytes.0 as f64 >= WARM_SHARE * warm.wanted.0 as f64;
         let verdict = if is_there { "restored" } else { "lukewarm" };
         Ok(StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() })
+    }
+
+    fn run_to_end(&self, launch: &Launch, program: &'static str, limit: Option<&DiskLimit>) -> Result<(), Error> {
+        let mut running = launch.ready("prepare", self.directory, limit)?.go();
+        let ended = running.wait_until(std::time::Duration::MAX, || !self.stop.is_requested());
+        self.stop.check()?;
+        match ended.is_some_and(|ended| ended.status.success()) {
+            true => Ok(()),
+            false => Err(Error::Program { program, output: running.read_output_tail() }),
+        }
+    }
+
+    /// Records a film of the job from a cold start on each of the disks that trials have. The server of the lab runs, also afterwards.
+    pub fn record_films(&self, lab: &mut Lab, warm: &mut WarmSnapshot, disks: &[Disk]) -> Result<(), Error> {
+        let job = warm.snapshots.job_mut();
+        for disk in disks {
+            lab.stop()?;
+            if warm.has_autoprewarm {
+                lab.configure_autoprewarm(false)?;
+            }
+            lab.apply_evict()?;
+            let (read_aheads, limit) = self.start_limited(lab, disk)?;
+            self.run_to_end(&job.plan_recording(lab)?, "pgthaw record of the study's job", limit.as_ref())?;
+            job.keep_film(disk)?;
+            limit.map_or(Ok(()), DiskLimit::remove)?;
+            read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
+        }
+        Ok(())
     }
 
     /// Takes the snapshots of the warm state, those that `strategies` need, of the database that the lab uses. The server
@@ -356,7 +381,7 @@ impl Starter<'_> {
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
         let server = Server::connect(&lab.connect_options(lab.database())).await?;
-        let snapshots = WarmSnapshots::take(strategies, self.is_idle, lab, &server, &directory).await?;
+        let snapshots = WarmSnapshots::take(strategies, self.job, self.is_idle, lab, &server, &directory).await?;
         let (resident, database_bytes) = lab.read_resident()?;
         let wanted = if self.is_idle { snapshots.wanted().bytes() } else { resident };
         let relations = choose_strips(lab).await?.iter().map(StripRelation::size).collect();

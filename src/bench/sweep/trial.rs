@@ -15,7 +15,7 @@ use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
 use crate::lab::{
     CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad,
-    connect, read_final_look, read_look, read_tables,
+    connect, read_final_look, read_look, read_tables, read_unchanged,
 };
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Judgement;
@@ -119,6 +119,7 @@ impl TrialSetup<'_> {
             fresh: fresh.as_ref(),
             memory: point.memory,
             is_idle: self.sweep.is_idle(),
+            job: &self.sweep.job,
             snapshots,
             directory: self.directory,
             stop: self.stop,
@@ -129,7 +130,7 @@ impl TrialSetup<'_> {
         findings.append(&mut file_systems.deviations);
         let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
         let before = read_look(lab).await?;
-
+        self.place_job(point, &disk)?;
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let generators = self.sweep.generators.as_ref();
@@ -169,6 +170,13 @@ impl TrialSetup<'_> {
         let log = lab.cluster().log_since(before.log_bytes, tells_of_trial)?;
         let tables = read_tables(lab).await?;
         Ok(Measurement { started, measured, figures, waits, before, after, tables, log, strips })
+    }
+
+    /// Sees to it that the job of a trial is that of all others, and finds what they found.
+    fn place_job(&self, point: &Point, disk: &Disk) -> Result<(), Error> {
+        let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
+        self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
+        warm.snapshots.job().place_films(disk)
     }
 
     /// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::own_program::{device_arguments, own_program};
 use super::snapshots::{WITH_STORAGE, WarmSnapshots};
 use crate::bench::resident::WantedFile;
 use crate::lab::{Error, Lab, Launch};
 use crate::postgres::{ConnectOptions, PrewarmMode};
-use crate::study::{Disk, PGTHAW, Strategy};
+use crate::study::{Disk, Strategy};
 use crate::units::Bytes;
 use crate::warm::Sharing;
 
@@ -51,6 +52,9 @@ pub fn plan_launch(
         Strategy::Ranges => read_ranges(&snapshots.range_list())?,
         Strategy::FioBuffered => fio(&snapshots.wanted().files, false),
         Strategy::FioDirect => fio(&snapshots.wanted().files, true),
+        Strategy::Job | Strategy::Run | Strategy::Isolate | Strategy::Replay => {
+            snapshots.job().plan_launch(strategy, lab, disk)?
+        }
     };
     Ok(Some(launch))
 }
@@ -83,7 +87,6 @@ fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
 
 /// This very program, told what the disk can do as its user would know it.
 fn pgthaw(sharing: Sharing, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
-    let program = std::env::current_exe().map_err(|source| Error::Launch { command: PGTHAW.into(), source })?;
     let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
     arguments.extend(connection_arguments(&lab.strategy_options()));
     match sharing {
@@ -91,20 +94,15 @@ fn pgthaw(sharing: Sharing, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -
         Sharing::Gentle => arguments.push("--gentle".into()),
         Sharing::FullSpeed => arguments.push("--full-speed".into()),
     }
-    let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
-    let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());
-    for (option, figure) in in_force.filter_map(|(option, figure)| Some((option, figure?))) {
-        arguments.extend([option.into(), figure.to_string().into()]);
-    }
-    Ok(Launch::new(program, arguments))
+    arguments.extend(device_arguments(disk));
+    Ok(Launch::new(own_program()?, arguments))
 }
 
 /// A read for every range, nothing merged.
 fn read_ranges(list: &Path) -> Result<Launch, Error> {
-    let program = std::env::current_exe().map_err(|source| Error::Launch { command: PGTHAW.into(), source })?;
     let arguments: [OsString; 5] =
         ["bench".into(), "read-ranges".into(), list.into(), "--threads".into(), RANGE_THREADS.into()];
-    Ok(Launch::new(program, arguments))
+    Ok(Launch::new(own_program()?, arguments))
 }
 
 /// Sequential reads of the wanted files, one after the other; what it measured is printed.

@@ -1,7 +1,9 @@
-//! What warms a server: its command, the snapshots that it needs, and what it did.
+//! What warms a server, or is a job beside its load: its command, the snapshots and films that it needs, and what it did.
 
 mod commands;
 mod contender;
+mod job;
+mod own_program;
 mod snapshots;
 
 pub use commands::plan_launch;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use sqlx::postgres::PgConnection;
 
+use super::job::StudyJob;
 use crate::bench::resident::{Wanted, write_list};
 use crate::cache::{HeatInputs, MapInputs, Snapshot, read_heat, read_map};
 use crate::files::Directory;
@@ -36,19 +37,22 @@ const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
 pub struct WarmSnapshots {
     directory: PathBuf,
     wanted: Arc<Wanted>,
+    job: StudyJob,
 }
 
 impl WarmSnapshots {
     /// Takes those that `strategies` need, of the server as it is now, and keeps them in `directory`. pgfincore's
-    /// stands in a table of the database. `is_watched`: somebody looks whether what is wanted is back.
+    /// stands in a table of the database. `is_watched`: somebody looks whether what is wanted is back. The `job` has no films yet.
     pub async fn take(
         strategies: &[Strategy],
+        job: &[String],
         is_watched: bool,
         lab: &Lab,
         server: &Server,
         directory: &Path,
     ) -> Result<WarmSnapshots, Error> {
-        let mut snapshots = WarmSnapshots { directory: directory.to_owned(), wanted: Arc::default() };
+        let job = StudyJob::new(job, directory);
+        let mut snapshots = WarmSnapshots { directory: directory.to_owned(), wanted: Arc::default(), job };
         let mut connection = server.connect_to(lab.database()).await?;
         if strategies.contains(&Strategy::Pgfincore) {
             let drop_earlier = "DROP TABLE IF EXISTS public.pgfincore_snapshot";
@@ -77,6 +81,15 @@ impl WarmSnapshots {
     /// What pgthaw's snapshot asks for; nothing where there is none.
     pub fn wanted(&self) -> &Arc<Wanted> {
         &self.wanted
+    }
+
+    /// The study's job.
+    pub fn job(&self) -> &StudyJob {
+        &self.job
+    }
+
+    pub fn job_mut(&mut self) -> &mut StudyJob {
+        &mut self.job
     }
 
     /// The same as ranges of files.

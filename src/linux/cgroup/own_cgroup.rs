@@ -123,6 +123,10 @@ impl OwnCgroup {
     }
 
     fn empty_and_remove(&self) -> Result<(), Error> {
+        // Whoever was killed in here may have left some below.
+        if let Ok(myself) = Maker::myself() {
+            sweep(&self.directory, &self.directory, myself.namespace);
+        }
         let homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
         empty_and_remove(&self.directory, &self.home, |pid| home_of(pid, &homes))
     }

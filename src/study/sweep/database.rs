@@ -125,13 +125,12 @@ fn read_database(key: &str, raw: RawDatabase, directory: &Path) -> Result<Databa
         return Err(format!("{key}.initialize: these are options of pgbench -i, which pgbench = false leaves out"));
     }
     let setup = raw.setup.map(|name| find_file(&format!("{key}.setup"), directory, &name)).transpose()?;
-    let commands = raw.commands.into_iter().map(|command| find_command(key, directory, command));
+    let commands = raw.commands.into_iter().map(|command| find_command(&format!("{key}.commands"), directory, command));
     Ok(DatabaseSpec { pgbench, initialize: raw.initialize, setup, commands: commands.collect::<Result<_, _>>()? })
 }
 
 /// A program that lies beside the study file is meant by its whole name, any other is looked for in PATH when it is run.
-fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Result<Vec<String>, String> {
-    let key = format!("{key}.commands");
+pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Result<Vec<String>, String> {
     let wrong = |problem: &str| format!("{key}: {problem}; write lists such as [\"./load\", \"--rows=1000\"]");
     if command.iter().flat_map(|word| word.chars()).any(char::is_control) {
         return Err(wrong("a word has a control character"));
@@ -143,7 +142,7 @@ fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Result
         return Err(wrong(&format!("{program:?} is no program")));
     }
     if program.contains('/') {
-        *program = find_file(&key, directory, Path::new(&*program))?.display().to_string();
+        *program = find_file(key, directory, Path::new(&*program))?.display().to_string();
     }
     Ok(command)
 }

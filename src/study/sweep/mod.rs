@@ -10,6 +10,7 @@ mod generators;
 mod ground;
 mod histogram;
 mod import;
+mod job;
 mod latency;
 mod log;
 mod making;

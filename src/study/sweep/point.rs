@@ -239,6 +239,12 @@ impl Axes {
         self.lengths().into_iter().fold(1, |product: u128, length| product.saturating_mul(length as u128))
     }
 
+    /// What is at work beside the loads.
+    pub fn strategies(&self) -> impl Iterator<Item = Strategy> {
+        // Every name was looked up when the file was read.
+        self.strategy.iter().filter_map(|name| name.parse().ok())
+    }
+
     /// The point with this number, below [`Axes::count`]. The last axis changes fastest.
     pub fn point(&self, number: u128) -> Point {
         let mut places = Vec::new();

@@ -15,6 +15,7 @@ use super::exceeded::{Exceeded, read_exceeds};
 use super::fresh::check_fresh_copy;
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_disks, read_file_systems, read_servers};
+use super::job::{JobSpec, RawJob, read_job};
 use super::places::{Places, read_places};
 use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE, TOGETHER};
 use super::start::StartAsked;
@@ -25,7 +26,7 @@ use crate::files::{directory_of, read_at_most, read_text_at_most};
 use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
 use crate::study::error::Error;
 use crate::study::record::Disk;
-use crate::study::strategy::{NOTHING, Strategy};
+use crate::study::strategy::Strategy;
 use crate::units::{Bytes, counted};
 use crate::warm::Sharing;
 
@@ -90,6 +91,9 @@ pub struct Sweep {
     /// Has each trial a fresh copy of the databases, or do they follow each other in one?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fresh_copy: bool,
+    /// The command that strategies run beside the load, with its arguments; empty where none of them runs one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub job: Vec<String>,
     /// The hosts that make the load; `None`: this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generators: Option<Generators>,
@@ -136,6 +140,7 @@ struct RawSweep {
     #[serde(default)]
     exceeds: BTreeMap<Exceeded, Value>,
     generators: Option<RawGenerators>,
+    job: Option<RawJob>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -205,7 +210,9 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
     let programs: Vec<PathBuf> = commands.filter_map(|command| command.first()).map(PathBuf::from).collect();
     let own_programs = programs.iter().filter(|program| program.is_absolute());
     let setups = databases.values().filter_map(|database| database.setup.as_ref());
-    let contents = files.chain(setups).chain(own_programs).map(|path| Ok((path.clone(), read_digest(path)?)));
+    let JobSpec { command: job, files: of_job } = read_job(raw.job, &axes, directory)?;
+    let contents =
+        files.chain(setups).chain(own_programs).chain(&of_job).map(|path| Ok((path.clone(), read_digest(path)?)));
     Ok(Sweep {
         question: raw.question.unwrap_or_default(),
         repeats,
@@ -220,6 +227,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         time: raw.time,
         memory: read_memory(raw.memory.as_deref(), raw.points.memory.is_some())?,
         fresh_copy: raw.fresh_copy,
+        job,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
@@ -290,8 +298,7 @@ fn check_names(axes: &Axes) -> Result<(), String> {
 
 /// A server that is warm already says nothing of what warms it.
 fn check_strategies(axes: &Axes) -> Result<(), String> {
-    let warms = axes.strategy.iter().any(|name| name != NOTHING);
-    if !warms || axes.start == [StartAsked::Cold] {
+    if !axes.strategies().any(Strategy::warms) || axes.start == [StartAsked::Cold] {
         return Ok(());
     }
     Err("points.strategy: a strategy warms a cold server; write start = \"cold\"".into())
@@ -372,7 +379,7 @@ impl Sweep {
 
     /// What warms servers in it, [`Strategy::Nothing`] where nothing does.
     pub fn strategies(&self) -> Vec<Strategy> {
-        let mut strategies: Vec<Strategy> = self.axes.strategy.iter().filter_map(|name| name.parse().ok()).collect();
+        let mut strategies: Vec<Strategy> = self.axes.strategies().collect();
         if self.axes.start.contains(&StartAsked::Restored) {
             strategies.push(Strategy::Pgthaw(Sharing::FullSpeed));
         }

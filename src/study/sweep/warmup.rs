@@ -146,6 +146,11 @@ pub fn read_until(until: Option<&str>, axes: &Axes) -> Result<Option<Until>, Str
             "until: give the most that a trial may last by points.seconds, and remove points.transactions or points.total_transactions".into()
         );
     }
+    if axes.strategies().any(Strategy::runs_job) {
+        return Err(
+            "until: a trial with a job lasts its points.seconds, however soon the load is steady: remove it".into()
+        );
+    }
     if until == Until::Resident {
         check_resident(axes)?;
     }
@@ -216,7 +221,7 @@ pub fn read_wanted(wanted: Option<&str>, axes: &Axes, until: Option<Until>) -> R
 }
 
 fn is_script_unused(axes: &Axes) -> bool {
-    axes.strategy.iter().all(|name| name == NOTHING) && !axes.start.contains(&StartAsked::Restored)
+    !axes.strategies().any(Strategy::warms) && !axes.start.contains(&StartAsked::Restored)
 }
 
 /// How long the script runs whose reads are wanted.
@@ -246,6 +251,7 @@ fn check_warmup(axes: &Axes, until: Option<Until>) -> Result<(), String> {
     let wrong = match other {
         Some(axis) => format!("{axis} has several values"),
         None if axes.start != [StartAsked::Cold] => "points.start is not \"cold\"".to_owned(),
+        None if axes.strategies().any(Strategy::runs_job) => "points.strategy runs a job".to_owned(),
         None if until == Some(Until::Resident) => "until is \"resident\", so that no workload runs".to_owned(),
         None if axes.point(0).seconds.is_none() => "its trials end by points.transactions".to_owned(),
         None => return Ok(()),

@@ -126,7 +126,13 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
             Count,
         )
     },
-    facts("warmer", "warmer_seconds", "warmer", "seconds that the warmer took", Time),
+    facts(
+        "warmer",
+        "warmer_seconds",
+        "warmer or job",
+        "seconds that the warmer, or the job beside the load, took",
+        Time,
+    ),
     facts("load", "load_seconds", "load", "seconds from the beginning of the load to its end", Time),
     facts(
         "whole",
@@ -242,8 +248,8 @@ impl Metric {
 
     /// May a trial that was measured end before it is reached?
     pub fn may_be_missed(self) -> bool {
-        use Metric::{BoundRatio, BuffersAfter, ResidentAfter, To50, To90, To95, WarmAfter};
-        matches!(self, WarmAfter | To50 | To90 | To95 | BoundRatio | ResidentAfter | BuffersAfter)
+        use Metric::{BoundRatio, BuffersAfter, ResidentAfter, To50, To90, To95, WarmAfter, Warmer};
+        matches!(self, Warmer | WarmAfter | To50 | To90 | To95 | BoundRatio | ResidentAfter | BuffersAfter)
     }
 }
 
@@ -316,6 +322,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
         (Metric::P95, percentile(0.95)),
         (Metric::P99, percentile(0.99)),
         (Metric::P999, percentile(0.999)),
+        (Metric::Warmer, trial.strategy_outcome.as_ref().and_then(|outcome| outcome.ended_after_seconds)),
         (Metric::DeviceRead, Some(trial.device_read_bytes.0 as f64)),
         (Metric::DeviceWrites, (gauged > 0).then(|| writes / gauged as f64)),
         (Metric::DeviceWritten, (gauged > 0).then_some(written)),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::metric::{ByMetric, Metric};
 use super::outline::{BackgroundWrites, TrialOutline};
-use super::warming::might_have;
+use super::warming::{job_limit, might_have};
 use crate::model::compute_median;
 use crate::study::{MeasurementVerdict, SweepRun, TimeFigures};
 use crate::verdict::spread::Spread;
@@ -53,7 +53,7 @@ pub struct PointSummary {
     /// Over the trials that have the figure; a time that some did not reach is longer than all others there.
     #[serde(flatten)]
     pub figures: ByMetric<Spread>,
-    /// Seconds that its cold trials were measured: what a time that was not reached is longer than.
+    /// Seconds that its cold trials, or those beside a job, were measured: what a time that was not reached is longer than.
     pub measured_seconds: Option<u32>,
     /// Medians.
     pub background: Option<BackgroundWrites>,
@@ -109,7 +109,10 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         trials: trials.len() as u32,
         failures: (trials.len() - good.len()) as u32,
         figures: Metric::ALL.iter().copied().map(|metric| (metric, compute_spread(metric, &good))).collect(),
-        measured_seconds: good.iter().filter_map(|trial| Some(trial.warming.as_ref()?.measured_seconds)).min(),
+        measured_seconds: good
+            .iter()
+            .filter_map(|trial| trial.warming.as_ref().map(|warming| warming.measured_seconds).or(job_limit(trial)))
+            .min(),
         background: compute_background(&good),
         time: TimeFigures::mean(&good.iter().filter_map(|trial| trial.time.as_ref()).collect::<Vec<_>>()),
         verdicts: collect_verdicts(trials),

@@ -111,7 +111,9 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             }
         };
         let job = warming.job.as_ref();
-        trial.figures.set(Metric::Warmer, job.and_then(|job| job.warmer_seconds));
+        // What older versions kept has it here alone.
+        let warmer = trial.figures.get(Metric::Warmer).or(job.and_then(|job| job.warmer_seconds));
+        trial.figures.set(Metric::Warmer, warmer);
         trial.figures.set(Metric::Load, job.map(|job| job.load_seconds));
         trial.figures.set(Metric::Whole, job.map(|job| job.whole_seconds));
         trial.figures.set(Metric::BoundRatio, reached.zip(bound).map(|(reached, bound)| reached / bound));
@@ -140,6 +142,9 @@ fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: O
 
 /// Would a trial have this figure, had it lasted long enough? Shares need a level, and quotients a bound.
 pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
+    if metric == Metric::Warmer {
+        return trial.figures.get(metric).is_some() || job_limit(trial).is_some();
+    }
     let Some(warming) = &trial.warming else { return false };
     let (is_idle, strategy) = (warming.brought.is_some(), trial.point.strategy());
     if warming.job.is_some_and(|job| job.is_without_curve()) {
@@ -155,9 +160,17 @@ pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     }
 }
 
+/// Seconds that a job beside the load may take to be seen to end; `None` where there is none, or the trial lasts as long as its load does.
+pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
+    trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
+}
+
 /// What is known of a figure of a trial: the number, or that it is larger than what was seen. `None` when it has none.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
+    if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {
+        return Some(Limits::reached(None, limit.into()));
+    }
     if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
         // One that was not warm at its end had a cold second among its last three, and so was at least not warm before.
@@ -182,6 +195,7 @@ pub fn group_of(point: &Point) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::StrategyOutcome;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
     use crate::verdict::throughput::compute_seconds_to;
@@ -271,6 +285,19 @@ mod tests {
         // Nobody knows half of what.
         assert_eq!(limits_of(&outlines[3], Metric::To50), None);
         assert_eq!(limits_of(&outlines[0], Metric::To95), Some(Limits::reached(None, 6.0)));
+    }
+
+    #[test]
+    fn a_job_that_did_not_end_took_longer_than_its_trial() {
+        let of = |strategy: &str, ended_after_seconds: Option<f64>| {
+            let mut one = trial();
+            (one.point.strategy, one.point.seconds) = (strategy.to_owned(), Some(20));
+            one.strategy_outcome = Some(StrategyOutcome { ended_after_seconds, ..StrategyOutcome::of_nothing() });
+            one
+        };
+        let outlines = outline_trials(&[of("job", Some(7.5)), of("run", None), of("cat", None)]);
+        let known = outlines.iter().map(|outline| limits_of(outline, Metric::Warmer)).collect::<Vec<_>>();
+        assert_eq!(known, [Some(Limits::exactly(7.5)), Some(Limits::reached(None, 20.0)), None]);
     }
 
     #[test]

@@ -303,7 +303,9 @@ fn make_older(server: &TestServer, file: &Path) {
     server.psql("DROP VIEW all_runs, trial_summary, trial_verdicts, served_by_second, loading_summary, sweep_summary");
     server.psql("CREATE VIEW sweep_summary AS SELECT 'older'; ALTER TABLE sweep_trials DROP COLUMN ended_at");
     let newer = ["ended_at", "device_reads_per_second", "device_reads_per_second_max", "device_bytes_per_write"];
-    for column in newer.iter().chain(&["server_cpu_us_per_transaction", "device_reads_unevenness", "time"]) {
+    for column in
+        newer.iter().chain(&["server_cpu_us_per_transaction", "device_reads_unevenness", "time", "warmer_seconds"])
+    {
         server.psql(&format!("ALTER TABLE sweep_outlines DROP COLUMN {column}"));
     }
     server.psql(

@@ -177,15 +177,15 @@ function broughtBack({ warming }: SweepTrial): HTMLElement | null {
   ]);
 }
 
-/** What warmed the server, and the end of what it printed. */
-function warmer({ strategy_outcome: outcome }: SweepTrial): HTMLElement | null {
+/** What warmed the server, or the job beside its load, and the end of what it printed. */
+function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement | null {
   if (!outcome || outcome.command === "") return null;
   const told = [
     outcome.ended_after_seconds === null ? "did not end within the trial" : `ended after ${seconds(outcome.ended_after_seconds)}`,
     ...(outcome.issued_bytes === null ? [] : [`read ${bytes(outcome.issued_bytes)}`]),
   ].join(", ");
   const printed = outcome.output.trim();
-  return element("div", { id: "warmer" }, element("h3", {}, "What warmed it"), element("pre", {}, outcome.command), element("p", { class: "soft" }, `It ${told}.`),
+  return element("div", { id: "warmer" }, element("h3", {}, `What ${String(point["strategy"])} did`), element("pre", {}, outcome.command), element("p", { class: "soft" }, `It ${told}.`),
     printed !== "" && folded("What it printed last", () => element("pre", {}, printed)));
 }
 
