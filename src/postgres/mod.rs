@@ -45,7 +45,9 @@ pub use catalog::{
     read_fork_blocks, read_partitioned_tables, read_relations, read_row_counts,
 };
 pub use configured::{SettingJudge, SettingRefusal, read_configured_setting};
-pub use connect::{ConnectOptions, Parameters, PlainServer, Reached, SystemUser, hide_password, parse_connection_string};
+pub use connect::{
+    ConnectOptions, Parameters, PlainServer, Reached, SystemUser, hide_password, parse_connection_string,
+};
 pub use control_file::ClusterState;
 pub use data_directory::DataDirectory;
 pub use error::Error;

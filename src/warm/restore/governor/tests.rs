@@ -54,7 +54,7 @@ fn for_the_end_of_a_restore_others_wait() {
     let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
     let depth = |governor: &Governor, load| governor.allow(load).depth;
     let second = governor.lock().bandwidth.bytes();
-    governor.begin_plan(Bytes(second.0 * 2));
+    governor.begin_plan(Bytes(second.0 * 2), 1.0);
     assert!(depth(&governor, Load::Waiting) < 16);
     governor.take(second.0);
     assert_eq!(depth(&governor, Load::Waiting), 16);
@@ -62,7 +62,7 @@ fn for_the_end_of_a_restore_others_wait() {
     governor.take(u64::MAX);
     assert_eq!(depth(&governor, Load::Waiting), 16);
     let gentle = Governor::new(Sharing::Gentle, 16, None, planned(ProfileSource::Told));
-    gentle.begin_plan(Bytes(0));
+    gentle.begin_plan(Bytes(0), 0.0);
     assert_eq!(depth(&gentle, Load::Waiting), 1);
 }
 
