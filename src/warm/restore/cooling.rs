@@ -37,7 +37,8 @@ impl Cooling {
         if self.all <= 0.0 || self.left >= self.next * self.all {
             return false;
         }
-        while self.left < self.next * self.all && self.next > f64::MIN_POSITIVE {
+        while self.left < self.next * self.all {
+            // With nothing left it comes to 0 in the end, and is never reached again.
             self.next /= 2.0;
         }
         true
