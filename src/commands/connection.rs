@@ -146,8 +146,15 @@ impl ConnectionArguments {
     pub async fn connect(&self, to: impl Fn(ConnectOptions) -> ConnectOptions) -> Result<Server, Error> {
         if self.ask_password && self.asked.get().is_none() {
             let options = to(self.connect_options()?);
-            let who = options.describe()?.user.or(SystemUser::current().ok().map(|user| user.name));
-            self.ask(&who.unwrap_or_default()).await?;
+            match options.withheld_from()? {
+                Some(address) => terminal::print_remark(&format!(
+                    "no password is asked for (-W), for {address} would be told none: its address was read in a data directory (if it is your server, name it beside -D, with -h and -p)"
+                )),
+                None => {
+                    let who = options.describe()?.user.or(SystemUser::current().ok().map(|user| user.name));
+                    self.ask(&who.unwrap_or_default()).await?;
+                }
+            }
         }
         let server = match Server::connect(&to(self.connect_options()?)).await {
             Err(Error::PasswordMissing { address, user }) if !self.no_password && self.asked.get().is_none() => {
