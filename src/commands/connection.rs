@@ -165,7 +165,9 @@ impl ConnectionArguments {
             }
             outcome => outcome?,
         };
-        terminal::complete_commands_with(self.pasted_commands(&server.describe(), server.psql()));
+        let monitor = Some(Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role));
+        let pasted = self.pasted_commands(&server.describe(), server.psql());
+        terminal::complete_commands_with(PastedCommands { monitor, ..pasted });
         Ok(server)
     }
 
@@ -209,6 +211,7 @@ impl ConnectionArguments {
             psql: psql.to_string(),
             typed: render_typed(&typed),
             typed_without_user: render_typed(&without_user(&typed)),
+            monitor: None,
         }
     }
 }
