@@ -180,7 +180,7 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     };
     let facts = rustix::fs::statfs(&found).map_err(|error| Error::cgroup("look at", &found, error.into()))?;
     let is_cgroup = CGROUP_FILE_SYSTEMS.contains(&(facts.f_type as u64)) && found.join(PROCS_FILE).exists();
-    is_cgroup.then(|| Some(found)).ok_or_else(|| refused(path))
+    if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
 /// Version 2 hands a controller down only when every cgroup above says so. It stays handed down afterwards: another one may
