@@ -1,5 +1,6 @@
 //! `pgthaw predict --film`: how long a recorded job takes with other memory.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -116,7 +117,12 @@ fn a_film_is_forecast_without_its_server() {
     );
     let directory = server.data_directory();
     let stopped = [&predict[..], &["-D", directory.to_str().unwrap()]].concat();
-    let stopped = Home::new().pgthaw(&stopped).ok().json();
+    // The server's own program reads its configuration.
+    let programs = Path::new(psql).parent().unwrap().to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let home = Home::new();
+    let stopped = servers::output_of(home.command(&stopped).env("PATH", path)).ok().json();
     assert_eq!(number(&stopped["cases"][1], "/page_cache_bytes"), (1 << 30) - (8 << 20), "{stopped:#}");
     let other = servers::start_new(15, &[]);
     let mut command = other.command(&["predict", "--film", file, "-D", other.data_directory().to_str().unwrap()]);
