@@ -146,8 +146,15 @@ impl ConnectionArguments {
     pub async fn connect(&self, to: impl Fn(ConnectOptions) -> ConnectOptions) -> Result<Server, Error> {
         if self.ask_password && self.asked.get().is_none() {
             let options = to(self.connect_options()?);
-            let who = options.describe()?.user.or(SystemUser::current().ok().map(|user| user.name));
-            self.ask(&who.unwrap_or_default()).await?;
+            match options.withheld_from()? {
+                Some(address) => terminal::print_remark(&format!(
+                    "no password is asked for (-W), for {address} would be told none: its address was read in a data directory (if it is your server, name it beside -D, with -h and -p)"
+                )),
+                None => {
+                    let who = options.describe()?.user.or(SystemUser::current().ok().map(|user| user.name));
+                    self.ask(&who.unwrap_or_default()).await?;
+                }
+            }
         }
         let server = match Server::connect(&to(self.connect_options()?)).await {
             Err(Error::PasswordMissing { address, user }) if !self.no_password && self.asked.get().is_none() => {
@@ -158,7 +165,9 @@ impl ConnectionArguments {
             }
             outcome => outcome?,
         };
-        terminal::complete_commands_with(self.pasted_commands(&server.describe(), server.psql()));
+        let monitor = Some(Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role));
+        let pasted = self.pasted_commands(&server.describe(), server.psql());
+        terminal::complete_commands_with(PastedCommands { monitor, ..pasted });
         Ok(server)
     }
 
@@ -202,6 +211,7 @@ impl ConnectionArguments {
             psql: psql.to_string(),
             typed: render_typed(&typed),
             typed_without_user: render_typed(&without_user(&typed)),
+            monitor: None,
         }
     }
 }

@@ -14,6 +14,8 @@ pub enum Error {
     ColdFasterThanWarm { cold_seconds: f64, hit_seconds: f64 },
     #[error("shared_buffers of {buffers} do not fit into {memory} of memory")]
     BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
+    #[error("a film tells what other memory does to its job, and nothing of {changes}")]
+    FilmTellsOfMemory { changes: String },
     #[error("there are no pages to warm")]
     NoPages,
     #[error("these figures give no forecast: its times are beyond a hundred years")]
@@ -92,6 +94,7 @@ impl Explain for Error {
                 "memory is for shared_buffers and the page cache together: --memory 16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
                     .into(),
             ),
+            Error::FilmTellsOfMemory { .. } => Some("change the memory alone: --what-if memory=16GiB".into()),
             Error::NoPages => Some(
                 "say how many blocks each relation has that a transaction reads (--pages 163968 --pages 27392), or name the database whose clients are at work (-d shop)"
                     .into(),

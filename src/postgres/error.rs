@@ -398,7 +398,7 @@ fn is_privilege(source: &sqlx::Error) -> bool {
 fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
     match sqlstate(source)?.as_str() {
         INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => Some("connect as a superuser once".into()),
-        INSUFFICIENT_PRIVILEGE => Some("GRANT pg_monitor TO the role, or connect as a superuser".into()),
+        INSUFFICIENT_PRIVILEGE => Some("GRANT pg_monitor TO …, or connect as a superuser".into()),
         QUERY_CANCELED => {
             Some("ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit".into())
         }

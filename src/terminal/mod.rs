@@ -12,6 +12,7 @@ mod evict;
 mod film;
 mod forecasts;
 mod hydrate;
+mod job_forecast;
 mod live;
 mod lwlocks;
 mod making;
@@ -57,6 +58,7 @@ use screen::{stderr_width, stdout_width};
 use crate::failure::ErrorKind;
 
 pub use comparison::render_comparison;
+pub use curve::render_seconds;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_age, render_device, render_limit, render_profile};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
@@ -67,6 +69,7 @@ pub use film::{
 };
 pub use forecasts::{render_judged_forecasts, render_study_forecast, render_sweep_verdict, render_written_forecast};
 pub use hydrate::render_hydration;
+pub use job_forecast::{JobAsRecorded, JobCase, JobPrediction, render_job_prediction};
 pub use live::{StudyDisplay, render_kept_cluster, render_where_kept};
 pub use map::{MapView, display_name, render_map, render_percent, render_states, short_kind};
 pub use map_bar::{CellLook, Seen, render_bar_runs};

@@ -31,6 +31,9 @@ const TYPED: &str = "pgthaw …";
 /// As [`TYPED`], without the user that was given.
 const TYPED_WITHOUT_USER: &str = "pgthaw …(no -U)";
 
+/// In a text: what lets the role that pgthaw is see what others do, which only who has connected can say.
+const MONITOR: &str = "GRANT pg_monitor TO …";
+
 /// What makes a command lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastedCommands {
@@ -42,6 +45,8 @@ pub struct PastedCommands {
     pub typed: String,
     /// The same without the user that was given.
     pub typed_without_user: String,
+    /// `psql -d shop -c 'GRANT pg_monitor TO "bob"'`; `None` before it is known who pgthaw is.
+    pub monitor: Option<String>,
 }
 
 /// ` --dir DIRECTORY`, where one was given.
@@ -84,7 +89,8 @@ pub fn complete_commands(text: &str) -> String {
 impl PastedCommands {
     /// What was completed before stays as it is. `store`: what leads a command that reads snapshots to them.
     fn complete(&self, text: &str, store: &str) -> String {
-        let text = CONNECTING.iter().fold(text.to_owned(), |text, name| {
+        let text = self.monitor.as_ref().map_or_else(|| text.to_owned(), |monitor| text.replace(MONITOR, monitor));
+        let text = CONNECTING.iter().fold(text, |text, name| {
             replace_whole(&text, &format!("pgthaw {name}"), |_, command, behind| {
                 let store = if *name == "doctor" { "" } else { store };
                 let added = format!("{}{store}", self.options);
@@ -131,6 +137,7 @@ mod tests {
             psql: "sudo -u postgres psql -p 5433".into(),
             typed: "pgthaw map -U ann --top 3".into(),
             typed_without_user: "pgthaw map --top 3".into(),
+            monitor: Some("psql -d shop -c 'GRANT pg_monitor TO \"bob\"'".into()),
         };
         let complete = |text: &str| pasted.complete(text, "");
         assert_eq!(
@@ -145,7 +152,11 @@ mod tests {
             complete("psql -d shop -c 'CREATE EXTENSION pg_prewarm'"),
             "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION pg_prewarm'"
         );
-        for text in ["pgthaw map shows it", "psql -d shop -l"] {
+        assert_eq!(
+            complete("GRANT pg_monitor TO …, or connect as a superuser"),
+            "sudo -u postgres psql -p 5433 -d shop -c 'GRANT pg_monitor TO \"bob\"', or connect as a superuser"
+        );
+        for text in ["pgthaw map shows it", "psql -d shop -l", "GRANT pg_monitor TO …"] {
             let once = complete(text);
             assert_eq!(complete(&once), once);
         }

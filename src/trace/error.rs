@@ -28,6 +28,8 @@ pub enum Error {
     UnknownFilm { name: String, directory: PathBuf },
     #[error("\"{name}\" could be any of {}", candidates.join(", "))]
     AmbiguousFilm { name: String, candidates: Vec<String> },
+    #[error("film {} does not say what other memory would do to its job: {reason}", path.display())]
+    NoCurve { path: PathBuf, reason: &'static str },
     #[error("nothing was named that could be recorded")]
     NothingNamed,
     #[error("what a job touches cannot be seen: {0}")]
@@ -90,6 +92,7 @@ impl Explain for Error {
             | Error::NewerFormat { .. }
             | Error::OtherCluster { .. }
             | Error::NoFilm(_)
+            | Error::NoCurve { .. }
             | Error::NothingNamed
             | Error::UnknownFilm { .. }
             | Error::AmbiguousFilm { .. } => ErrorKind::Usage,
@@ -110,6 +113,9 @@ impl Explain for Error {
                 "connect to the cluster that it was recorded on, or record the job on this one"
             }
             Error::NoFilm(_) => "pgthaw record -- COMMAND makes one; pgthaw run --like NAME -- COMMAND too",
+            Error::NoCurve { .. } => {
+                "record the job again as root, on a kernel that tells of requests: pgthaw record --source bpf -- COMMAND"
+            }
             Error::NothingNamed => {
                 "give a command behind --, as in `pgthaw record -- psql -c 'SELECT 1'`, or say whose reads: --seconds N records all of the \
                  server's, --backend PID, --application-name NAME or --database DB some of them"

@@ -368,6 +368,41 @@ fn whatever_runs_is_recorded_too() {
 }
 
 #[test]
+fn what_a_killed_recording_left_goes_with_the_next() {
+    let server = server(15);
+    let drafts = || {
+        let below = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        let files = below(server.home().join("state/pgthaw/films")).flat_map(below);
+        files.filter(|path| path.to_string_lossy().contains(".pgthaw-taking-")).collect::<Vec<_>>()
+    };
+    let start = || {
+        let had = drafts();
+        let mut command = server.command(&["record", "--seconds", "60", "--name", "killed"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while drafts().iter().all(|draft| had.contains(draft)) {
+            assert!(Instant::now() < until, "it makes no draft");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        child
+    };
+    let mut killed = start();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let left = drafts();
+    assert_eq!(left.len(), 1, "{left:?}");
+    let mut alive = start();
+    assert!(drafts().iter().all(|draft| !left.contains(draft)), "the next one sweeps it");
+    let of_living = drafts();
+    server.pgthaw(&["run", "--like", "another", "--", &psql(&server), "-XAtqc", "SELECT 1"]).ok();
+    assert_eq!(drafts(), of_living, "one that is being written stays");
+    alive.kill().unwrap();
+    alive.wait().unwrap();
+    server.pgthaw(&["run", "--like", "another", "--", &psql(&server), "-XAtqc", "SELECT 1"]).ok();
+    assert!(drafts().is_empty(), "{:?}", drafts());
+}
+
+#[test]
 fn who_may_not_see_the_page_cache_records_nothing() {
     needs_root!();
     let server = servers::start_any(&[]);

@@ -25,6 +25,7 @@ mod heat;
 mod hostile;
 mod hydrate;
 mod isolate;
+mod job_forecast;
 mod judgement;
 mod kept;
 mod kills;

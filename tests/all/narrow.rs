@@ -110,7 +110,7 @@ fn what_is_said_of_a_server_fits() {
     let model =
         ["--pages", "100000", "--hit", "0.2ms", "--riops", "3000", "--clients", "8", "--what-if", "riops=16000"];
     let predict = [&["predict"], &model[..]].concat();
-    let commands: [&[&str]; 25] = [
+    let commands: [&[&str]; 26] = [
         &["doctor"],
         &["map"],
         &["map", "--forks", "--system"],
@@ -128,6 +128,7 @@ fn what_is_said_of_a_server_fits() {
         &["record", "--seconds", "1", "--name", "a", "-q"],
         &["trace", "list"],
         &["trace", "show", "a"],
+        &["predict", "--film", "a", "--what-if", "memory=1GiB"],
         &["trace", "diff", "a", "a"],
         &["trace", "merge", "a", "a", "--name", "b"],
         &["trace", "cut", "a", "--to", "0.5", "--name", "c"],

@@ -17,12 +17,12 @@ const TABLES: &str = "
 ";
 
 /// Row by row: no I/O worker reads for it, on any version.
-const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;";
+pub const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;";
 
 /// Blocks of `t`.
 const BLOCKS: u64 = 8000;
 
-fn server(version: u32) -> TestServer {
+pub fn server(version: u32) -> TestServer {
     let server = servers::start(version, &[("shared_buffers", "8MB")]);
     server.psql(TABLES);
     server
@@ -47,7 +47,7 @@ fn stop(mut child: Child) {
 }
 
 /// The last line, which is pgthaw's own.
-fn film(output: &Output) -> Value {
+pub fn film(output: &Output) -> Value {
     let said = if output.stdout.starts_with('{') { &output.stdout } else { &output.stderr };
     serde_json::from_str(said.trim_end().lines().last().unwrap_or_default())
         .unwrap_or_else(|error| panic!("{error}: {output:?}"))
@@ -65,7 +65,7 @@ fn blocks_of(server: &TestServer, film: &str, relation: &str) -> u64 {
 }
 
 /// Can programs be loaded here? Else it was said that there are none.
-fn is_seen(film: &Value) -> bool {
+pub fn is_seen(film: &Value) -> bool {
     let recorder = film["recorder"].as_str().unwrap();
     assert!(
         recorder.contains("asked of the page cache") || film["remarks"].to_string().contains("recorded by looking")

@@ -213,6 +213,8 @@ fn who_may_do_less_sees_less_and_is_told_why() {
         let told = missing.iter().find(|one| one["what"].as_str().unwrap().starts_with(what));
         assert!(told.is_some_and(|one| !one["why"].as_str().unwrap().is_empty()), "{what}: {missing:?}");
     }
+    let remedies = missing.iter().filter_map(|one| one["remedy"].as_str()).collect::<Vec<_>>().join("; ");
+    assert!(remedies.contains("psql -h ") && remedies.contains("-c 'GRANT pg_monitor TO \"guest\"'"), "{remedies}");
 }
 
 /// The live screen on a terminal of this size, and then these keys: what was written, and how it ended.

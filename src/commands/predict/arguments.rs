@@ -18,7 +18,8 @@ use crate::units::Bytes;
 /// For a running server: watches what the clients of the database (-d) ask for, takes the device from `doctor --probe` and popularity from the
 /// snapshot that `restore` would take; while it is idle, the time of a transaction from pg_stat_statements. For one that does not run (-D):
 /// relations and popularity from that snapshot, sizes from its files. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
-/// the latency of a transaction with one read and of one without (--miss, --hit), the number of clients.
+/// the latency of a transaction with one read and of one without (--miss, --hit), the number of clients. Or how long a recorded job takes
+/// with other memory (--film).
 #[derive(Debug, Args)]
 pub struct PredictArguments {
     #[command(flatten)]
@@ -26,6 +27,15 @@ pub struct PredictArguments {
 
     #[command(flatten)]
     pub snapshots: SnapshotsArguments,
+
+    /// A job instead, by its film: with so much memory, how many of its requests miss, how many reads that is and how long it takes.
+    /// `newest`, the name that it was kept under, the beginning of one that `trace list` shows, or a file
+    #[arg(
+        long,
+        value_name = "FILM",
+        conflicts_with_all = ["observe", "pages", "hit", "tps", "miss", "clients", "accesses", "cores", "read_ahead", "popularity", "html"]
+    )]
+    pub film: Option<String>,
 
     /// Watch the server's clients for so long
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -87,7 +97,7 @@ pub struct PredictArguments {
     pub popularity: Option<PopularityArgument>,
 
     /// What would be if: riops=10000, rbps=500MiB, memory=8GiB, shared_buffers=2GiB (a part of the memory), clients=16, cores=8, hit=0.1ms; several changes of one case
-    /// are joined by commas, several cases repeat the option
+    /// are joined by commas, several cases repeat the option. Of a film: memory
     #[arg(long, value_name = "CHANGES")]
     pub what_if: Vec<Changes>,
 

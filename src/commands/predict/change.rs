@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::values::{parse_cores, parse_hit, parse_reads};
+use super::values::{parse_cores, parse_hit, parse_memory, parse_reads};
 use crate::commands::restore::{positive_bytes, positive_rate};
 use crate::model::{Device, Error, Scenario, Server, Workload};
 use crate::units::Bytes;
@@ -39,7 +39,7 @@ fn parse_change(text: &str) -> Result<Change, String> {
     match name.trim() {
         "riops" => parse_reads(value).map(Change::Riops),
         "rbps" => positive_rate(value).map(|Bytes(bytes)| Change::Rbps(bytes as f64)),
-        "memory" => bytes().map(Change::Memory),
+        "memory" => parse_memory(value).map(|Bytes(bytes)| Change::Memory(bytes as f64)),
         "shared_buffers" => bytes().map(Change::SharedBuffers),
         "clients" => value
             .parse()
@@ -56,6 +56,19 @@ fn parse_change(text: &str) -> Result<Change, String> {
 }
 
 impl Changes {
+    /// As they were typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The memory, where it alone is changed.
+    pub fn memory_alone(&self) -> Option<Bytes> {
+        match self.changes[..] {
+            [Change::Memory(bytes)] => Some(Bytes(bytes as u64)),
+            _ => None,
+        }
+    }
+
     /// The scenario with these changes, named by them.
     ///
     /// # Errors
@@ -102,7 +115,7 @@ mod tests {
         let changes: Changes = "riops=10000,memory=8GiB,hit=0.1ms".parse().unwrap();
         let expected = [Change::Riops(10_000.0), Change::Memory((8_u64 << 30) as f64), Change::Hit(0.1 * 1e-3)];
         assert_eq!(changes.changes, expected);
-        for text in ["", "riops", "riops=0", "speed=3", "memory=much", "clients=0", "clients=2.5"] {
+        for text in ["", "riops", "riops=0", "speed=3", "memory=much", "memory=1", "clients=0", "clients=2.5"] {
             assert!(text.parse::<Changes>().is_err(), "{text}");
         }
     }

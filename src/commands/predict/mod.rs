@@ -6,6 +6,7 @@ mod bare;
 mod base;
 mod change;
 mod classes;
+mod film;
 pub(super) mod hardware;
 mod known;
 mod live;
@@ -27,6 +28,17 @@ use crate::terminal::{self, Canvas};
 
 /// Runs the command.
 pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    if let Some(name) = &arguments.film {
+        let prediction = film::predict_job(name, &arguments).await?;
+        match output.json {
+            true => terminal::print_json(&prediction)?,
+            false => {
+                let canvas = Canvas::of_stdout(arguments.ascii);
+                terminal::print_line(&terminal::render_job_prediction(&prediction, canvas));
+            }
+        }
+        return Ok(ExitStatus::Done);
+    }
     let base = if arguments.pages.is_empty() {
         make_base_of_server(&arguments, output.shows_progress()).await?
     } else {

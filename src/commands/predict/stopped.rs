@@ -48,7 +48,7 @@ pub fn make_base(arguments: &PredictArguments, target: &Target, directory: &Data
         hit_seconds,
         cores,
         memory_pages: read_memory_pages(arguments, true, block_bytes, &mut assumptions),
-        buffers_pages: read_buffers_pages(directory).unwrap_or(f64::INFINITY),
+        buffers_pages: read_buffers_bytes(directory).map_or(f64::INFINITY, |bytes| bytes.0 as f64 / block_bytes),
         geometry,
         directory: Some(directory.path.clone()),
         is_local: true,
@@ -58,10 +58,10 @@ pub fn make_base(arguments: &PredictArguments, target: &Target, directory: &Data
 }
 
 /// shared_buffers that the server would start with, where its programs are here to say so: in blocks, or with a unit.
-fn read_buffers_pages(directory: &DataDirectory) -> Option<f64> {
+pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
     let text = read_configured_setting(directory, "shared_buffers").ok()?;
-    let blocks = || Some(text.parse::<Bytes>().ok()?.0 as f64 / f64::from(directory.block_size));
-    text.parse::<u32>().ok().map(f64::from).or_else(blocks)
+    let blocks = text.parse::<u32>().ok().map(u64::from);
+    blocks.map(|blocks| Bytes(blocks * u64::from(directory.block_size))).or_else(|| text.parse().ok())
 }
 
 /// Heat is how often a block is used, relative to the others: a relation's share of the accesses is the sum over its blocks.

@@ -10,7 +10,8 @@ use crate::linux::block_device::read_block_device;
 use crate::linux::{BlockDevice, Devices};
 use crate::observe::Error;
 use crate::observe::top::{Here, Missing, TopWatch};
-use crate::postgres::read_backend_pid;
+use crate::postgres::{Psql, read_backend_pid};
+use crate::terminal;
 
 /// A server that is away is looked for so often.
 const RETRY: Duration = Duration::from_secs(1);
@@ -47,6 +48,7 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
         read_backend_pid(&mut pulse).await?,
     ];
     let (devices, device_name, missing) = find_devices(target);
+    let grant = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
     Ok(Here {
         // It may be a newer one than before it went away.
         version_num: looks.server_version_num().unwrap_or(server.facts.version_num),
@@ -59,6 +61,8 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
         data_directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
         devices,
         device_name,
+        // Programs read it too.
+        grant: terminal::complete_commands(&grant),
         missing,
     })
 }

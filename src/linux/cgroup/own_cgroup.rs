@@ -20,6 +20,9 @@ const PREFIX: &str = "pgthaw-";
 /// Whoever is written here joins.
 pub const PROCS_FILE: &str = "cgroup.procs";
 
+/// What `statfs` says of cgroups of version 1 and 2 (`CGROUP_SUPER_MAGIC`, `CGROUP2_SUPER_MAGIC` in linux/magic.h).
+const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
+
 /// Processes may fork while they are moved away, and dying ones linger: look again this often before giving up.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
@@ -149,21 +152,39 @@ pub struct LeftCgroup {
 }
 
 impl LeftCgroup {
-    /// Sends its processes home and removes it, unless its maker lives. One that is gone is removed.
+    /// Sends its processes home and removes it, unless its maker lives. One that is gone is removed. What was kept of it may be anybody's
+    /// word: nothing outside of a cgroup file system is written to or removed.
     ///
     /// # Errors
     /// When it cannot be removed, or is none that pgthaw has made.
     pub fn remove(&self) -> Result<(), Error> {
-        let maker = self.directory.file_name().and_then(|name| Maker::from_name(name.to_str()?));
-        let directory = &self.directory;
-        let Some(maker) = maker.filter(|_| !directory.exists() || directory.join(PROCS_FILE).exists()) else {
-            return Err(Error::cgroup("remove", directory, io::ErrorKind::InvalidInput.into()));
-        };
-        if maker.is_alive() || !directory.exists() {
+        let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
+        named(&self.directory).ok_or_else(|| refused(&self.directory))?;
+        let Some(directory) = find_cgroup(&self.directory)? else { return Ok(()) };
+        // What a link leads to has another name.
+        if named(&directory).ok_or_else(|| refused(&directory))?.is_alive() {
             return Ok(());
         }
-        empty_and_remove(directory, &self.home, |_| None)
+        // A home that is gone is above.
+        let home = find_cgroup(&self.home)?;
+        let above = directory.parent().unwrap_or(&directory);
+        empty_and_remove(&directory, home.as_deref().unwrap_or(above), |_| None)
     }
+}
+
+fn refused(path: &Path) -> Error {
+    Error::cgroup("remove", path, io::ErrorKind::InvalidInput.into())
+}
+
+/// A directory of a cgroup file system, by a path without links, of which there are none in there; `None` when it is gone.
+fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
+    let found = match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(|error| Error::cgroup("look for", path, error))?,
+    };
+    let facts = rustix::fs::statfs(&found).map_err(|error| Error::cgroup("look at", &found, error.into()))?;
+    let is_cgroup = CGROUP_FILE_SYSTEMS.contains(&(facts.f_type as u64)) && found.join(PROCS_FILE).exists();
+    if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
 /// Version 2 hands a controller down only when every cgroup above says so. It stays handed down afterwards: another one may
@@ -281,5 +302,28 @@ mod tests {
         assert_eq!(Maker::from_name("pgthaw-lab"), None);
         assert!(Maker::myself().unwrap().is_alive());
         assert!(!Maker { start_ticks: 1, ..Maker::myself().unwrap() }.is_alive());
+    }
+
+    #[test]
+    fn what_only_looks_like_a_cgroup_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let make = |name: &str, pids: &str| {
+            let directory = place.path().join(name);
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join(PROCS_FILE), pids).unwrap();
+            directory
+        };
+        let dead = Maker { start_ticks: 1, ..Maker::myself().unwrap() }.prefix();
+        let (directory, home) = (make(&dead, "4194305"), make("home", ""));
+        let left = |directory: &Path| LeftCgroup { directory: directory.to_owned(), home: home.clone() };
+        assert!(left(&directory).remove().is_err());
+        assert_eq!(fs::read_to_string(home.join(PROCS_FILE)).unwrap(), "", "nobody was sent there");
+        assert!(directory.join(PROCS_FILE).exists());
+        let gone = place.path().join(format!("{dead}-1"));
+        assert!(left(&gone).remove().is_ok() && left(place.path()).remove().is_err());
+        // A link of a maker's name leads to one that pgthaw did not make.
+        let Ok(root) = Path::new("/proc/self/root/sys/fs/cgroup").canonicalize() else { return };
+        std::os::unix::fs::symlink(root, &gone).unwrap();
+        assert!(left(&gone).remove().is_err());
     }
 }

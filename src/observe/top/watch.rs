@@ -49,6 +49,8 @@ pub struct Here {
     pub data_directory: Option<PathBuf>,
     pub devices: Devices,
     pub device_name: Option<String>,
+    /// The command that lets its role see what others do.
+    pub grant: String,
     /// What is known already not to be seen.
     pub missing: Vec<Missing>,
 }
@@ -79,7 +81,7 @@ impl TopWatch {
         let period = self.step.max(SLOWEST_TICK);
         let pulse = PulseReader::start(here.pulse, here.version_num, own_pids, period, gone).await?;
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
-        let mut missing = find_missing(source.tier(), refused, here.version_num, &pulse);
+        let mut missing = find_missing(source.tier(), refused, &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
             let why = "they are found with steps of a second and longer";
             missing.push(Missing { what: "stalls".into(), why: why.into(), remedy: None });
@@ -248,7 +250,13 @@ impl Steps {
 }
 
 /// What this source cannot see, and why there is no better one; what this server does not tell.
-fn find_missing(tier: Tier, refused: Vec<RefusedSource>, version_num: u32, pulse: &PulseReader) -> Vec<Missing> {
+fn find_missing(
+    tier: Tier,
+    refused: Vec<RefusedSource>,
+    pulse: &PulseReader,
+    version_num: u32,
+    grant: String,
+) -> Vec<Missing> {
     let mut missing = Vec::new();
     let mut told = HashSet::new();
     for one in refused {
@@ -280,7 +288,7 @@ fn find_missing(tier: Tier, refused: Vec<RefusedSource>, version_num: u32, pulse
         missing.push(Missing {
             what: "what other roles' sessions do".into(),
             why: "this role may not see it".into(),
-            remedy: Some("as a superuser: GRANT pg_monitor TO the role that pgthaw connects as".into()),
+            remedy: Some(grant),
         });
     }
     if let Some(why) = &pulse.checkpoint_refusal {

@@ -54,6 +54,13 @@ impl ConnectOptions {
         let resolved = self.resolve()?;
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
+
+    /// The address of the first server, if none of those that are tried would be told a password.
+    pub fn withheld_from(&self) -> Result<Option<String>, Error> {
+        let resolved = self.resolve()?;
+        let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
+        Ok(are_all.then(|| resolved.candidates[0].address()))
+    }
 }
 
 /// What kind of server is wanted (`target_session_attrs`).

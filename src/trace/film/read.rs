@@ -13,7 +13,6 @@ use super::ROWS_PER_GROUP;
 use super::columns::{Columns, schema};
 use super::header::{FilmHeader, Totals, decode, decode_verified};
 use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed, open_written};
-use crate::files::open_regular;
 use crate::postgres::{RelationName, RelationPath};
 use crate::trace::Error;
 use crate::trace::event::{Event, EventKind, FilmRelation};
@@ -40,8 +39,7 @@ pub struct Film<S> {
 impl FilmHeader {
     /// Reads what a film's footer says of it, and nothing else: the file may be damaged.
     pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
-        let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
-        let header = Sealed::read_unverified(&file).and_then(|sealed| decode(&sealed));
+        let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
     }
 }

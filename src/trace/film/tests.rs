@@ -1,6 +1,7 @@
 //! Films as they are written and read, and films that were made to do harm.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +82,20 @@ fn a_film_is_read_as_it_was_written() {
     let expected = FilmHeader { totals, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
     assert_eq!(*Film::open(&path).unwrap().header(), expected);
     assert_eq!(FilmHeader::read_unverified(&path).unwrap(), expected);
+}
+
+#[test]
+fn a_film_with_holes_is_not_even_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = written(directory.path(), std::iter::empty());
+    let film = fs::read(&path).unwrap();
+    // A footer that is whole behind what was never written.
+    let file = File::create(&path).unwrap();
+    file.set_len(1 << 20).unwrap();
+    file.write_all_at(&film, 1 << 20).unwrap();
+    for read in [FilmHeader::read_unverified(&path).map(drop), Film::open(&path).map(drop)] {
+        assert!(read.unwrap_err().to_string().contains("holes"));
+    }
 }
 
 #[test]

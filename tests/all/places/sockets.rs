@@ -159,7 +159,7 @@ fn an_address_that_stands_in_a_directory_hears_a_password_through_a_trusted_ones
     server.cluster.stop(StopMode::Fast).unwrap();
     let directory = server.data_directory();
     let process = Process(Command::new("sleep").arg("600").current_dir(&directory).spawn().unwrap());
-    let said = |port: u16, socket: &str, address: &str| {
+    let said = |port: u16, socket: &str, address: &str, more: &[&str]| {
         let pid = process.0.id();
         let told = format!("{pid}\n{}\n1700000000\n{port}\n{socket}\n{address}\n", directory.display());
         let file = directory.join("postmaster.pid");
@@ -167,12 +167,16 @@ fn an_address_that_stands_in_a_directory_hears_a_password_through_a_trusted_ones
         chown(&file, Some(directory.metadata().unwrap().uid()), None).unwrap();
         let home = Home::new();
         let mut command = home.command(&["map", "-U", "someone", "-d", "postgres", "-D"]);
-        ends_by_itself(command.arg(&directory).env("PGPASSWORD", "geheim")).ends_with(3).stderr
+        ends_by_itself(command.arg(&directory).args(more).env("PGPASSWORD", "geheim")).ends_with(3).stderr
     };
     let (port, heard) = listen_on_network();
-    let text = said(port, "", "127.0.0.1");
+    let text = said(port, "", "127.0.0.1", &[]);
     assert!(text.contains("is told none") && text.contains("-h and -p"), "{text}");
-    assert!(!has_password(&heard));
+    assert!(!has_password(&heard) && !text.contains("-W"), "{text}");
+    let (port, heard) = listen_on_network();
+    let text = said(port, "", "127.0.0.1", &["-W"]);
+    let told = text.find("no password is asked for (-W)").unwrap_or_else(|| panic!("{text}"));
+    assert!(told < text.find("is told none").unwrap() && !has_password(&heard), "{text}");
     let [_, postgres, nobody] = attackers().try_into().unwrap();
     for (listening, of_place) in [(nobody, 0), (postgres, nobody), (postgres, 0)] {
         let place = open_place();
@@ -180,7 +184,7 @@ fn an_address_that_stands_in_a_directory_hears_a_password_through_a_trusted_ones
         // Nobody else may put a socket there.
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
         chown(place.path(), Some(of_place), None).unwrap();
-        let text = said(5999, place.path().to_str().unwrap(), "");
+        let text = said(5999, place.path().to_str().unwrap(), "", &[]);
         let is_trusted = listening == postgres && of_place == 0;
         assert_eq!(has_password(&heard), is_trusted, "{listening} in a place of {of_place}: {text}");
         assert_eq!(text.contains("is told none"), !is_trusted, "{listening} in a place of {of_place}: {text}");

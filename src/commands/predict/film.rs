@@ -1,0 +1,183 @@
+//! `pgthaw predict --film`: a job with other memory. Its requests and its time are in its film, the server says how much of the memory
+//! is its shared_buffers.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use super::arguments::PredictArguments;
+use super::change::Changes;
+use super::hardware::read_device;
+use super::stopped::read_buffers_bytes;
+use crate::commands::Target;
+use crate::linux::memory::read_memory;
+use crate::model::{Error, JobCosts, PriceSource, RecordedJob};
+use crate::terminal::{self, JobAsRecorded, JobCase, JobPrediction};
+use crate::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, MissRatioCurve};
+use crate::units::{Bytes, counted};
+
+/// What a server that can be asked says.
+#[derive(Default)]
+struct Asked {
+    cluster: Option<u64>,
+    buffers: Option<Bytes>,
+    directory: Option<PathBuf>,
+}
+
+/// The job of the film of this name or file, in each case.
+///
+/// # Errors
+/// When there is no such film, it does not know what its job asked for, or a case is none that it tells of.
+pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Result<JobPrediction> {
+    for changes in &arguments.what_if {
+        if changes.memory_alone().is_none() {
+            anyhow::bail!(Error::FilmTellsOfMemory { changes: changes.text().to_owned() });
+        }
+    }
+    let connection = &arguments.connection;
+    let is_named = connection.names_server() || connection.data_dir.is_some();
+    let asked = match Target::open(connection).await {
+        Ok(target) => ask(&target),
+        // Nobody has said that there is one: without it less is known.
+        Err(_) if !is_named => Asked::default(),
+        Err(error) => return Err(error),
+    };
+    let film = Film::open(&FilmStore::open().find_of(asked.cluster, name)?)?;
+    let header = film.header();
+    let of_film = header.source.system_identifier;
+    let asked = match asked.cluster {
+        Some(cluster) if cluster != of_film && is_named => {
+            anyhow::bail!(trace::Error::OtherCluster { path: film.path().to_owned(), film: of_film, cluster })
+        }
+        Some(cluster) if cluster != of_film => Asked::default(),
+        _ => asked,
+    };
+    let summary = FilmSummary::read(&film)?;
+    let curve = summary.curve.as_ref().filter(|curve| curve.requests > 0).ok_or_else(|| {
+        let reason = match header.sampling {
+            None => "it has what came into memory, and not what the job asked for",
+            Some(_) => "the job asked the page cache for nothing",
+        };
+        trace::Error::NoCurve { path: film.path().to_owned(), reason }
+    })?;
+    make_prediction(&film, &summary, curve, asked, arguments)
+}
+
+fn ask(target: &Target) -> Asked {
+    let buffers = match (&target.server, &target.data_directory) {
+        (Some(server), _) => Some(server.facts.shared_buffers_bytes),
+        (None, Some(directory)) => read_buffers_bytes(directory),
+        (None, None) => None,
+    };
+    let directory = target.data_directory.as_ref().map(|directory| directory.path.clone());
+    Asked { cluster: target.system_identifier(), buffers, directory }
+}
+
+fn make_prediction(
+    film: &Film<File>,
+    summary: &FilmSummary,
+    curve: &MissRatioCurve,
+    asked: Asked,
+    arguments: &PredictArguments,
+) -> anyhow::Result<JobPrediction> {
+    let header = film.header();
+    let (device, described) = read_device(arguments, asked.directory.as_deref())?;
+    let costs = JobCosts::new(&recorded_job(header, summary, curve), &device);
+    let mut assumptions = vec![
+        "none of its blocks is cached when the job begins, and what was used longest ago goes first".to_owned(),
+        describe_price(header, &costs),
+        described,
+        match asked.buffers {
+            Some(buffers) => format!("{buffers} of the memory are shared_buffers, as they were when it was recorded"),
+            None => "shared_buffers come on top of the memory: no server of the film's cluster says how large they are"
+                .to_owned(),
+        },
+    ];
+    if curve.sampling > 0 {
+        assumptions.push(format!("of one block in {} it is known when it was asked for", 1_u64 << curve.sampling));
+    }
+    let here = asked.directory.and_then(|_| read_memory().ok()).map(|memory| memory.total_bytes);
+    let now = arguments.memory.or(here).map(|memory| (format!("now: {memory}"), memory));
+    let told =
+        arguments.what_if.iter().filter_map(|case: &Changes| Some((case.text().to_owned(), case.memory_alone()?)));
+    let cases = now.into_iter().chain(told).map(|(name, memory)| {
+        let buffers = asked.buffers.unwrap_or_default();
+        let page_cache = memory.0.checked_sub(buffers.0).ok_or(Error::BuffersBeyondMemory { buffers, memory })?;
+        Ok(make_case(name, memory, Bytes(page_cache), header, curve, &costs))
+    });
+    Ok(JobPrediction {
+        cases: cases.collect::<Result<_, Error>>()?,
+        film: film.path().to_owned(),
+        job: header.job.clone(),
+        assumptions,
+        recorded: JobAsRecorded {
+            seconds: header.seconds,
+            fetched_bytes: header.bytes(header.totals.fetched_blocks),
+            device_reads: header.device_reads,
+            device_bytes: header.device_bytes,
+        },
+        requests: curve.requests,
+        first_requests: curve.first_requests,
+        sampling: curve.sampling,
+        sufficient_bytes: header.bytes(curve.sufficient_blocks()),
+        costs,
+    })
+}
+
+/// The job with so much page cache.
+fn make_case(
+    name: String,
+    memory_bytes: Bytes,
+    page_cache_bytes: Bytes,
+    header: &FilmHeader,
+    curve: &MissRatioCurve,
+    costs: &JobCosts,
+) -> JobCase {
+    let blocks = page_cache_bytes.0 / u64::from(header.source.block_size);
+    let miss_ratio = curve.miss_ratio(blocks).unwrap_or_default();
+    let forecast = costs.forecast(miss_ratio * curve.requests as f64);
+    JobCase {
+        name,
+        memory_bytes,
+        page_cache_bytes,
+        missed_requests: forecast.missed_requests.round() as u64,
+        miss_ratio,
+        device_reads: forecast.device_reads.round() as u64,
+        device_bytes: Bytes(forecast.device_bytes as u64),
+        seconds: forecast.seconds,
+    }
+}
+
+/// What the model has to know of a film.
+fn recorded_job(header: &FilmHeader, summary: &FilmSummary, curve: &MissRatioCurve) -> RecordedJob {
+    let counted = header.device_reads.zip(header.device_bytes);
+    RecordedJob {
+        seconds: header.seconds,
+        requests: curve.requests as f64,
+        first_requests: curve.first_requests as f64,
+        fetched_blocks: header.totals.fetched_blocks as f64,
+        preloaded_blocks: header.totals.preloaded_blocks as f64,
+        stretches: summary.relations.iter().map(|one| one.events as f64).sum(),
+        device: counted.map(|(reads, Bytes(bytes))| (reads as f64, bytes as f64)),
+        block_bytes: header.source.block_size.into(),
+    }
+}
+
+/// Where the price of a missed block is from, with it.
+fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
+    let missed = || header.bytes(costs.missed_blocks as u64);
+    let why = match costs.source {
+        PriceSource::Counted => "by the reads of the device while it was recorded".to_owned(),
+        PriceSource::CountedAgain => {
+            format!("by the device's reads: {} of them were for the job, which fetched blocks again", missed())
+        }
+        PriceSource::NotCounted => "by its stretches: the reads of its device were not counted".to_owned(),
+        PriceSource::Warm => "by its stretches: it found nearly all in memory".to_owned(),
+        PriceSource::Preloaded => {
+            "by its stretches: pgthaw brought its blocks, and its waits for them count as its own time".to_owned()
+        }
+        PriceSource::Others => "by its stretches: the device worked for others too".to_owned(),
+    };
+    let own = terminal::render_seconds(costs.own_seconds);
+    let reads = counted((costs.miss_reads * 100.0).round() / 100.0, "read");
+    format!("{own} are the job's own; a missed block is {reads} and {:.3} ms ({why})", costs.miss_seconds * 1e3)
+}
