@@ -70,7 +70,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let watcher = Arc::clone(&progress);
     let receipt = tokio::task::spawn_blocking(move || {
         let hot = snapshot.as_ref().map(|snapshot| &snapshot.map);
-        let traffic = ServerTraffic::new(|| Some(directory.read_postmaster()?.pid));
+        let traffic = ServerTraffic::new(|| directory.find_postmaster_pid());
         arguments.hydrate(&Hydration {
             directory: &directory,
             hot,

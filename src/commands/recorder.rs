@@ -136,7 +136,7 @@ pub fn open_source(
 fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> Result<Requests, Error> {
     let directory = target.data_directory.as_ref();
     let directory = directory.ok_or_else(|| Error::NothingSeen("the data directory is not known".to_owned()))?;
-    let postmaster_pid = directory.read_postmaster().map(|postmaster| postmaster.pid);
+    let postmaster_pid = directory.find_postmaster_pid();
     let followed = Followed { wanted, postmaster_pid, own: Arc::clone(own) };
     Requests::open(map, &directory.path, target.page_cache().page_bytes(), followed)
 }

@@ -164,6 +164,14 @@ pub fn read_program_path(pid: u32) -> Result<PathBuf, Error> {
     path.read_link().map_err(|error| Error::file("read", &path, error))
 }
 
+/// What a process calls itself: its pid, unless it lives in a pid namespace below this one (`NSpid` of proc(5)).
+pub fn read_own_number(pid: u32) -> Result<u32, Error> {
+    let status = open(pid).and_then(|process| process.status());
+    let status = status.map_err(|error| Error::proc("read /proc/PID/status", error))?;
+    let number = status.nspid.as_ref().and_then(|numbers| u32::try_from(*numbers.last()?).ok());
+    Ok(number.unwrap_or(pid))
+}
+
 /// The number of the pid namespace that this process lives in: pids mean something only there.
 pub fn read_pid_namespace() -> Result<u64, Error> {
     let path = Path::new("/proc/self/ns/pid");

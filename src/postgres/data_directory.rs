@@ -86,6 +86,12 @@ impl DataDirectory {
         Postmaster::read(&self.files)
     }
 
+    /// The pid of the server that runs in the directory, also of one in a container of this host, for those who may see where its
+    /// processes work: its user and root.
+    pub fn find_postmaster_pid(&self) -> Option<u32> {
+        Postmaster::find_pid(&self.files)
+    }
+
     /// Does a file that sets the server's settings have this word, wherever? Without the files that they include.
     pub fn mentions(&self, word: &str) -> bool {
         let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];

@@ -1,11 +1,13 @@
 //! `postmaster.pid`: the server that runs in a data directory, and where it listens.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use procfs::Current as _;
+use procfs::process::{Process, all_processes};
 
 use crate::files::{SMALL_FILE_BYTES_MAX, Tree};
 
@@ -27,9 +29,16 @@ impl Postmaster {
     /// is not a server of this directory: the file stays after a crash, its number is reused, and the number of a
     /// server in a container means another process here.
     pub(super) fn read(data_directory: &Tree) -> Option<Postmaster> {
-        let text = data_directory.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
-        let postmaster = parse(&String::from_utf8_lossy(&text))?;
+        let postmaster = read_file(data_directory)?;
         is_server_of(postmaster.pid, data_directory.path()).then_some(postmaster)
+    }
+
+    /// The pid, as it is here, of the server of this data directory: also of one in a pid namespace below this one, as a container's is.
+    /// Its `postmaster.pid` has another pid and addresses that may lead somewhere else here, so the pid is all there is.
+    pub(super) fn find_pid(data_directory: &Tree) -> Option<u32> {
+        let Postmaster { pid, .. } = read_file(data_directory)?;
+        let path = data_directory.path();
+        if is_server_of(pid, path) { Some(pid) } else { find_in_namespaces(pid, path) }
     }
 
     /// When it was started. The file has the time by the clock as it was then, in whole seconds; the age of the process knows
@@ -37,12 +46,36 @@ impl Postmaster {
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }
+}
 
-    /// Is this process one that the server started?
-    pub(super) fn is_parent_of(&self, pid: i32) -> bool {
-        let parent = procfs::process::Process::new(pid).and_then(|process| process.stat());
-        parent.is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(self.pid))
-    }
+fn read_file(data_directory: &Tree) -> Option<Postmaster> {
+    let text = data_directory.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
+    parse(&String::from_utf8_lossy(&text))
+}
+
+/// Did the process `postmaster` start the one that calls itself `number`, in its own pid namespace or in one below this one?
+pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
+    let is_direct = |process: &Process| process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
+    let Ok(processes) = all_processes() else { return false };
+    processes.flatten().any(|process| is_direct(&process) && number_of(&process) == Some(number))
+}
+
+/// What a process calls itself (`NSpid` of proc(5)): its pid, unless it is in a pid namespace below this one.
+fn number_of(process: &Process) -> Option<i32> {
+    process.status().ok()?.nspid?.last().copied()
+}
+
+/// The process that calls itself `number` in a pid namespace below this one and works in this directory.
+fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
+    let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let wanted = place(directory)?;
+    let is_it = |process: &Process| {
+        let called = number_of(process).filter(|called| *called != process.pid());
+        called.is_some_and(|called| u32::try_from(called) == Ok(number))
+            && place(&PathBuf::from(format!("/proc/{}/cwd", process.pid()))) == Some(wanted)
+    };
+    let found = all_processes().ok()?.flatten().find(is_it)?;
+    u32::try_from(found.pid()).ok()
 }
 
 pub(super) fn parse(text: &str) -> Option<Postmaster> {
@@ -62,7 +95,7 @@ pub(super) fn parse(text: &str) -> Option<Postmaster> {
 
 /// When a process was started: now, less its age.
 fn read_start(pid: u32) -> Option<Timestamp> {
-    let process = procfs::process::Process::new(i32::try_from(pid).ok()?).ok()?;
+    let process = Process::new(i32::try_from(pid).ok()?).ok()?;
     let since_boot = process.stat().ok()?.starttime as f64 / procfs::ticks_per_second() as f64;
     let age = procfs::Uptime::current().ok()?.uptime - since_boot;
     Timestamp::now().checked_sub(Duration::try_from_secs_f64(age).ok()?).ok()

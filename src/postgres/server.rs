@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
+use super::postmaster::is_child;
 use super::{Address, ConnectOptions, DataDirectory, Error, Psql, Reached, find_extension, read_databases};
 use crate::units::Bytes;
 
@@ -191,9 +192,9 @@ async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Optio
 /// standby has its primary's system identifier, but only here is the connection's backend a child of the postmaster.
 fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
     let directory = DataDirectory::open(facts.data_directory.as_deref()?).ok()?;
-    let postmaster = directory.read_postmaster()?;
-    let is_same = directory.system_identifier == facts.system_identifier && postmaster.is_parent_of(backend_pid);
-    is_same.then_some(postmaster.pid)
+    let postmaster = directory.find_postmaster_pid()?;
+    let is_same = directory.system_identifier == facts.system_identifier && is_child(postmaster, backend_pid);
+    is_same.then_some(postmaster)
 }
 
 fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {

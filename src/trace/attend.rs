@@ -171,9 +171,9 @@ impl Attend {
     /// Who came and who went.
     fn look(&mut self, apart: Option<&mut Apart>) {
         if !process::is_alive(self.sessions.postmaster())
-            && let Some(postmaster) = self.directory.read_postmaster()
+            && let Some(postmaster) = self.directory.find_postmaster_pid()
         {
-            self.sessions.move_to(postmaster.pid);
+            self.sessions.move_to(postmaster);
         }
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let changed = self.sessions.look(&named);

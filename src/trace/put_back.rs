@@ -142,7 +142,7 @@ impl PuttingBack<'_> {
         let host = Host {
             page_cache: self.page_cache,
             room: Arc::new(self.room),
-            traffic: Arc::new(ServerTraffic::new(move || Some(postmaster.read_postmaster()?.pid))),
+            traffic: Arc::new(ServerTraffic::new(move || postmaster.find_postmaster_pid())),
             control: self.control,
             watcher: Arc::new(Unwatched),
         };

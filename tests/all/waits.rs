@@ -1,6 +1,7 @@
 //! `pgthaw waits`: what is waited for has its name and its length, the sum closes, and less is told where less can be seen.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,6 +9,8 @@ use std::process::{Command, Stdio};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::{Field, Row};
 use serde_json::{Value, json};
+
+use pgthaw::postgres::StopMode;
 
 use crate::servers::{self, Output, TestServer};
 
@@ -315,4 +318,36 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_looked_at() {
     let left = fs::read_dir(server.home()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> = left.filter(|name| name.contains("parquet") || name.contains("draft")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Of a container only its pid namespace: its server's pids are others out here.
+#[test]
+fn a_server_in_a_container_is_seen_from_its_host() {
+    if !can_probe() {
+        return;
+    }
+    let mut server = servers::start_any(&[]);
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let (data, program) = (server.data_directory(), server.command_of("postgres"));
+    let options = std::fs::read_to_string(data.join("postmaster.opts")).unwrap();
+    let owner = std::fs::metadata(&data).unwrap().uid().to_string();
+    // The options as they were, without the program and the quotes around each.
+    let words = options.split('"').skip(1).step_by(2);
+    let mut contained = Command::new("unshare");
+    contained.args(["--pid", "--fork", "--kill-child", "setpriv", "--clear-groups", "--reuid", &owner]);
+    let mut contained = contained.arg(program.get_program()).args(words).stderr(Stdio::null()).spawn().unwrap();
+    let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let is_up = || server.command_of("psql").args(["-Xc", "", "postgres"]).output().unwrap().status.success();
+    while !is_up() {
+        assert!(contained.try_wait().unwrap().is_none(), "the server ended");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let sleep = ["--by", "query", "--", &psql, "-Xqd", "postgres", "-c", "SELECT pg_sleep(0.8)"];
+    let output = server.pgthaw(&[&["waits", "--json", "--source", "bpf"], &sleep[..]].concat());
+    let _ = contained.kill();
+    let _ = contained.wait();
+    let report = output.ok().json();
+    let slept = ending(&report, "::Timeout::PgSleep");
+    assert_eq!(slept.len(), 1, "{report}");
+    assert!(slept[0]["name"].as_str().unwrap().starts_with("SELECT pg_sleep("), "it is known who slept: {}", slept[0]);
 }

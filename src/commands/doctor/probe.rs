@@ -78,7 +78,7 @@ fn measure(
     progress: &Progress,
 ) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(&directory.path)?;
-    let server_pid = directory.read_postmaster().map(|postmaster| postmaster.pid);
+    let server_pid = directory.find_postmaster_pid();
     // As restore does, so that both are under the same limit.
     server_pid.and_then(join_memory_cgroup);
     let limit = own_limit(&device);

@@ -84,7 +84,7 @@ impl Source {
 
     /// The server's process, when it runs here.
     pub fn postmaster_pid(&self) -> Option<u32> {
-        Some(self.directory.as_ref()?.read_postmaster()?.pid)
+        self.directory.as_ref()?.find_postmaster_pid()
     }
 
     /// May the server read past the page cache? Something speaks for it; the server knows.
@@ -95,7 +95,7 @@ impl Source {
     /// What the server's processes do, when it runs here.
     pub fn traffic(&self) -> Arc<dyn Traffic> {
         let directory = self.directory.clone();
-        Arc::new(ServerTraffic::new(move || Some(directory.as_ref()?.read_postmaster()?.pid)))
+        Arc::new(ServerTraffic::new(move || directory.as_ref()?.find_postmaster_pid()))
     }
 
     /// The cache of its files.

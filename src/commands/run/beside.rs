@@ -33,7 +33,7 @@ impl Beside {
         remarks: &mut Vec<String>,
     ) -> Beside {
         let directory = target.data_directory.clone();
-        let running = directory.and_then(|directory| Some((directory.read_postmaster()?.pid, directory)));
+        let running = directory.and_then(|directory| Some((directory.find_postmaster_pid()?, directory)));
         let Some((postmaster, directory)) = running else {
             if arguments.isolates() {
                 remarks.push("the job is not set apart, for the server's processes are not on this host".to_owned());

@@ -19,7 +19,7 @@ pub async fn put_back(
     control: Arc<Control>,
 ) -> anyhow::Result<PutBack> {
     let Some(directory) = &target.data_directory else { return Ok(PutBack::default()) };
-    let pid = directory.read_postmaster().map(|postmaster| postmaster.pid);
+    let pid = directory.find_postmaster_pid();
     let (room, _) = choose_room(pid, false);
     let databases = target.databases().await.unwrap_or_default();
     let putting_back = PuttingBack {

@@ -154,7 +154,7 @@ impl Prepared {
     }
 
     fn postmaster(&self) -> Option<u32> {
-        Some(self.target.data_directory.as_ref()?.read_postmaster()?.pid)
+        self.target.data_directory.as_ref()?.find_postmaster_pid()
     }
 
     /// Brings what is to be there before the job, if anything is, and tells whether it may start then: not if the user wants to end it.
@@ -280,7 +280,7 @@ fn plan(
     let Some(directory) = &target.data_directory else {
         return Ok(Some(spawn_blocking(|| Planned::nothing("the data directory is not known", Vec::new()))));
     };
-    let postmaster = directory.read_postmaster().map(|postmaster| postmaster.pid);
+    let postmaster = directory.find_postmaster_pid();
     let room = choose_room(postmaster, true).0.read_room().map(|room| room.bytes);
     let bound = postmaster.filter(|_| arguments.isolates()).and_then(|pid| read_cache_bound(pid, Bytes(0)));
     let room = room.into_iter().chain(bound).min();

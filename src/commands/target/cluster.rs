@@ -54,9 +54,9 @@ pub fn page_cache_of(directory: Option<&DataDirectory>) -> SystemPageCache {
 impl Target {
     /// The server's process as it is now, where it runs on this host.
     pub fn find_postmaster(&self) -> Option<u32> {
-        let postmaster = self.data_directory.as_ref().and_then(|directory| directory.read_postmaster());
+        let postmaster = self.data_directory.as_ref().and_then(DataDirectory::find_postmaster_pid);
         let told = self.server.as_ref().and_then(|server| server.facts.postmaster_pid);
-        postmaster.map(|postmaster| postmaster.pid).or(told)
+        postmaster.or(told)
     }
 
     /// The cache of its files.

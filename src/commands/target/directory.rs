@@ -25,8 +25,14 @@ pub(super) async fn open_directory(
 ) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
     let Some(postmaster) = directory.read_postmaster() else {
-        let remarks = vec![format!("no server runs in {}: its files are looked at alone", directory.path.display())];
-        return Ok(Target::of_directory(directory, None, scope, remarks));
+        let shown = directory.path.display();
+        let remark = match directory.find_postmaster_pid() {
+            Some(pid) => format!(
+                "the server of {shown} runs in a container (process {pid} of this host), and where it listens is told for in there: its files are looked at alone (name its address with -h or -p too)"
+            ),
+            None => format!("no server runs in {shown}: its files are looked at alone"),
+        };
+        return Ok(Target::of_directory(directory, None, scope, vec![remark]));
     };
     match arguments.connect(|options| options_for(&postmaster, options)).await {
         Ok(server) => {

@@ -7,6 +7,7 @@ mod file_name;
 mod looks;
 mod memory_looks;
 mod names;
+mod numbers;
 mod report;
 mod roster;
 mod sampler;

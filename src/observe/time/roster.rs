@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use regex::Regex;
 
 use super::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, Who};
+use super::numbers::Numbers;
 use super::source::ProcessTimes;
 use crate::linux::process::read_title;
 use crate::postgres::Session;
@@ -38,6 +39,7 @@ const QUERY_CHARS: usize = 60;
 pub struct Roster {
     postmaster_pid: Option<u32>,
     own_pids: Vec<u32>,
+    numbers: Numbers,
     /// What stands in a query for a value: `?` is shown instead, so that queries that differ in it are one.
     values: Option<Regex>,
     /// What was shown of each process since the last reading.
@@ -49,7 +51,8 @@ impl Roster {
     /// Of the server of this postmaster, with the backends that serve pgthaw.
     pub fn new(postmaster_pid: Option<u32>, own_pids: Vec<u32>) -> Roster {
         let values = Regex::new(r"'[^']*'|(?-u:\b)[0-9]+(\.[0-9]+)?(?-u:\b)").ok();
-        Roster { postmaster_pid, own_pids, values, seen: HashMap::new(), known: HashMap::new() }
+        let numbers = Numbers::new(postmaster_pid);
+        Roster { postmaster_pid, own_pids, numbers, values, seen: HashMap::new(), known: HashMap::new() }
     }
 
     /// What the server says of its processes at this moment.
@@ -63,13 +66,17 @@ impl Roster {
         let seen = std::mem::take(&mut self.seen);
         let there: HashSet<(u32, u64)> = processes.iter().map(|process| (process.pid, process.birth)).collect();
         self.known.retain(|key, _| there.contains(key));
+        self.numbers.keep(&there);
         for process in processes {
             let key = (process.pid, process.birth);
-            let who = match seen.get(&process.pid) {
+            let number = self.numbers.of(process.pid, process.birth);
+            let who = match number.and_then(|number| seen.get(&number)) {
                 _ if self.postmaster_pid == Some(process.pid) => {
                     Some(Who { kind: POSTMASTER.into(), ..Who::default() })
                 }
-                _ if self.own_pids.contains(&process.pid) => Some(Who { kind: PGTHAW.into(), ..Who::default() }),
+                _ if number.is_some_and(|number| self.own_pids.contains(&number)) => {
+                    Some(Who { kind: PGTHAW.into(), ..Who::default() })
+                }
                 // Numbers come round after thousands of processes: within a second it is the same one.
                 Some(session) => self.of_session(session, process.pid),
                 // It is known already, or cannot be asked any more.
