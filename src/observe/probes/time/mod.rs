@@ -275,6 +275,7 @@ impl TimeSource for TimeProbe {
         Ok(Reading {
             at_ns,
             processes,
+            counts_commands: self.receives.is_some(),
             lost: self.without_slot + self.read_lost(LOST_PROCESSES)?,
             slow_calls: self.read_slow_calls(),
             written: parse_written(classes),
