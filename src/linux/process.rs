@@ -142,6 +142,29 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
     Ok(ProcessActivity { is_running: status.state == 'R', start_ticks: status.starttime })
 }
 
+/// How far a process is on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Lives,
+    /// The kernel has begun to take it away, and may have told of its end or not.
+    Ends,
+    /// The kernel has told of its end. Its parent may not have asked yet how it ended.
+    Ended,
+}
+
+/// How far the process is that started so many clock ticks after the machine booted. One that does not live may still have a pid: it is a
+/// zombie until its parent asks.
+pub fn read_stage(pid: u32, start_ticks: u64) -> Stage {
+    // PF_EXITING of include/linux/sched.h: set before the tracepoint sched_process_exit is passed, as the state is set behind it.
+    const EXITING: u32 = 4;
+    match read_status(pid) {
+        Ok(status) if status.starttime != start_ticks || matches!(status.state, 'Z' | 'X' | 'x') => Stage::Ended,
+        Ok(status) if status.flags & EXITING != 0 => Stage::Ends,
+        Ok(_) => Stage::Lives,
+        Err(_) => Stage::Ended,
+    }
+}
+
 /// Is there such a process, and has it not ended?
 pub fn is_alive(pid: u32) -> bool {
     open(pid).is_ok_and(|process| process.is_alive())
@@ -218,6 +241,20 @@ mod tests {
         assert_eq!(std::fs::read_to_string(OOM_SCORE_ADJUSTMENT).unwrap().trim(), "1000");
         // Lowering it again takes a privilege.
         let _ = std::fs::write(OOM_SCORE_ADJUSTMENT, before.trim());
+    }
+
+    #[test]
+    fn a_child_that_ended_has_a_pid_and_does_not_live() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let (pid, ticks) = (child.id(), read_start_ticks(child.id()).unwrap());
+        assert_eq!((read_stage(pid, ticks), read_stage(pid, ticks + 1)), (Stage::Lives, Stage::Ended));
+        child.kill().unwrap();
+        while read_stage(pid, ticks) != Stage::Ended {
+            std::thread::yield_now();
+        }
+        assert_eq!(read_start_ticks(pid).unwrap(), ticks, "nobody asked yet how it ended");
+        child.wait().unwrap();
+        assert_eq!(read_stage(pid, ticks), Stage::Ended);
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub fn render_reduction(reduction: &Reduction) -> String {
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     let then = match reduction.given_up {
         GivenUp::LightweightLocks => "since then no process stops at the server's own probes",
-        GivenUp::Receives => "since then commands are counted no more",
+        GivenUp::Receives => "since then commands are counted no more, and stalls are looked for no more",
         GivenUp::Programs => {
             "since then there are no programs in the kernel: processes are looked at in their memory 50 times a second, and times are \
              estimates"

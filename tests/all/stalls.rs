@@ -1,6 +1,8 @@
 //! What `pgthaw waits` says of files and stalls, and what it gives up above its budget.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pgthaw::observe::time::{FileTimes, TimeSource as _};
@@ -64,6 +66,97 @@ test_every_version! {
         assert!(sync.is_some_and(|one| one["total_ns"].as_u64().unwrap() >= longest / 10 * 9), "{report}");
         let log = files.iter().find(|file| file["kind"] == "wal");
         assert!(log.is_some_and(|log| log["path"].as_str().unwrap().starts_with("pg_wal/")), "{files:#?}");
+    }
+}
+
+#[test]
+fn the_syncs_of_a_checkpoint_have_each_their_file() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[("fsync", "on"), ("bgwriter_lru_maxpages", "0")]);
+    let tables: Vec<String> = (0..20).map(|number| format!("t{number}")).collect();
+    let of_each = |sql: &dyn Fn(&str) -> String| tables.iter().map(|table| sql(table)).collect::<Vec<_>>().join(";\n");
+    server.psql(&of_each(&|table| format!("CREATE TABLE {table} AS SELECT generate_series(1, 20000) AS id")));
+    server.psql("CHECKPOINT");
+    server.psql(&of_each(&|table| format!("UPDATE {table} SET id = id + 1")));
+    let paths = server.psql(&of_each(&|table| format!("SELECT pg_relation_filepath('{table}')")));
+    let mut probe = TimeProbe::open(postmaster_pid(&server), &ProbeOptions::default()).unwrap();
+    server.psql("CHECKPOINT");
+    let files = probe.files().unwrap();
+    // The checkpoint opens each file when it has closed the one before: all have the same descriptor.
+    let syncs_of = |path: &str| {
+        let file = files.iter().find(|file| file.file.path == path);
+        file.map(|file| file.syncs.count)
+    };
+    let syncs: Vec<Option<u64>> = paths.lines().map(syncs_of).collect();
+    assert_eq!(syncs, vec![Some(1); tables.len()]);
+}
+
+/// Until its process is a zombie, which only its parent can change.
+fn wait_for_zombie(pid: &str) {
+    let path = format!("/proc/{pid}/stat");
+    while !fs::read_to_string(&path).unwrap().rsplit(')').next().unwrap().starts_with(" Z") {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn who_has_ended_and_whose_parent_has_not_asked_is_not_followed() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let postmaster = postmaster_pid(&server);
+    let mut session = server.command_of("psql");
+    session.args(["-XAtq", "-d", "postgres"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut session = session.spawn().unwrap();
+    session.stdin.as_mut().unwrap().write_all(b"SELECT pg_backend_pid();\n").unwrap();
+    let mut backend = String::new();
+    BufReader::new(session.stdout.as_mut().unwrap()).read_line(&mut backend).unwrap();
+    let backend = backend.trim();
+    let signal =
+        |name: &str| assert!(Command::new("kill").args([name, &postmaster.to_string()]).status().unwrap().success());
+    signal("-STOP");
+    drop(session.stdin.take());
+    session.wait().unwrap();
+    wait_for_zombie(backend);
+    let probe = TimeProbe::open(postmaster, &ProbeOptions::default());
+    let reading = probe.and_then(|mut probe| probe.read());
+    signal("-CONT");
+    let pids: Vec<u32> = reading.unwrap().processes.iter().map(|process| process.pid).collect();
+    assert!(pids.contains(&postmaster) && !pids.contains(&backend.parse().unwrap()), "{pids:?} with {backend}");
+}
+
+#[test]
+fn whoever_ends_while_the_probe_opens_is_followed_to_his_end() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let made = server.command_of("pgbench").args(["-i", "-q", "postgres"]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let mut churn = server.command_of("pgbench");
+    churn.args(["-n", "-S", "-C", "-c", "4", "-T", "600", "postgres"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut churn = churn.spawn().unwrap();
+    let open = || TimeProbe::open(postmaster_pid(&server), &ProbeOptions::default()).unwrap();
+    let mut probes: Vec<TimeProbe> = (0..6).map(|_| open()).collect();
+    churn.kill().unwrap();
+    churn.wait().unwrap();
+    while server.psql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'") != "0" {}
+    let postmaster = postmaster_pid(&server).to_string();
+    for probe in &mut probes {
+        let living = probe.read().unwrap().processes.into_iter().filter(|process| process.ended_ns.is_none());
+        for process in living {
+            // Field 4 of proc(5), behind the name in brackets and the state.
+            let status = fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
+            let parent = status.rsplit(')').next().unwrap().split_whitespace().nth(1).map(str::to_owned);
+            assert!(
+                process.pid.to_string() == postmaster || parent.as_ref() == Some(&postmaster),
+                "{} is followed and gone: {status}",
+                process.pid
+            );
+        }
     }
 }
 
@@ -141,6 +234,11 @@ fn above_the_budget_less_is_looked_at_and_that_is_told() {
         return;
     }
     let server = servers::start_any(&[]);
+    let made = server.command_of("pgbench").args(["-i", "-q", "postgres"]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let mut load = server.command_of("pgbench");
+    load.args(["-n", "-S", "-c", "2", "-T", "600", "postgres"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut load = load.spawn().unwrap();
     let of =
         |options: &[&str]| server.pgthaw(&[&["waits", "--source", "bpf", "--seconds", "7"], options].concat()).ok();
     let report = of(&["--budget", "0", "--json"]).json();
@@ -148,11 +246,14 @@ fn above_the_budget_less_is_looked_at_and_that_is_told() {
     assert_eq!(given_up, ["receives", "programs"]);
     let first = &report["reductions"][0];
     assert!(first["share"].as_f64() > Some(0.0) && first["budget"] == 0.0, "{first}");
+    assert_eq!(report["stalls"], Value::Array(Vec::new()), "the load goes on when it is counted no more");
     // What was seen by then is not lost.
     assert_eq!(report["source"], "memory");
     assert_switches_were_counted(&report["cost"]["kernel"]["programs"]);
     assert!((0.9..=1.1).contains(&report["explained"].as_f64().unwrap()), "{report}");
     let text = of(&["--budget", "0"]).stdout;
+    load.kill().unwrap();
+    load.wait().unwrap();
     assert!(text.contains("over the budget of 0.00 %") && text.contains("commands are counted no more"), "{text}");
     server.pgthaw(&["waits", "--budget", "101"]).ends_with(2);
 }

@@ -20,7 +20,7 @@ const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
 const LEFT: f64 = 0.5;
 
 /// Finds the stalls in the commands of steps, and names each.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stalls {
     finder: StallFinder,
     /// The latest, and how many were there before them.
@@ -54,6 +54,14 @@ impl Stalls {
         let ended = self.finder.add(rate).and_then(|span| self.describe(&span, true));
         self.finished.extend(ended);
         self.ongoing = self.finder.open().and_then(|span| self.describe(&span, false));
+    }
+
+    /// Nothing is counted from now on: what lasts is known until here.
+    pub fn end(&mut self) {
+        let finder = std::mem::replace(&mut self.finder, StallFinder::new(STEPS_OF_SECOND));
+        let last = finder.finish().and_then(|span| self.describe(&span, true));
+        *self = Stalls { finished: std::mem::take(&mut self.finished), ..Stalls::default() };
+        self.finished.extend(last);
     }
 
     /// May this be a stall, from what is known so far?

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::observe::time::{FileCall, ProcessTimes, Reading, WaitEvent, WaitNames, Who, WrittenTo};
+use crate::observe::time::{FileCall, ProcessTimes, Reading, WaitNames, Who, WrittenTo};
 use crate::postgres::LockHolder;
 
 /// One step.
@@ -109,7 +109,7 @@ impl Stepper {
             match who.kind.as_str() {
                 CLIENT_BACKEND => {
                     let until = process.ended_ns.unwrap_or(reading.at_ns);
-                    let commands = count_commands(process, names).saturating_sub(count_commands(earlier, names));
+                    let commands = process.commands.saturating_sub(earlier.commands);
                     step.commands += commands;
                     step.asked.extend((commands > 0).then_some(process.pid));
                     step.backends.count += share(until.saturating_sub(process.started_ns.max(from_ns)));
@@ -132,13 +132,6 @@ impl Stepper {
         (self.at_ns, self.written) = (reading.at_ns, reading.written);
         (from_ns > 0 && length_ns > 0).then_some(step)
     }
-}
-
-/// Where receipts are not counted, waits for the client stand for commands: a little too few, as nobody waits for one that is there.
-fn count_commands(process: &ProcessTimes, names: &WaitNames) -> u64 {
-    let is_read = |event: &WaitEvent| names.name(event) == ("Client".to_owned(), "ClientRead".to_owned());
-    let reads = process.waits.iter().find(|(event, _)| is_read(event)).map_or(0, |(_, one)| one.count);
-    process.commands.max(reads)
 }
 
 /// As pg_stat_activity has it.

@@ -96,6 +96,21 @@ fn the_file_of_a_checkpoint_is_named_with_its_writes_and_those_who_wait_behind_i
 }
 
 #[test]
+fn where_commands_are_counted_no_more_nothing_is_a_stall_and_one_that_was_stays() {
+    let mut stalls = Stalls::default();
+    window(vec![quiet(); 20]).into_iter().for_each(|step| stalls.add(step));
+    stalls.end();
+    assert!(stalls.clone().finish().is_empty());
+    window(vec![quiet(); 20]).into_iter().for_each(|step| stalls.add(step));
+    window(vec![stopped(&[]); 8]).into_iter().for_each(|step| stalls.add(step));
+    assert!(stalls.ongoing().is_some());
+    stalls.end();
+    assert!(stalls.ongoing().is_none() && !stalls.is_low());
+    assert_eq!((stalls.finished().len(), stalls.finished()[0].length_ns), (1, 8 * STEP_NS));
+    assert!(stalls.finished()[0].end_ms.is_some());
+}
+
+#[test]
 fn a_log_on_a_device_of_its_own_is_not_held_up_by_other_files() {
     let log = FileCall { device: (7, 1), ..call(77, FileCallKind::Fdatasync, &LOG, 40) };
     let during = || Step {

@@ -72,7 +72,13 @@ impl StallWatch {
 
     /// Adds a reading, four times a second as a rule. Through the connection the server is asked who holds locks and what files are, when
     /// that is of use; a server that does not answer is not asked.
+    ///
+    /// Where commands are not counted there is no throughput to judge by, and from then on no stall.
     pub async fn add(&mut self, reading: &Reading, roster: &Roster, connection: Option<&mut PgConnection>) {
+        if !reading.counts_commands {
+            self.stalls.end();
+            return;
+        }
         let Some(mut step) = self.stepper.add(reading, &self.names, |process| roster.who(process)) else { return };
         step.wall_ms = read_wall_ms();
         let machine = Counters::read(&self.devices);

@@ -189,6 +189,8 @@ pub struct Reading {
     /// By the monotonic clock.
     pub at_ns: u64,
     pub processes: Vec<ProcessTimes>,
+    /// Are commands counted since the reading before?
+    pub counts_commands: bool,
     /// Processes that could not be followed, for there were too many.
     pub lost: u64,
     /// Calls of files that ended since the last reading, the slow ones alone.

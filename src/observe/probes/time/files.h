@@ -222,13 +222,9 @@ INLINE struct known_file *make_file(struct file_key *key, struct file *file)
     return known;
 }
 
-INLINE void begin_call(struct call *call, struct task_struct *task, u32 kind, u64 now)
+INLINE void begin_call(struct call *call, struct file *file, const struct file_key *asked, u32 kind, u64 now)
 {
-    struct file *file = file_of(task, call->descriptor);
-    struct inode *inode = 0;
-    struct file_key key = {};
-    READ(inode, file->f_inode);
-    read_key(inode, &key);
+    struct file_key key = *asked;
     struct known_file *known = bpf_map_lookup_elem(&files, &key);
     if (!known)
         known = make_file(&key, file);
@@ -274,25 +270,38 @@ INLINE void end_call(struct call *call, u32 pid)
     call->since = 0;
 }
 
-// The process goes to sleep. Whether it is within a call from now on, begun now or before.
+INLINE int is_same_call(const struct call *call, u32 number, u32 descriptor, u64 written, const struct file_key *file)
+{
+    // One file after the other has the same descriptor where each is closed before the next is opened, as a checkpoint does.
+    return call->number == number && call->descriptor == descriptor && call->written == written && call->file.inode == file->inode &&
+           call->file.generation == file->generation && call->file.device == file->device;
+}
+
+// The process leaves its processor, to sleep within this event or because others are to have it: then there is none. Whether it is within
+// a call from now on, begun now or before.
 INLINE int is_in_call(struct call *call, int was_in_call, struct task_struct *task, u32 event, u64 now)
 {
     struct pt_regs *registers = bpf_task_pt_regs(task);
-    u32 kind = NO_CALL;
-    if (event >> 24 == IO_EVENTS && EXISTS(registers->orig_ax))
-        kind = kind_of((u32)registers->orig_ax);
+    // Of one that is in no system call the register has another number.
+    u32 kind = EXISTS(registers->orig_ax) ? kind_of((u32)registers->orig_ax) : NO_CALL;
     if (kind) {
         u32 number = (u32)registers->orig_ax, descriptor = (u32)registers->di;
         u64 written = task->ioac.syscw;
-        if (was_in_call) {
-            if (call->number == number && call->descriptor == descriptor && call->written == written)
-                return 1;
+        struct file *file = file_of(task, descriptor);
+        struct inode *inode = 0;
+        struct file_key key = {};
+        READ(inode, file->f_inode);
+        read_key(inode, &key);
+        if (was_in_call && is_same_call(call, number, descriptor, written, &key))
+            return 1;
+        if (was_in_call)
             end_call(call, task->pid);
-        }
+        if (event >> 24 != IO_EVENTS)
+            return 0;
         call->number = number;
         call->descriptor = descriptor;
         call->written = written;
-        begin_call(call, task, kind, now);
+        begin_call(call, file, &key, kind, now);
         return 1;
     }
     if (was_in_call)

@@ -18,10 +18,10 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call};
 pub(super) use self::files::{STATISTIC_WORDS, parse_statistic};
 use self::files::{parse_slow_call, parse_written};
-use self::slot::{CALL, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
+use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::ProbeOptions;
 use super::load::{REBUILD, attach, open_types, read_cost, refusal, refused, take_map};
-use crate::linux::process::{read_activity, read_children, read_pid_max, read_start_ticks};
+use crate::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage};
 use crate::linux::read_monotonic;
 use crate::linux::schedule::read_task_time;
 use crate::linux::shared_words::SharedWords;
@@ -79,6 +79,14 @@ pub struct TimeProbe {
     event_word: EventWord,
     /// Processes that were there before, and for which there was no slot.
     without_slot: u64,
+    doubts: Vec<Doubt>,
+}
+
+/// A process that was ending when its slot was made: the program may have passed its end before there was a slot to find.
+struct Doubt {
+    pid: u32,
+    start_ticks: u64,
+    index: u32,
 }
 
 impl TimeProbe {
@@ -118,6 +126,7 @@ impl TimeProbe {
             ebpf,
             event_word,
             without_slot: 0,
+            doubts: Vec::new(),
         };
         for index in 0..SLOTS as u32 {
             probe.unused.push(index, 0).map_err(refused)?;
@@ -163,17 +172,37 @@ impl TimeProbe {
         let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
         let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
-        // One that was born meanwhile has a slot already. One that ended meanwhile would leave its number to another.
-        let is_ours = self.tasks.get(&pid, 0).is_ok_and(|number| number == 0);
-        if is_ours {
-            self.tasks.set(pid, index + 1, 0).map_err(refused)?;
+        // One that was born meanwhile has a slot already.
+        if self.tasks.get(&pid, 0).is_ok_and(|number| number != 0) {
+            return self.give_back(index);
         }
-        let is_there = read_start_ticks(pid).is_ok_and(|ticks| ticks == activity.start_ticks);
-        if !(is_ours && is_there) {
-            if is_ours {
-                self.tasks.set(pid, 0, 0).map_err(refused)?;
+        self.tasks.set(pid, index + 1, 0).map_err(refused)?;
+        let start_ticks = activity.start_ticks;
+        // Whoever lives from here on finds the slot when he ends.
+        if read_stage(pid, start_ticks) != Stage::Lives {
+            self.doubts.push(Doubt { pid, start_ticks, index });
+        }
+        Ok(())
+    }
+
+    /// Whoever was ending either is told by the program as ended, or ended before he had a slot, and was none of those that are followed.
+    fn settle_doubts(&mut self) -> Result<(), Error> {
+        for doubt in std::mem::take(&mut self.doubts) {
+            // In this order: of one that has ended the program has written all that it will.
+            let stage = read_stage(doubt.pid, doubt.start_ticks);
+            let is_told = self.words.read(doubt.index as usize * SLOT_WORDS + ENDED) != 0;
+            if is_told {
+                continue;
             }
-            self.give_back(index)?;
+            if stage != Stage::Ended {
+                self.doubts.push(doubt);
+                continue;
+            }
+            // His number may be another's by now.
+            if self.tasks.get(&doubt.pid, 0).is_ok_and(|number| number == doubt.index + 1) {
+                self.tasks.set(doubt.pid, 0, 0).map_err(refused)?;
+            }
+            self.give_back(doubt.index)?;
         }
         Ok(())
     }
@@ -222,9 +251,11 @@ impl TimeSource for TimeProbe {
 
     fn read(&mut self) -> Result<Reading, Error> {
         let at_ns = read_monotonic().as_nanos() as u64;
+        self.settle_doubts()?;
         let mut processes = Vec::new();
         for index in 0..SLOTS {
-            if self.words.read(index * SLOT_WORDS + STARTED) == 0 {
+            let is_doubted = self.doubts.iter().any(|doubt| doubt.index as usize == index);
+            if is_doubted || self.words.read(index * SLOT_WORDS + STARTED) == 0 {
                 continue;
             }
             let Some(words) = self.words.read_record(index * SLOT_WORDS, SLOT_WORDS) else { continue };
@@ -244,6 +275,7 @@ impl TimeSource for TimeProbe {
         Ok(Reading {
             at_ns,
             processes,
+            counts_commands: self.receives.is_some(),
             lost: self.without_slot + self.read_lost(LOST_PROCESSES)?,
             slow_calls: self.read_slow_calls(),
             written: parse_written(classes),

@@ -29,6 +29,9 @@ pub(super) const SLOTS: usize = 2048;
 /// Which word says since when a process is followed; 0 in a slot that nobody has.
 pub(super) const STARTED: usize = 9;
 
+/// Which word says when its process ended; 0: it has not.
+pub(super) const ENDED: usize = 10;
+
 /// Instead of wait events.
 const UNKNOWN: u32 = u32::MAX;
 const FURTHER: u32 = u32::MAX - 1;
@@ -68,7 +71,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     const RUNNING: u16 = 1;
     const READY: u16 = 2;
     const WAITING: u16 = 3;
-    let ended_ns = (words[10] != 0).then_some(words[10]);
+    let ended_ns = (words[ENDED] != 0).then_some(words[ENDED]);
     let open_ns = at_ns.saturating_sub(words[1]);
     let (state, open_place) = (words[3] as u16, (words[3] >> 32) as usize);
     let of = |wanted| if state == wanted && ended_ns.is_none() { open_ns } else { 0 };
@@ -114,7 +117,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
 /// Does its process sleep in a call of a file? One that runs may have left it untold.
 pub(super) fn is_in_call(words: &[u64]) -> bool {
     const RUNNING: u16 = 1;
-    words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[10] == 0
+    words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0
 }
 
 /// Does a wait in this event take several sleeps? Of classes Lock and BufferPin, as the program in the kernel has it.
@@ -159,7 +162,7 @@ mod tests {
         assert_eq!((owed.waits[0].1.total_ns, owed.open.unwrap().length_ns), (400, 300));
         words[OWED] = 0;
         // It has ended.
-        (words[1], words[3], words[4], words[10]) = (1400, (place as u64) << 32, 0, 1400);
+        (words[1], words[3], words[4], words[ENDED]) = (1400, (place as u64) << 32, 0, 1400);
         let ended = parse_slot(&words, 1500);
         assert_eq!((ended.ended_ns, ended.open, ended.ready_ns), (Some(1400), None, Some(0)));
     }
