@@ -32,6 +32,7 @@ mod secrets;
 mod server;
 mod sessions;
 mod setting_value;
+mod shown_statement;
 mod statements;
 mod statistics;
 mod waits;
@@ -74,6 +75,7 @@ pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use sessions::{Session, read_named_sessions, read_sessions};
 pub use setting_value::parse_setting_number;
+pub use shown_statement::show_statement;
 pub use statements::{Statements, read_statements};
 #[cfg(test)]
 pub use statistics::tests::statistics_of;

@@ -13,7 +13,7 @@ use crate::linux::clock::read_wall_ms;
 use crate::linux::pressure::{Resource, read_pressure};
 use crate::linux::schedule::read_processor_times;
 use crate::linux::{DeviceNumber, ProcessorTimes};
-use crate::observe::time::{FileName, Reading, Roster, WaitNames};
+use crate::observe::time::{FileName, Reading, Roster, WaitNames, show_query};
 use crate::postgres::{LockHolder, read_lock_holders, read_relation_of_file};
 
 /// A call that is as long is one whose relation is asked for.
@@ -85,7 +85,7 @@ impl StallWatch {
         step.machine = machine.since(&self.machine, step.length_ns);
         self.machine = machine;
         if let Some(connection) = connection {
-            self.ask(&step, roster, connection).await;
+            self.ask(&step, connection).await;
         }
         if step.end_ns.saturating_sub(self.holders_at_ns) < step.length_ns {
             step.holders.clone_from(&self.holders);
@@ -118,7 +118,7 @@ impl StallWatch {
         name
     }
 
-    async fn ask(&mut self, step: &Step, roster: &Roster, connection: &mut PgConnection) {
+    async fn ask(&mut self, step: &Step, connection: &mut PgConnection) {
         let is_long = |seen: &&SeenCall| {
             seen.call.end_ns.unwrap_or(step.end_ns).saturating_sub(seen.call.begin_ns) >= TELLING_CALL_NS
         };
@@ -130,7 +130,7 @@ impl StallWatch {
         let is_due = step.end_ns.saturating_sub(self.holders_at_ns) >= HOLDERS_GOOD_FOR_NS;
         if is_due && locks >= MANY_WAIT * step.backends.count.max(1.0) && (self.stalls.is_low() || step.commands == 0) {
             let shown = |holder: LockHolder| {
-                let query = holder.query.as_deref().map(|query| roster.show_query(query));
+                let query = holder.query.as_deref().map(show_query);
                 LockHolder { query, ..holder }
             };
             self.holders = read_lock_holders(connection).await.unwrap_or_default().into_iter().map(shown).collect();

@@ -22,7 +22,7 @@ pub use file_name::{FileKind, FileName};
 pub use memory_looks::MemoryLooks;
 pub use names::WaitNames;
 pub use report::{FileUse, LookingCost, LwlockUse, NamedStatistic, TimeReport};
-pub use roster::Roster;
+pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{
     FileCall, FileCallKind, FileTimes, OpenWait, ProbeCost, ProcessTimes, ProgramCost, Reading, Tier, TimeSource,

@@ -2,13 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use regex::Regex;
-
 use super::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, Who};
 use super::numbers::Numbers;
 use super::source::ProcessTimes;
 use crate::linux::process::read_title;
-use crate::postgres::Session;
+use crate::postgres::{Session, show_statement};
 
 /// What background processes call themselves in their titles.
 const KINDS: [&str; 17] = [
@@ -40,8 +38,6 @@ pub struct Roster {
     postmaster_pid: Option<u32>,
     own_pids: Vec<u32>,
     numbers: Numbers,
-    /// What stands in a query for a value: `?` is shown instead, so that queries that differ in it are one.
-    values: Option<Regex>,
     /// What was shown of each process since the last reading.
     seen: HashMap<u32, Session>,
     known: HashMap<(u32, u64), Who>,
@@ -50,9 +46,8 @@ pub struct Roster {
 impl Roster {
     /// Of the server of this postmaster, with the backends that serve pgthaw.
     pub fn new(postmaster_pid: Option<u32>, own_pids: Vec<u32>) -> Roster {
-        let values = Regex::new(r"'[^']*'|(?-u:\b)[0-9]+(\.[0-9]+)?(?-u:\b)").ok();
         let numbers = Numbers::new(postmaster_pid);
-        Roster { postmaster_pid, own_pids, numbers, values, seen: HashMap::new(), known: HashMap::new() }
+        Roster { postmaster_pid, own_pids, numbers, seen: HashMap::new(), known: HashMap::new() }
     }
 
     /// What the server says of its processes at this moment.
@@ -100,7 +95,7 @@ impl Roster {
             kind: session.backend.clone().or_else(|| self.kind_of_title(pid))?,
             user: session.user.clone(),
             database: session.database.clone(),
-            query: session.query.as_deref().map(|query| self.show_query(query)).filter(|query| !query.is_empty()),
+            query: session.query.as_deref().map(show_query).filter(|query| !query.is_empty()),
         })
     }
 
@@ -113,15 +108,14 @@ impl Roster {
         let found = KINDS.into_iter().find(|kind| title.contains(kind));
         Some(found.unwrap_or(CLIENT_BACKEND).to_owned())
     }
+}
 
-    /// A query as it may be shown: without its values, and no more than its beginning.
-    pub fn show_query(&self, query: &str) -> String {
-        let words = query.split_whitespace().collect::<Vec<_>>().join(" ");
-        let shown = self.values.as_ref().map_or(words.as_str().into(), |values| values.replace_all(&words, "?"));
-        match shown.char_indices().nth(QUERY_CHARS) {
-            Some((end, _)) => format!("{}…", &shown[..end]),
-            None => shown.into_owned(),
-        }
+/// A query as it may be shown: without its values, so that queries that differ in them are one, and no more than its beginning.
+pub fn show_query(query: &str) -> String {
+    let shown = show_statement(query);
+    match shown.char_indices().nth(QUERY_CHARS) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
     }
 }
 
@@ -166,7 +160,7 @@ mod tests {
 
     #[test]
     fn queries_are_cut_between_characters() {
-        let shown = Roster::new(None, Vec::new()).show_query(&"é".repeat(100));
+        let shown = show_query(&"é".repeat(100));
         assert_eq!(shown.chars().count(), QUERY_CHARS + 1);
     }
 }
