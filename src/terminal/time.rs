@@ -26,7 +26,7 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
         let (left, hidden) = (counted(hidden.len(), "name"), hidden.iter().sum());
         lines.push(format!("{left} more with {} together: --json has them", render_ns(hidden)));
     }
-    if of_server(&report.handled).next().is_some() {
+    if of_server(&report.handled_by).next().is_some() {
         lines.push(String::new());
         lines.extend(render_columns(handled_columns(report), width, "…"));
     }
@@ -136,7 +136,7 @@ fn columns_of(rows: &[Row<'_>], lived_ns: u64) -> Vec<Column> {
 const HANDLED_SHOWN: usize = 5;
 
 fn handled_columns(report: &TimeReport) -> Vec<Column> {
-    let shown: Vec<&NamedStatistic> = of_server(&report.handled).take(HANDLED_SHOWN).collect();
+    let shown: Vec<&NamedStatistic> = of_server(&report.handled_by).take(HANDLED_SHOWN).collect();
     statistic_columns("COMMANDS HANDLED BY", &shown, |one| &one.place)
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::linux::process::{Busy, count_busy, is_alive, read_children, read_fetched_bytes, read_run_time, read_title};
+use crate::postgres::background_kind;
 use crate::units::Bytes;
 
 /// How often the server's processes are looked at.
@@ -70,6 +71,9 @@ const IDLE_BELOW: f64 = 0.1;
 
 /// Processes of one server that are looked at; with more, every nth.
 const PROCESSES_MAX: usize = 32;
+
+/// Who writes, and waits for the disk whenever he works.
+const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
 
 /// How often new backends are looked for, ...
 const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
@@ -342,7 +346,7 @@ fn read_backends(postmaster: u32) -> Option<(Vec<u32>, usize)> {
     let mut pids = read_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
     pids.retain(|pid| {
         let title = read_title(*pid).unwrap_or_default();
-        !["checkpointer", "background writer", "walwriter"].iter().any(|writer| title.contains(writer))
+        !background_kind(&title).is_some_and(|kind| WRITERS.contains(&kind))
     });
     let step = pids.len().div_ceil(PROCESSES_MAX).max(1);
     Some((pids.into_iter().step_by(step).collect(), step))

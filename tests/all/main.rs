@@ -67,6 +67,7 @@ mod snapshot;
 mod sources;
 mod stalls;
 mod steady;
+mod strict_json;
 mod study_jobs;
 mod study_time;
 mod summary;

@@ -24,6 +24,8 @@ use pgthaw::linux::DiskLimit;
 use pgthaw::postgres::{Programs, ScratchCluster, StopMode};
 use tempfile::TempDir;
 
+use crate::strict_json::Strict;
+
 /// Servers for tests trade safety for speed, and do nothing of their own accord.
 const SETTINGS: [(&str, &str); 6] = [
     ("fsync", "off"),
@@ -322,7 +324,9 @@ impl Output {
     /// Standard output as one JSON document.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+        let strict = serde_json::from_str::<Strict>(&self.stdout);
+        let document = strict.and_then(|Strict| serde_json::from_str(&self.stdout));
+        document.unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
 }
 

@@ -163,7 +163,7 @@ fn a_command_is_handled_from_its_receipt_until_the_next_is_waited_for() {
     let server = servers::start_any(&[]);
     let sql = format!("{}SELECT pg_sleep(0.4);\n", "SELECT 1;\n".repeat(200));
     let (report, _) = watch_sql(&server, &["--source", "bpf"], &sql);
-    let handled = report["handled"].as_array().unwrap();
+    let handled = report["handled_by"].as_array().unwrap();
     let own = handled.iter().find(|one| one["where"] == "client backend").unwrap();
     assert_eq!(own["name"], "client backend::command::handled");
     // Beside these the session's begin, its settings and its end.
@@ -263,7 +263,7 @@ fn what_is_written_as_parquet_is_what_is_told() {
     assert_eq!(fact("pgthaw.length_ns"), Some(report["length_ns"].to_string()));
     let rows = rows_of(&file);
     let of = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).collect::<Vec<_>>();
-    for (kind, told) in [("statistic", &report["statistics"]), ("command", &report["handled"])] {
+    for (kind, told) in [("statistic", &report["statistics"]), ("command", &report["handled_by"])] {
         let (written, told) = (of(kind), told.as_array().unwrap());
         assert_eq!(written.len(), told.len(), "{kind}");
         for (row, told) in written.into_iter().zip(told) {

@@ -144,7 +144,7 @@ pub struct TimeReport {
     pub total: TimeShares,
     pub explained: Option<f64>,
     /// Commands from their receipt until the next is waited for, by who handled them: most time first. They lie across the kinds of time.
-    pub handled: Vec<NamedStatistic>,
+    pub handled_by: Vec<NamedStatistic>,
     /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
     pub statistics: Vec<NamedStatistic>,
     /// `None` where nobody asked for it.
@@ -184,7 +184,7 @@ impl TimeReport {
         let mut files: Vec<FileUse> = watched.files.into_iter().map(FileUse::new).collect();
         files.sort_by_key(|file| std::cmp::Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
         TimeReport {
-            handled,
+            handled_by: handled,
             source: source.tier(),
             refused,
             by,

@@ -6,28 +6,7 @@ use super::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, Who};
 use super::numbers::Numbers;
 use super::source::ProcessTimes;
 use crate::linux::process::read_title;
-use crate::postgres::{Session, show_statement};
-
-/// What background processes call themselves in their titles.
-const KINDS: [&str; 17] = [
-    "checkpointer",
-    "background writer",
-    "walwriter",
-    "autovacuum launcher",
-    "autovacuum worker",
-    "io worker",
-    "parallel worker",
-    "walsender",
-    "walreceiver",
-    "archiver",
-    "startup",
-    "logger",
-    "logical replication launcher",
-    "logical replication apply worker",
-    "slotsync worker",
-    "walsummarizer",
-    "stats collector",
-];
+use crate::postgres::{Session, background_kind, show_statement};
 
 /// Of a query so much is shown.
 const QUERY_CHARS: usize = 60;
@@ -105,8 +84,7 @@ impl Roster {
             return Some("not shown".into());
         }
         let title = read_title(pid).ok().filter(|title| title.starts_with("postgres:"))?;
-        let found = KINDS.into_iter().find(|kind| title.contains(kind));
-        Some(found.unwrap_or(CLIENT_BACKEND).to_owned())
+        Some(background_kind(&title).unwrap_or(CLIENT_BACKEND).to_owned())
     }
 }
 
