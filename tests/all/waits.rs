@@ -335,7 +335,8 @@ fn a_server_in_a_container_is_seen_from_its_host() {
     let words = options.split('"').skip(1).step_by(2);
     let mut contained = Command::new("unshare");
     contained.args(["--pid", "--fork", "--kill-child", "setpriv", "--clear-groups", "--reuid", &owner]);
-    let mut contained = contained.arg(program.get_program()).args(words).stderr(Stdio::null()).spawn().unwrap();
+    contained.arg(program.get_program()).args(words).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut contained = contained.spawn().unwrap();
     let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
     let is_up = || server.command_of("psql").args(["-Xc", "", "postgres"]).output().unwrap().status.success();
     while !is_up() {
