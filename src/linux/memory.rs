@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use procfs::process::Process;
 use procfs::{Current as _, Meminfo};
 use serde::Serialize;
 
 use super::Error;
 use super::cgroup::read_memory_limit;
+use super::process::read_details;
 use crate::units::Bytes;
 
 /// The machine's memory.
@@ -87,10 +87,7 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
 /// somebody does. At least so many, for all shared memory that is charged with it is taken for this one. None of huge pages, which are
 /// set aside from the start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
-    let status = i32::try_from(pid).map_err(|_| procfs::ProcError::NotFound(None)).and_then(Process::new);
-    let status = status.and_then(|process| process.status());
-    let status = status.map_err(|error| Error::proc("read /proc/PID/status", error))?;
-    if status.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
+    if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
     }
     let found = Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))?;

@@ -189,8 +189,7 @@ pub fn read_program_path(pid: u32) -> Result<PathBuf, Error> {
 
 /// What a process calls itself: its pid, unless it lives in a pid namespace below this one (`NSpid` of proc(5)).
 pub fn read_own_number(pid: u32) -> Result<u32, Error> {
-    let status = open(pid).and_then(|process| process.status());
-    let status = status.map_err(|error| Error::proc("read /proc/PID/status", error))?;
+    let status = read_details(pid)?;
     let number = status.nspid.as_ref().and_then(|numbers| u32::try_from(*numbers.last()?).ok());
     Ok(number.unwrap_or(pid))
 }
@@ -206,6 +205,11 @@ pub fn read_pid_namespace() -> Result<u64, Error> {
 pub fn has_kernel_pids() -> Result<bool, Error> {
     // PROC_PID_INIT_INO of include/linux/proc_ns.h.
     Ok(read_pid_namespace()? == 0xEFFF_FFFC)
+}
+
+/// What the kernel tells at length of a process.
+pub(super) fn read_details(pid: u32) -> Result<procfs::process::Status, Error> {
+    open(pid).and_then(|process| process.status()).map_err(|error| Error::proc("read /proc/PID/status", error))
 }
 
 fn read_status(pid: u32) -> Result<procfs::process::Stat, Error> {

@@ -55,9 +55,14 @@ fn read_file(data_directory: &Tree) -> Option<Postmaster> {
 
 /// Did the process `postmaster` start the one that calls itself `number`, in its own pid namespace or in one below this one?
 pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
-    let is_direct = |process: &Process| process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
-    let Ok(processes) = all_processes() else { return false };
-    processes.flatten().any(|process| is_direct(&process) && number_of(&process) == Some(number))
+    let is_it = |process: &Process| {
+        let is_direct = process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
+        is_direct && number_of(process) == Some(number)
+    };
+    // Outside of containers this is all that is looked at.
+    Process::new(number).is_ok_and(|process| is_it(&process))
+        || all_processes()
+            .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
 }
 
 /// What a process calls itself (`NSpid` of proc(5)): its pid, unless it is in a pid namespace below this one.

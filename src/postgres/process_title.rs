@@ -8,8 +8,8 @@ const KINDS: [&str; 17] = [
     "autovacuum launcher",
     "autovacuum worker",
     "io worker",
-    "parallel worker",
-    "walsender",
+    PARALLEL_WORKER,
+    WALSENDER,
     "walreceiver",
     "archiver",
     "startup",
@@ -21,6 +21,8 @@ const KINDS: [&str; 17] = [
     "stats collector",
 ];
 
+const PARALLEL_WORKER: &str = "parallel worker";
+
 /// Serves a client too, whose address is in its title.
 const WALSENDER: &str = "walsender";
 
@@ -31,6 +33,13 @@ pub fn background_kind(title: &str) -> Option<&'static str> {
     // The name of the cluster stands before, where it has one.
     let named = told.split_once(": ").map(|(_, told)| told);
     [Some(told), named].into_iter().flatten().find_map(kind_of)
+}
+
+/// The pid of the leader of a parallel worker, by the worker's title: `postgres: main: parallel worker for PID 4711`.
+pub fn leader_of(title: &str) -> Option<u32> {
+    background_kind(title).filter(|kind| *kind == PARALLEL_WORKER)?;
+    let (_, leader) = title.split_once(PARALLEL_WORKER)?;
+    leader.strip_prefix(" for PID ")?.split_whitespace().next()?.parse().ok()
 }
 
 fn kind_of(told: &str) -> Option<&'static str> {
@@ -62,6 +71,16 @@ mod tests {
         ] {
             assert_eq!(background_kind(title), Some(kind), "{title}");
         }
+    }
+
+    #[test]
+    fn a_parallel_worker_names_its_leader() {
+        assert_eq!(leader_of("postgres: main: parallel worker for PID 4711 "), Some(4711));
+        assert_eq!(leader_of("postgres: 15/main: parallel worker for PID 4711   "), Some(4711));
+        assert_eq!(leader_of("postgres: parallel worker for PID 17"), Some(17));
+        assert_eq!(leader_of("postgres: main: joe db [local] SELECT"), None);
+        assert_eq!(leader_of("postgres: app db [local] SELECT"), None);
+        assert_eq!(leader_of("tail -f parallel worker for PID 17"), None);
     }
 
     #[test]

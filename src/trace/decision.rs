@@ -185,7 +185,7 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let nothing = job.simulate(&[]);
     let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
     let candidates = find_candidates(touched, job, most, geometry);
-    // A film of some 100,000 pieces takes a tenth of a second each.
+    // Of a long film each takes a while.
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let seconds = map_on_threads(candidates.len(), processors, |at| candidates[at].simulate(job));
     for (candidate, seconds) in candidates.iter().zip(&seconds) {

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::linux::process;
 use crate::linux::sockets::is_connected;
-
-/// What a parallel worker is called in its title, before its leader's number; of every version.
-const WORKER: &str = "parallel worker for PID ";
+use crate::postgres::leader_of;
 
 /// What the title of every process begins with that has said what it is; one that was just started has the postmaster's.
 const TITLE: &str = "postgres: ";
@@ -219,25 +217,11 @@ impl Sessions {
     }
 }
 
-/// The leader of a parallel worker, by the worker's title: `postgres: main: parallel worker for PID 4711`.
-fn leader_of(title: &str) -> Option<u32> {
-    let rest = title.strip_prefix(TITLE)?.split_once(WORKER)?.1;
-    rest.split_whitespace().next()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::{Child as Started, Command};
 
     use super::*;
-
-    #[test]
-    fn a_worker_names_its_leader() {
-        assert_eq!(leader_of("postgres: main: parallel worker for PID 4711 "), Some(4711));
-        assert_eq!(leader_of("postgres: parallel worker for PID 17"), Some(17));
-        assert_eq!(leader_of("postgres: main: joe db [local] SELECT"), None);
-        assert_eq!(leader_of("tail -f parallel worker for PID 17"), None);
-    }
 
     fn sleep() -> Started {
         Command::new("sleep").arg("60").spawn().unwrap()

@@ -25,6 +25,6 @@ pub use receipt::{
     TierReceipt, TrafficReceipt,
 };
 pub use refusal::Refusal;
-pub use state_directory::state_directory;
+pub use state_directory::{DEVICES, STATE, state_directory};
 pub use threads::map_on_threads;
 pub use traffic::Sharing;

@@ -8,14 +8,10 @@ use std::{fs, io};
 use super::own_program::{device_arguments, own_program};
 use crate::lab::{Error, Lab, Launch, client_variables};
 use crate::study::{Disk, Strategy};
-use crate::warm::state_directory;
+use crate::warm::{DEVICES, STATE, state_directory};
 
 /// The name that its films are kept under.
 const LABEL: &str = "job";
-
-/// Where pgthaw keeps its state below `XDG_STATE_HOME`, and there what `doctor --probe` measured of disks.
-const PGTHAW_STATE: &str = "pgthaw";
-const DEVICES: &str = "devices";
 
 /// The study's job.
 #[derive(Debug)]
@@ -56,7 +52,7 @@ impl StudyJob {
             }
             let devices = state_directory().join(DEVICES);
             if devices.is_dir() {
-                copy_files(&devices, &state.join(PGTHAW_STATE).join(DEVICES))?;
+                copy_files(&devices, &state.join(STATE).join(DEVICES))?;
             }
             self.films.get(&disk.name).map_or(Ok(()), |films| copy_files(films, &state))
         };

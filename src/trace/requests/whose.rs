@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::linux::clients::{descends_from, serves};
 use crate::linux::process::{read_parent, read_title};
-use crate::postgres::Session;
-
-/// How a parallel worker calls itself; the number of its leader follows.
-const PARALLEL_WORKER: &str = "parallel worker for PID ";
+use crate::postgres::{Session, leader_of};
 
 /// How those call themselves that read for anybody (PostgreSQL 18, `io_method = worker`).
 const IO_WORKER: &str = "io worker";
@@ -283,22 +280,9 @@ fn is_child(pid: u32, parent: u32) -> bool {
     read_parent(pid).is_ok_and(|found| found == parent)
 }
 
-/// The leader of the parallel worker that has this title.
-fn leader_of(title: &str) -> Option<u32> {
-    let (_, number) = title.split_once(PARALLEL_WORKER)?;
-    let digits = number.find(|character: char| !character.is_ascii_digit()).unwrap_or(number.len());
-    number[..digits].parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_parallel_worker_names_its_leader() {
-        assert_eq!(leader_of("postgres: 15/main: parallel worker for PID 4711   "), Some(4711));
-        assert_eq!(leader_of("postgres: app db [local] SELECT"), None);
-    }
 
     #[test]
     fn a_session_is_wanted_by_its_names() {

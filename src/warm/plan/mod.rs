@@ -216,7 +216,7 @@ impl Plan {
     }
 
     /// The heat of all that it brings, in whatever the heat of a level is counted.
-    pub fn heat(&self) -> f64 {
+    fn heat(&self) -> f64 {
         self.ordered().map(|step| step.link.heat).sum()
     }
 

@@ -11,7 +11,7 @@ use crate::files::{SMALL_FILE_BYTES_MAX, read_at_most, write_whole};
 use crate::linux::block_device::BlockDevice;
 use crate::linux::cgroup::ReadLimit;
 use crate::units::Bytes;
-use crate::warm::{DeviceProfile, Error, state_directory};
+use crate::warm::{DEVICES, DeviceProfile, Error, state_directory};
 
 /// The version of the format. A greater one is not read.
 const FORMAT: u32 = 1;
@@ -121,7 +121,7 @@ pub struct ProfileStore {
 impl ProfileStore {
     /// The one of this user: `devices` in pgthaw's state directory.
     pub fn open() -> ProfileStore {
-        ProfileStore { directory: state_directory().join("devices") }
+        ProfileStore { directory: state_directory().join(DEVICES) }
     }
 
     /// The profile of a device under a limit; `None` when it was never probed like that.

@@ -1,7 +1,7 @@
 //! When most of what is hot has been read, so that the server may flow from now on.
 
-/// The first time that the server is asked because of what was read: when this part of the heat is left. Before, every fourth request or
-/// so finds its block missing, and waits whatever a restore does.
+/// The first time that the server is asked because of what was read: when this part of the heat is left. Before, more than one request
+/// in eight finds its block missing.
 const FIRST_ASKED_AT: f64 = 0.125;
 
 /// How much of the heat of a restore is left to read.

@@ -128,8 +128,8 @@ impl Engine<'_> {
     /// Reads until the plan is done or outdated, or there is a reason to stop.
     pub fn run(&self) -> Outcome {
         let started = Instant::now();
-        self.governor.begin_plan(self.plan.forecast().read_bytes, self.plan.heat());
         let (mix, again) = (Mix::new(self.plan), VecDeque::new());
+        self.governor.begin_plan(self.plan.forecast().read_bytes, mix.left_heat());
         let work = Work {
             engine: self,
             files: OpenFiles::new(self.files),

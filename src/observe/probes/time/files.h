@@ -281,6 +281,8 @@ INLINE int is_same_call(const struct call *call, u32 number, u32 descriptor, u64
 // a call from now on, begun now or before.
 INLINE int is_in_call(struct call *call, int was_in_call, struct task_struct *task, u32 event, u64 now)
 {
+    if (!was_in_call && event >> 24 != IO_EVENTS)
+        return 0;
     struct pt_regs *registers = bpf_task_pt_regs(task);
     // Of one that is in no system call the register has another number.
     u32 kind = EXISTS(registers->orig_ax) ? kind_of((u32)registers->orig_ax) : NO_CALL;
