@@ -145,6 +145,7 @@ pub fn run_race(
     let generator = entrants.generator;
     let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
 
+    entrants.time.iter().for_each(TimeSampler::wait_until_open);
     let start = Start::choose(generator.lead());
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();

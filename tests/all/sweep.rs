@@ -231,8 +231,9 @@ fn check_os_samples(trial: &Value) {
     let backends = seconds[1]["server"]["client backend"]["tasks"].as_u64().unwrap();
     assert!((2..=3).contains(&backends), "{seconds:?}");
     assert_eq!(seconds[1]["server"]["checkpointer"]["tasks"], 1, "{seconds:?}");
-    // pgthaw's own looks cost little; the bound is wide, for the machine may be slow and the build not optimized.
-    assert!(sum("/pgthaw_cpu_seconds") < 0.5, "{seconds:?}");
+    // What pgthaw does before a trial, such as opening its probe, is in none of its seconds.
+    let own: Vec<f64> = seconds.iter().map(|one| one["pgthaw_cpu_seconds"].as_f64().unwrap()).collect();
+    assert!(own.iter().all(|&cpu| cpu > 0.0) && own[0] < own[1..].iter().sum::<f64>(), "{own:?}");
     assert!(sum("/processors_busy_seconds") >= sum("/generator_threads/0/cpu_seconds"), "{seconds:?}");
     assert!(seconds.iter().all(|one| one["available_bytes"].as_u64().unwrap() > 0));
 }

@@ -1,6 +1,7 @@
 //! Accounts for the time of the server's processes in each second of a trial, in a thread of its own.
 
 use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -63,6 +64,8 @@ type Schedule = (Duration, u32);
 #[derive(Debug)]
 pub struct TimeSampler {
     thread: JoinHandle<TimeSamples>,
+    /// Is closed when the source is open, or cannot be had.
+    opening: Receiver<Infallible>,
     begin: Sender<Schedule>,
     stop: Sender<()>,
 }
@@ -73,9 +76,10 @@ impl TimeSampler {
         server: TimedServer,
         open: impl FnOnce() -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> + Send + 'static,
     ) -> Result<TimeSampler, Error> {
-        let ((begin, begins), (stop, stopped)) = (channel(), channel());
+        let ((begin, begins), (stop, stopped), (is_opening, opening)) = (channel(), channel(), channel());
         let work = move || {
             let opened = open();
+            drop(is_opening);
             let reports = ActivityReports::of(server.postmaster_pid);
             // Nobody begins where the trial failed before its start.
             let (Ok((source, refused)), Ok(schedule)) = (opened, begins.recv()) else { return TimeSamples::default() };
@@ -83,7 +87,12 @@ impl TimeSampler {
             looker.look_on(schedule, &stopped)
         };
         let thread = std::thread::Builder::new().name("time".into()).spawn(work).map_err(Error::Thread)?;
-        Ok(TimeSampler { thread, begin, stop })
+        Ok(TimeSampler { thread, opening, begin, stop })
+    }
+
+    /// Waits until the source is open or cannot be had: what opening it costs belongs to no second of a trial.
+    pub fn wait_until_open(&self) {
+        let Err(_closed) = self.opening.recv();
     }
 
     /// Looks at `start` (a monotonic instant) and at the end of each of `seconds` seconds.
