@@ -9,6 +9,7 @@ mod bench_point;
 mod bench_read_ranges;
 mod bench_residency;
 mod bench_sweep;
+mod budget;
 mod caught;
 mod cli;
 mod completions;

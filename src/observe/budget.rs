@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::lwlocks::{LwlockWaits, LwlockWatch, LwlocksEnd};
-use super::time::{FileTimes, MemoryLooks, ProbeCost, ProcessTimes, Reading, Tier, TimeSource};
+use super::time::{FileTimes, LOOKS_PER_SECOND, MemoryLooks, ProbeCost, ProcessTimes, Reading, Tier, TimeSource};
 use crate::linux::clock::{read_monotonic, read_own_cpu_time};
 use crate::linux::count_cores;
 
@@ -20,7 +20,7 @@ const SPANS: u32 = 2;
 pub const DEFAULT_BUDGET: f64 = 0.02;
 
 /// What was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {
     /// Counting waits for lightweight locks at the server's own probes.
@@ -29,10 +29,12 @@ pub enum GivenUp {
     Receives,
     /// The programs in the kernel: from then on processes are looked at now and then.
     Programs,
+    /// Every other look at processes.
+    Looks,
 }
 
 /// Less is looked at since then.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reduction {
     /// Since the begin.
     pub after_ns: u64,
@@ -40,6 +42,9 @@ pub struct Reduction {
     /// What looking cost until then, of all processors, and what it may cost: 0 to 1.
     pub share: f64,
     pub budget: f64,
+    /// How often processes are looked at from then on; `None` where they are not looked at now and then.
+    #[serde(default)]
+    pub looks_per_second: Option<f64>,
 }
 
 /// A source of times that may cost so much and no more.
@@ -50,9 +55,10 @@ pub struct BudgetedSource {
     lwlocks: Option<LwlockWatch>,
     budget: f64,
     begin_ns: u64,
-    /// When the cost was looked at last, and what it was by then.
+    /// When the cost was looked at last, and what it was by then: of programs in the kernel, and of this process.
     looked_at_ns: u64,
-    cost_ns: u64,
+    kernel_ns: u64,
+    own_ns: u64,
     spans_above: u32,
     reductions: Vec<Reduction>,
     /// Of a source that was given up: what it cost, and what it knew of files.
@@ -79,14 +85,15 @@ impl BudgetedSource {
             budget,
             begin_ns: now,
             looked_at_ns: now,
-            cost_ns: 0,
+            kernel_ns: 0,
+            own_ns: read_own_cpu_time().as_nanos() as u64,
             spans_above: 0,
             reductions: Vec::new(),
             spent: None,
             files: Vec::new(),
             begins_from: None,
         };
-        budgeted.cost_ns = budgeted.read_cost_ns();
+        budgeted.kernel_ns = budgeted.read_kernel_ns();
         budgeted
     }
 
@@ -111,8 +118,8 @@ impl BudgetedSource {
         &self.reductions
     }
 
-    fn read_cost_ns(&self) -> u64 {
-        self.cost().map_or(0, |cost| cost.total_ns()) + read_own_cpu_time().as_nanos() as u64
+    fn read_kernel_ns(&self) -> u64 {
+        self.cost().map_or(0, |cost| cost.total_ns())
     }
 
     fn keep_within(&mut self, at_ns: u64) -> Result<(), Error> {
@@ -120,40 +127,47 @@ impl BudgetedSource {
         if length_ns < SPAN_NS {
             return Ok(());
         }
-        let cost_ns = self.read_cost_ns();
-        let share = cost_ns.saturating_sub(self.cost_ns) as f64 / (length_ns as f64 * count_cores().max(1.0));
-        (self.looked_at_ns, self.cost_ns) = (at_ns, cost_ns);
+        let (kernel_ns, own_ns) = (self.read_kernel_ns(), read_own_cpu_time().as_nanos() as u64);
+        let (kernel, own) = (kernel_ns.saturating_sub(self.kernel_ns), own_ns.saturating_sub(self.own_ns));
+        let share_of = |cost_ns: u64| cost_ns as f64 / (length_ns as f64 * count_cores().max(1.0));
+        let share = share_of(kernel + own);
+        (self.looked_at_ns, self.kernel_ns, self.own_ns) = (at_ns, kernel_ns, own_ns);
         self.spans_above = if share > self.budget { self.spans_above + 1 } else { 0 };
         if self.spans_above < SPANS {
             return Ok(());
         }
         self.spans_above = 0;
-        if let Some(given_up) = self.reduce(at_ns)? {
+        // Where this process itself costs most, the programs are not what is dear: looks in their place would cost it more.
+        let are_programs_dear = share_of(kernel) > self.budget / 2.0;
+        if let Some((given_up, looks_per_second)) = self.reduce(at_ns, are_programs_dear)? {
             let after_ns = at_ns.saturating_sub(self.begin_ns);
-            self.reductions.push(Reduction { after_ns, given_up, share, budget: self.budget });
+            self.reductions.push(Reduction { after_ns, given_up, share, budget: self.budget, looks_per_second });
         }
         Ok(())
     }
 
-    /// Looks at less. `None` when there is nothing more to give up.
-    fn reduce(&mut self, at_ns: u64) -> Result<Option<GivenUp>, Error> {
+    /// Looks at less; with how many looks a second, where there are any. `None` when there is nothing more to give up that would help.
+    fn reduce(&mut self, at_ns: u64, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
         if let Some(watch) = &mut self.lwlocks
             && watch.end(at_ns, LwlocksEnd::Budget)?
         {
-            return Ok(Some(GivenUp::LightweightLocks));
+            return Ok(Some((GivenUp::LightweightLocks, None)));
         }
         if self.source.tier() != Tier::Bpf {
+            return Ok(self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks))));
+        }
+        if !are_programs_dear {
             return Ok(None);
         }
         if self.source.drop_receives() {
-            return Ok(Some(GivenUp::Receives));
+            return Ok(Some((GivenUp::Receives, None)));
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(None) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
         (self.spent, self.files) = (self.source.cost(), self.source.files()?);
         self.begins_from = Some(looks.read()?.processes);
         self.source = looks;
-        Ok(Some(GivenUp::Programs))
+        Ok(Some((GivenUp::Programs, Some(LOOKS_PER_SECOND))))
     }
 }
 
@@ -182,6 +196,10 @@ impl TimeSource for BudgetedSource {
         Some(cost)
     }
 
+    fn cost_refusal(&self) -> Option<String> {
+        self.source.cost_refusal()
+    }
+
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
         Ok(if self.files.is_empty() { self.source.files()? } else { self.files.clone() })
     }
@@ -189,11 +207,16 @@ impl TimeSource for BudgetedSource {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::cell::Cell;
 
-    /// One that counts in the kernel, and costs nothing there.
+    use super::*;
+    use crate::observe::time::ProgramCost;
+
+    /// One that counts in the kernel, and costs so much there each time that somebody asks.
     struct Cheap {
         counts_receives: bool,
+        each_ns: u64,
+        cost_ns: Cell<u64>,
     }
 
     impl TimeSource for Cheap {
@@ -205,15 +228,22 @@ mod tests {
             Ok(Reading { at_ns: read_monotonic().as_nanos() as u64, ..Reading::default() })
         }
 
+        fn cost(&self) -> Option<ProbeCost> {
+            self.cost_ns.set(self.cost_ns.get() + self.each_ns);
+            let program = ProgramCost { name: "switch".into(), runs: 1, total_ns: self.cost_ns.get() };
+            Some(ProbeCost { programs: vec![program] })
+        }
+
         fn drop_receives(&mut self) -> bool {
             std::mem::replace(&mut self.counts_receives, false)
         }
     }
 
-    fn after_spans(budget: f64, spans: u64) -> BudgetedSource {
-        let mut source = BudgetedSource::new(Box::new(Cheap { counts_receives: true }), None, budget);
+    fn after_spans(budget: f64, each_ns: u64, spans: u64) -> BudgetedSource {
+        let cheap = Cheap { counts_receives: true, each_ns, cost_ns: Cell::new(0) };
+        let mut source = BudgetedSource::new(Box::new(cheap), None, budget);
         for span in 1..=spans {
-            // What this test itself takes is the cost.
+            // What this test itself takes is a cost too.
             let until = read_own_cpu_time() + Duration::from_millis(2);
             while read_own_cpu_time() < until {}
             source.keep_within(source.begin_ns + span * SPAN_NS).unwrap();
@@ -223,14 +253,21 @@ mod tests {
 
     #[test]
     fn above_the_budget_receives_go_first_and_once_is_an_accident() {
-        assert!(after_spans(0.0, 1).reductions().is_empty());
-        let reduced = after_spans(0.0, 2);
+        // Dearer than whatever this process does beside it.
+        let dear_ns = 1000 * SPAN_NS;
+        assert!(after_spans(0.0, dear_ns, 1).reductions().is_empty());
+        let reduced = after_spans(0.0, dear_ns, 2);
         let reductions = reduced.reductions();
         assert_eq!((reductions.len(), reductions[0].given_up), (1, GivenUp::Receives));
         assert_eq!(reductions[0].after_ns, 2 * SPAN_NS);
         assert!(reductions[0].share > 0.0 && reductions[0].budget == 0.0);
         // Without a server on this host there is nothing else to look at.
-        assert_eq!(after_spans(0.0, 6).reductions().len(), 1);
-        assert!(after_spans(1e9, 4).reductions().is_empty());
+        assert_eq!(after_spans(0.0, dear_ns, 6).reductions().len(), 1);
+        assert!(after_spans(1e9, dear_ns, 4).reductions().is_empty());
+    }
+
+    #[test]
+    fn what_costs_little_is_not_given_up_for_what_else_costs_much() {
+        assert!(after_spans(0.0, 0, 6).reductions().is_empty());
     }
 }

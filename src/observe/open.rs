@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
-use super::time::{MemoryLooks, SqlLooks, Tier, TimeSource};
+use super::time::{MemoryLooks, OwnTransactions, SqlLooks, Tier, TimeSource};
 use super::{Error, ProbeOptions, TimeProbe};
 use crate::failure::Explain as _;
 
@@ -17,16 +17,17 @@ pub struct RefusedSource {
 }
 
 /// Opens the source that is wanted, or the most exact one that can be had, with those that were refused before. The server's
-/// postmaster has to be on this host for all but SQL.
+/// postmaster has to be on this host for all but SQL. What is asked over SQL is counted as `own`.
 pub async fn open_time_source(
     wanted: Option<Tier>,
     postmaster_pid: Option<u32>,
     connection: PgConnection,
+    own: &OwnTransactions,
 ) -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> {
     let (source, refused) = open_local_source(wanted, postmaster_pid)?;
     match source {
         Some(source) => Ok((source, refused)),
-        None => Ok((Box::new(SqlLooks::start(connection).await?), refused)),
+        None => Ok((Box::new(SqlLooks::start(connection, own.clone()).await?), refused)),
     }
 }
 

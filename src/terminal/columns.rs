@@ -3,7 +3,7 @@
 
 use console::{Alignment, measure_text_width, pad_str};
 
-use super::printable::shorten_middle;
+use super::printable::{shorten_apart, shorten_middle};
 use super::wrap::wrap_text;
 
 /// Between two columns.
@@ -67,6 +67,9 @@ pub fn render_columns(mut columns: Vec<Column>, width: Option<usize>, mark: &str
             widths.remove(least);
         }
         shorten(&mut widths, &columns, width);
+    }
+    for (column, width) in columns.iter_mut().zip(&widths).filter(|(column, _)| column.shortest.is_some()) {
+        column.cells = shorten_apart(&column.cells, *width, mark);
     }
     let titles: Vec<&str> = columns.iter().map(|column| column.title.as_str()).collect();
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);

@@ -1,6 +1,7 @@
 //! Names as a terminal may safely show them. A name can hold any character, and a snapshot's come from anybody.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use console::measure_text_width;
 
@@ -74,6 +75,40 @@ pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     format!("{head}{mark}{tail}")
 }
 
+/// In fewer cells nothing that differs is told.
+const LEAST_TO_DIFFER_IN: usize = 8;
+
+/// Cuts the middle out of those that are wider than `width` cells. Where different ones would look alike then, they begin where they
+/// differ.
+pub fn shorten_apart(texts: &[String], width: usize, mark: &str) -> Vec<String> {
+    let mut shown: Vec<String> = texts.iter().map(|text| shorten_middle(text, width, mark)).collect();
+    let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, text) in shown.iter().enumerate() {
+        alike.entry(text.clone()).or_default().push(place);
+    }
+    let room = width.saturating_sub(measure_text_width(mark));
+    if room < LEAST_TO_DIFFER_IN {
+        return shown;
+    }
+    for places in alike.into_values().filter(|places| places.len() > 1) {
+        for &place in &places {
+            let text = &texts[place];
+            let others = places.iter().map(|other| &texts[*other]).filter(|other| *other != text);
+            let Some(shared) = others.map(|other| shared_bytes(text, other)).max() else { continue };
+            // From the beginning of the word in which they differ.
+            let mut before = text[..shared].char_indices().rev();
+            let Some((at, character)) = before.find(|(_, character)| !character.is_alphanumeric()) else { continue };
+            shown[place] = format!("{mark}{}", shorten_middle(&text[at + character.len_utf8()..], room, mark));
+        }
+    }
+    shown
+}
+
+/// The length of what both begin with, in bytes.
+fn shared_bytes(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum()
+}
+
 /// As many characters as fit into `width` cells.
 fn take_width(characters: impl Iterator<Item = char>, width: usize) -> String {
     let mut taken = String::new();
@@ -118,5 +153,21 @@ mod tests {
         assert_eq!(shorten_middle("public.orders", 8, "…"), "publ…ers");
         assert_eq!(shorten_middle("表表表表表", 7, "…"), "表…表");
         assert_eq!(shorten_middle("abc", 1, "…"), "…");
+    }
+
+    #[test]
+    fn what_would_look_alike_begins_where_it_differs() {
+        let of = |table: &str| format!("UPDATE public.pgbench_{table} SET balance = balance + ?::processor::running");
+        let names = [of("accounts"), of("tellers"), "SELECT ?::processor::ready".to_owned(), of("tellers")];
+        assert_eq!(
+            shorten_apart(&names, 34, "…"),
+            [
+                "…accounts SET bal…ocessor::running",
+                "…tellers SET bala…ocessor::running",
+                "SELECT ?::processor::ready",
+                "…tellers SET bala…ocessor::running"
+            ]
+        );
+        assert_eq!(shorten_apart(&["aaa:éb".into(), "aaa:éc".into()], 1, "…"), ["…", "…"], "no room to differ in");
     }
 }

@@ -71,20 +71,26 @@ fn render_name(file: &FileUse) -> String {
 /// What was given up to stay within the budget.
 pub fn render_reduction(reduction: &Reduction) -> String {
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);
-    let then = match reduction.given_up {
-        GivenUp::LightweightLocks => "since then no process stops at the server's own probes",
-        GivenUp::Receives => "since then commands are counted no more, and stalls are looked for no more",
-        GivenUp::Programs => {
-            "since then there are no programs in the kernel: processes are looked at in their memory 50 times a second, and times are \
-             estimates"
-        }
-    };
     format!(
-        "over the budget of {} after {}: looking cost {} of all processors; {then}",
+        "over the budget of {} after {}: looking cost {} of all processors; since then {}",
         percent(reduction.budget),
         render_ns(reduction.after_ns),
-        percent(reduction.share)
+        percent(reduction.share),
+        render_given_up(reduction)
     )
+}
+
+/// What is since something was given up.
+pub fn render_given_up(reduction: &Reduction) -> String {
+    let looks = reduction.looks_per_second.unwrap_or_default();
+    match reduction.given_up {
+        GivenUp::LightweightLocks => "no process stops at the server's own probes".to_owned(),
+        GivenUp::Receives => "commands are counted no more, and stalls are looked for no more".to_owned(),
+        GivenUp::Programs => format!(
+            "there are no programs in the kernel: processes are looked at in their memory {looks:.0} times a second, and times are estimates"
+        ),
+        GivenUp::Looks => format!("processes are looked at {looks:.3} times a second"),
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_was_given_up_is_told_with_the_reason() {
-        let reduction = Reduction { after_ns: 2_000_000_000, given_up: GivenUp::Receives, share: 0.031, budget: 0.02 };
+        let reduction = Reduction { after_ns: 2_000_000_000, given_up: GivenUp::Receives, share: 0.031, budget: 0.02, looks_per_second: None };
         let told = render_reduction(&reduction);
         assert!(told.starts_with("over the budget of 2.00 % after 2.00 s: looking cost 3.10 %"), "{told}");
     }

@@ -75,6 +75,11 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
     ]
 }
 
+/// Who looks now and then counts no commands.
+fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
+    one.time.total.ready_seconds.and(Some(number))
+}
+
 fn groups(points: &[TimedPoint]) -> Vec<Vec<Column>> {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let load = vec![
@@ -93,8 +98,8 @@ fn groups(points: &[TimedPoint]) -> Vec<Vec<Column>> {
     ];
     vec![
         statistic(points, "UPDATES", |one| (one.time.total.activity_reports, one.time.total.statistics_seconds)),
-        statistic(points, "READ", |one| (Some(one.time.total.commands), one.time.reading_seconds())),
-        statistic(points, "HANDLED", |one| (Some(one.time.total.handled), one.time.total.handled_seconds)),
+        statistic(points, "READ", |one| (if_counted(one, one.time.total.commands), one.time.reading_seconds())),
+        statistic(points, "HANDLED", |one| (if_counted(one, one.time.total.handled), one.time.total.handled_seconds)),
         statistic(points, "LWLOCK", |one| (Some(one.time.total.lwlock_waits), one.time.total.lwlock_seconds)),
         load,
     ]
@@ -114,9 +119,8 @@ fn kinds(points: &[TimedPoint]) -> Vec<Column> {
 fn sums(points: &[TimedPoint], processors: u32) -> Vec<Column> {
     let percent = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{:.2} %", 100.0 * value));
     let range = |one: &TimedPoint| {
-        let [least, most] =
-            [one.time.explained_ratio_min, one.time.explained_ratio_max].map(|one| 100.0 * one.unwrap_or(0.0));
-        format!("{least:.2}–{most:.2} %")
+        let range = one.time.explained_ratio_min.zip(one.time.explained_ratio_max);
+        range.map_or_else(|| "-".to_owned(), |(least, most)| format!("{:.2}–{:.2} %", 100.0 * least, 100.0 * most))
     };
     let cost = |one: &TimedPoint| one.time.total.cost_seconds / (one.time.length_seconds * f64::from(processors));
     vec![

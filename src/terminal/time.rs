@@ -162,7 +162,7 @@ fn seconds_columns(report: &TimeReport) -> Vec<Column> {
         Column::number("WAITING", 0, cells(&|span| seconds(span.shares.waiting_ns))),
         Column::number("IDLE", 2, cells(&|span| seconds(span.shares.idle_ns))),
         Column::number("NO EVENT", 1, cells(&|span| seconds(span.shares.no_event_ns))),
-        Column::number("COMMANDS", 4, cells(&|span| span.shares.commands.to_string())),
+        Column::number("COMMANDS", 4, cells(&|span| span.shares.commands.map_or_else(|| "-".to_owned(), |count| count.to_string()))),
         Column::number(
             "EXPLAINED",
             0,
@@ -213,17 +213,20 @@ const BIAS: &str = "a process is taken to have done all the time between two loo
                     seen too often, and one that was woken and waits for a processor may still show its event";
 
 fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
-    let kernel = cost.kernel.as_ref().map(|kernel| {
+    let kernel = cost.kernel.as_ref().and_then(|kernel| {
         let runs: u64 = kernel.programs.iter().map(|program: &ProgramCost| program.runs).sum();
-        let each = kernel.total_ns().checked_div(runs).unwrap_or(0);
-        format!("{} in the kernel in {} ({each} ns each), ", render_ns(kernel.total_ns()), counted(runs, "run"))
+        let each = kernel.total_ns().checked_div(runs)?;
+        Some(format!("{} in the kernel in {} ({each} ns each), ", render_ns(kernel.total_ns()), counted(runs, "run")))
     });
+    let uncounted = cost.kernel_refusal.as_ref();
+    let uncounted = uncounted.map(|why| format!(" without what the kernel's programs cost, which no budget bounds then ({why})"));
     format!(
-        "cost: {}{} of pgthaw itself: {:.2} % of {}",
+        "cost: {}{} of pgthaw itself: {:.2} % of {}{}",
         kernel.unwrap_or_default(),
         render_ns(cost.own_cpu_ns),
         100.0 * cost.share(length_ns),
-        counted(cost.processors as u32, "processor")
+        counted(cost.processors as u32, "processor"),
+        uncounted.unwrap_or_default()
     )
 }
 

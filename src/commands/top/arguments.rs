@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::commands::ConnectionArguments;
+use crate::commands::budget::BudgetArguments;
 use crate::observe::time::{By, Tier};
 
 /// Where the time of a server goes while it runs: a live screen, lines of JSON, or a page for Prometheus
@@ -35,12 +36,15 @@ pub struct TopArguments {
     #[arg(long, value_enum)]
     pub(super) source: Option<Tier>,
 
+    #[command(flatten)]
+    pub(super) budget: BudgetArguments,
+
     /// Keep what is shown in this file, which must not be there
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
     /// Show what was kept in this file; no server is asked
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "listen", "source", "seconds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]
     pub(super) replay: Option<PathBuf>,
 
     /// Answer Prometheus at this address and port, under /metrics, until Ctrl-C. An address that others can reach takes a token; those

@@ -32,7 +32,7 @@ impl Steps {
     pub fn start(arguments: &TopArguments, target: Target, endpoint: Option<Endpoint>) -> anyhow::Result<Steps> {
         let record = arguments.record.as_deref().map(RecordWriter::create).transpose()?;
         let (sender, frames) = channel(WAITING);
-        let watch = TopWatch::new(arguments.by, arguments.source, arguments.interval, sender);
+        let watch = TopWatch::new(arguments.by, arguments.source, arguments.interval, arguments.budget.share(), sender);
         let length = arguments.seconds.map(|seconds| Duration::from_secs(seconds.into()));
         let left = length.map(|length| length.as_nanos().div_ceil(arguments.interval.as_nanos()) as u64);
         let endpoint = endpoint.map(Endpoint::start);

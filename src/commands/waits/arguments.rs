@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::commands::ConnectionArguments;
-use crate::observe::DEFAULT_BUDGET;
+use crate::commands::budget::BudgetArguments;
 use crate::observe::time::{By, Tier};
 
 /// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what
@@ -31,9 +31,8 @@ pub struct WaitsArguments {
     #[arg(long, value_enum)]
     pub(super) source: Option<Tier>,
 
-    /// Look at less when looking costs more of all processors than so many percent
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * DEFAULT_BUDGET)]
-    pub(super) budget: f64,
+    #[command(flatten)]
+    pub(super) budget: BudgetArguments,
 
     /// Count waits for lightweight locks by tranche at the server's own probes (USDT) too, for so many seconds at most [without a number: 30].
     /// Every process of a server with this program stops at each wait
@@ -54,9 +53,4 @@ pub struct WaitsArguments {
     /// Look while this command runs, and end with its exit status
     #[arg(last = true, value_name = "CMD", conflicts_with = "seconds")]
     pub(super) command: Vec<OsString>,
-}
-
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "a number from 0 to 100 is wanted".to_owned())
 }

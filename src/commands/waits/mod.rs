@@ -17,7 +17,7 @@ use crate::linux::clock::read_own_cpu_time;
 use crate::linux::count_cores;
 use crate::linux::process::terminate;
 use crate::observe::stall::StallWatch;
-use crate::observe::time::{LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
+use crate::observe::time::{LookingCost, OwnTransactions, Roster, Tier, TimeReport, TimeSource as _, WaitNames, Watch};
 use crate::observe::{BudgetedSource, Error, RefusedSource, open_time_source};
 use crate::postgres::read_backend_pid;
 use crate::results::ExportFile;
@@ -37,25 +37,28 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let (mut looks, mut who) = (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);
     let own_pids = vec![read_backend_pid(&mut looks).await?, read_backend_pid(&mut who).await?];
-    let postmaster_pid = target.find_postmaster();
-    let (source, refused) = open_time_source(arguments.source, postmaster_pid, looks).await?;
+    let (postmaster_pid, own) = (target.find_postmaster(), OwnTransactions::default());
+    let (source, refused) = open_time_source(arguments.source, postmaster_pid, looks, &own).await?;
     let names = WaitNames::of_version(server.facts.version_num);
-    let mut remarks = target.remarks.clone();
+    // Why its files are not seen says the source's own refusal.
+    let seen = target.data_directory.is_some();
+    let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     if names.is_empty() && source.tier() != Tier::Sql {
         remarks.push(format!("the wait events of PostgreSQL {} have no names here", server.facts.version));
     }
     let cpu_before = read_own_cpu_time();
-    let mut source = BudgetedSource::new(source, postmaster_pid, arguments.budget / 100.0);
+    let mut source = BudgetedSource::new(source, postmaster_pid, arguments.budget.share());
     if let Some(seconds) = arguments.lwlocks {
         source.watch_lwlocks(Duration::from_secs(seconds.into()));
     }
     let roster = Roster::new(postmaster_pid, own_pids);
     let stalls = StallWatch::new(names.clone(), target.data_directory.as_ref().map(|directory| &*directory.path));
-    let mut watch = Watch::begin(&mut source, who, roster, arguments.by, names, Some(stalls)).await?;
+    let mut watch = Watch::begin(&mut source, (who, own), roster, arguments.by, names, Some(stalls)).await?;
     let status = arguments.wait(&mut watch, &mut source, output).await?;
     source.end_lwlocks()?;
     let cost = LookingCost {
         kernel: source.cost(),
+        kernel_refusal: source.cost_refusal(),
         own_cpu_ns: read_own_cpu_time().saturating_sub(cpu_before).as_nanos() as u64,
         processors: count_cores(),
     };
@@ -88,7 +91,7 @@ impl WaitsArguments {
     async fn wait(
         &self,
         watch: &mut Watch,
-        source: &mut dyn TimeSource,
+        source: &mut BudgetedSource,
         output: OutputArguments,
     ) -> anyhow::Result<ExitStatus> {
         let Some((program, words)) = self.command.split_first() else {

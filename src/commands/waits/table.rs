@@ -115,8 +115,8 @@ fn second_rows(number: u64, second: &TimeSecond) -> Vec<Vec<Cell>> {
         ("waiting", None, Some(shares.waiting_ns)),
         ("no_event", None, Some(shares.no_event_ns)),
         ("unknown", None, Some(shares.unknown_ns)),
-        ("commands", Some(shares.commands), None),
-        ("handled", Some(shares.handled), Some(shares.handled_ns)),
+        ("commands", shares.commands, None),
+        ("handled", shares.commands.and(Some(shares.handled)), shares.commands.and(Some(shares.handled_ns))),
     ];
     let known = kinds.into_iter().filter(|(_, count, ns)| count.is_some() || ns.is_some());
     let row = |(name, count, ns): (&str, Option<u64>, Option<u64>)| {

@@ -35,6 +35,11 @@ pub fn check_bpf() -> Capability {
 pub const BPF_REMEDY: &str =
     "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
 
+/// Does the kernel count the time of all programs, whoever loaded them? (`kernel.bpf_stats_enabled`, Documentation/admin-guide/sysctl)
+pub fn counts_program_time() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
+}
+
 /// The part of `union bpf_attr` (`include/uapi/linux/bpf.h`) that loading a program needs.
 #[repr(C)]
 #[derive(Default)]

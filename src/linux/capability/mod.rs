@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use crate::failure::Capability;
 
 pub use host_target::HostTarget;
-pub use kernel_checks::BPF_REMEDY;
+pub use kernel_checks::{BPF_REMEDY, counts_program_time};
 
 const OTHER_TOOLS: &str = "other tools";
 

@@ -1,14 +1,16 @@
 //! What every program in the kernel is loaded with.
 
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
 use aya::maps::Map;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, Program};
+use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf};
 
 use crate::linux;
-use crate::linux::capability::BPF_REMEDY;
+use crate::linux::capability::{BPF_REMEDY, counts_program_time};
 use crate::linux::process::has_kernel_pids;
 use crate::observe::Error;
 use crate::observe::time::{ProbeCost, ProgramCost};
@@ -48,8 +50,41 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Resul
     program.attach().map_err(refused)
 }
 
+/// As long as this is kept the kernel counts what its programs cost.
+#[derive(Debug)]
+pub struct CostCount {
+    _counting: Option<OwnedFd>,
+    /// Why it does not.
+    refusal: Option<String>,
+}
+
+impl CostCount {
+    /// Begins to count. It takes CAP_SYS_ADMIN, which programs do not take (BPF_ENABLE_STATS of bpf(2)), or somebody has it on for all.
+    pub fn begin() -> CostCount {
+        let (counting, refusal) = match enable_stats(Stats::RunTime) {
+            Ok(counting) => (Some(counting), None),
+            Err(_) if counts_program_time() => (None, None),
+            Err(_) => {
+                let why = "the kernel does not count what its programs cost: that takes CAP_SYS_ADMIN, or kernel.bpf_stats_enabled = 1";
+                (None, Some(why.to_owned()))
+            }
+        };
+        CostCount { _counting: counting, refusal }
+    }
+
+    /// Of these programs so far; `None` where it is not counted.
+    pub fn read(&self, ebpf: &Ebpf) -> Option<ProbeCost> {
+        self.refusal.is_none().then(|| read_cost(ebpf))
+    }
+
+    /// Why it is not counted.
+    pub fn refusal(&self) -> Option<String> {
+        self.refusal.clone()
+    }
+}
+
 /// What its programs cost so far, by the kernel's own count, in the order of their names.
-pub fn read_cost(ebpf: &Ebpf) -> ProbeCost {
+fn read_cost(ebpf: &Ebpf) -> ProbeCost {
     let cost = |(name, program): (&str, &Program)| {
         let info = program.info().ok()?;
         let (runs, total_ns) = (info.run_count(), info.run_time().as_nanos() as u64);

@@ -54,9 +54,10 @@ const LARGE: u64 = 16 << 20;
 /// So many events are named of those that backends waited in.
 const EVENTS_NAMED: usize = 3;
 
-/// The kind of a stall and what is said of it, from the steps of the stall and those before it.
-pub fn name_stall(during: &[Step], before: &[Step]) -> (StallKind, String) {
-    let seen = Seen { during, before, now: Means::of(during), then: Means::of(before) };
+/// The kind of a stall and what is said of it, from the steps of the stall and those before it. `usual_per_second` are the commands that
+/// it was judged against.
+pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (StallKind, String) {
+    let seen = Seen { during, before, now: Means::of(during), then: Means::of(before), usual_per_second };
     // What would be seen too where something further down is the cause stands further up.
     let (kind, cause) = seen
         .memory()
@@ -71,6 +72,7 @@ pub fn name_stall(during: &[Step], before: &[Step]) -> (StallKind, String) {
         .or_else(|| seen.device())
         .or_else(|| seen.checkpoint())
         .or_else(|| seen.limited_device())
+        .or_else(|| seen.crowd())
         .unwrap_or_else(|| seen.unexplained());
     (kind, format!("{} {cause}", seen.head()))
 }
@@ -80,6 +82,7 @@ struct Seen<'a> {
     before: &'a [Step],
     now: Means,
     then: Means,
+    usual_per_second: f64,
 }
 
 /// Calls of one process, or of all for the log, that follow each other.
@@ -97,9 +100,9 @@ impl<'a> Seen<'a> {
         match self.now.commands {
             0 => format!("no command for {seconds:.1} s."),
             _ => format!(
-                "{} commands a second for {seconds:.1} s, {} before.",
+                "{} commands a second for {seconds:.1} s, {} as a rule.",
                 group_digits(self.now.commands_per_second().round() as u64),
-                group_digits(self.then.commands_per_second().round() as u64)
+                group_digits(self.usual_per_second.round() as u64)
             ),
         }
     }
@@ -418,12 +421,35 @@ impl<'a> Seen<'a> {
         (self.grew(&["LWLock", "IO"]) >= self.many()).then(told)
     }
 
+    /// Nothing else grew, and nobody new came: there are more who are ready than processors.
+    fn crowd(&self) -> Option<(StallKind, String)> {
+        let (all, server, others) = (self.now.processors, self.now.server_processors, self.now.others());
+        let are_taken = all > 0.0 && self.now.busy + self.now.steal >= ALL_TAKEN * all;
+        let are_many_ready = self.now.ready >= self.many() && self.now.ready >= self.then.ready + SOMEBODY;
+        (are_taken && are_many_ready).then(|| {
+            let (ready, of, then) = (self.now.ready, self.now.backends.round(), self.then.ready);
+            let told = format!(
+                "no processor was free: {ready:.1} of {of} backends were ready and had none, {then:.1} before; the server had {server:.1} \
+                 of {all:.0} processors, others {others:.1}."
+            );
+            (StallKind::Processors, told)
+        })
+    }
+
     fn unexplained(&self) -> (StallKind, String) {
         let classes = [&BLOCKED[..], &["Client", "Timeout", "Extension", "sleep"]].concat();
         let grown = self.now.grown(&self.then, &classes).into_iter().find(|(_, now)| *now >= SOMEBODY);
         let of = self.now.backends.round() as u64;
-        let most = grown.map(|(name, now)| format!("; {} of {of} backends were in {name}", now.round() as u64));
-        let told = format!("nothing that was seen explains it{}.", most.unwrap_or_default());
+        let most = match grown {
+            Some((name, now)) if now >= self.now.ready => {
+                format!("; {} of {of} backends were in {name}", now.round() as u64)
+            }
+            _ if self.now.ready >= SOMEBODY => {
+                format!("; {} of {of} backends were ready for a processor", self.now.ready.round() as u64)
+            }
+            _ => String::new(),
+        };
+        let told = format!("nothing that was seen explains it{most}.");
         (StallKind::Unexplained, told)
     }
 }

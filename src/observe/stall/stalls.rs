@@ -103,8 +103,8 @@ impl Stalls {
             return None;
         }
         let (first, last) = (during.first()?, during.last()?);
-        let (kind, sentence) = name_stall(during, before);
         let per_second = |rate: f64| rate * STEPS_OF_SECOND as f64;
+        let (kind, sentence) = name_stall(during, before, per_second(span.usual));
         Some(Stall {
             begin_ms: first.wall_ms - (first.length_ns / 1_000_000) as i64,
             end_ms: has_ended.then_some(last.wall_ms),

@@ -53,7 +53,7 @@ fn window(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
 }
 
 fn name(during: &[Step]) -> (StallKind, String) {
-    name_stall(during, &window(vec![quiet(); 40]))
+    name_stall(during, &window(vec![quiet(); 40]), 5000.0)
 }
 
 fn call(pid: u32, kind: FileCallKind, names: &[&str], writes: u64) -> FileCall {
@@ -139,7 +139,7 @@ fn many_short_syncs_of_the_log_fill_a_stall_together() {
     });
     let (kind, sentence) = name(&window(during));
     assert_eq!(kind, StallKind::WalFlush);
-    assert!(sentence.starts_with("12 commands a second for 2.0 s, 5,000 before. client backend 50"), "{sentence}");
+    assert!(sentence.starts_with("12 commands a second for 2.0 s, 5,000 as a rule. client backend 50"), "{sentence}");
     assert!(sentence.contains(", the longest of 8 calls; 15 of 16 backends waited in"), "{sentence}");
 }
 
@@ -284,6 +284,18 @@ fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
     // A kernel that does not tell.
     silent.machine.processor_wait = None;
     assert_eq!(name(&window(vec![silent; 8])).0, StallKind::Processors);
+}
+
+#[test]
+fn a_crowd_that_was_there_before_is_told_as_one() {
+    // Compilers had all that the server left before, too.
+    let mut before = quiet();
+    (before.machine.busy, before.backends.ready) = (2.0, 1.5);
+    let mut during = stopped(&[("Client", "ClientRead", 9.0)]);
+    (during.commands, during.backends.ready, during.machine.busy, during.server_processors) = (400, 5.3, 2.0, 0.6);
+    let (kind, sentence) = name_stall(&window(vec![during; 8]), &window(vec![before; 40]), 5000.0);
+    assert_eq!(kind, StallKind::Processors, "{sentence}");
+    assert!(sentence.contains("no processor was free: 5.3 of 16 backends were ready and had none, 1.5 before"), "{sentence}");
 }
 
 #[test]

@@ -93,8 +93,8 @@ pub struct TimeShares {
     pub no_event_ns: u64,
     /// Off the processor, and the event could not be read.
     pub unknown_ns: u64,
-    /// Received from clients.
-    pub commands: u64,
+    /// Received from clients; `None` where the source does not count them.
+    pub commands: Option<u64>,
     /// Commands that were handled, and the time from their receipt on: it lies across all the other kinds.
     pub handled: u64,
     pub handled_ns: u64,
@@ -103,8 +103,10 @@ pub struct TimeShares {
 }
 
 impl TimeShares {
-    /// What of the time that was lived is explained, 0 to 1; a little more where the two clocks differ. `None` when nobody lived.
+    /// What of the time that was lived is explained, 0 to 1; a little more where the two clocks differ. `None` when nobody lived, or
+    /// where all of it was looked at now and then: each look then stands for all the time around it, and the sum says nothing.
     pub fn explained(&self) -> Option<f64> {
+        self.ready_ns?;
         let known = self.running_ns + self.ready_ns.unwrap_or(0) + self.client_ns + self.idle_ns;
         let explained = known + self.waiting_ns + self.no_event_ns;
         (self.lived_ns > 0).then(|| explained as f64 / self.lived_ns as f64)
@@ -113,16 +115,13 @@ impl TimeShares {
     fn add(&mut self, more: &TimeShares) {
         self.lived_ns += more.lived_ns;
         self.running_ns += more.running_ns;
-        self.ready_ns = match (self.ready_ns, more.ready_ns) {
-            (Some(sum), Some(more)) => Some(sum + more),
-            (sum, more) => sum.or(more),
-        };
+        self.ready_ns = add_known(self.ready_ns, more.ready_ns);
         self.client_ns += more.client_ns;
         self.idle_ns += more.idle_ns;
         self.waiting_ns += more.waiting_ns;
         self.no_event_ns += more.no_event_ns;
         self.unknown_ns += more.unknown_ns;
-        self.commands += more.commands;
+        self.commands = add_known(self.commands, more.commands);
         self.handled += more.handled;
         self.handled_ns += more.handled_ns;
         self.switches += more.switches;
@@ -137,6 +136,11 @@ impl TimeShares {
             _ => &mut self.waiting_ns,
         } += ns;
     }
+}
+
+/// Both, or the one that is known.
+fn add_known(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
+    sum.zip(more).map(|(sum, more)| sum + more).or(sum).or(more)
 }
 
 /// What the postmaster sleeps in.
@@ -215,6 +219,8 @@ pub struct Accounting {
     at_ns: u64,
     before: HashMap<(u32, u64), ProcessTimes>,
     open: Vec<(StatisticName, u64)>,
+    /// Of each place, how long the commands have been handled that are now.
+    handling: Vec<(String, u64)>,
     pub statistics: BTreeMap<StatisticName, Statistic>,
     /// Of each place, the commands that it handled, and its own shares of the total.
     pub handled: BTreeMap<String, Statistic>,
@@ -225,6 +231,8 @@ pub struct Accounting {
     /// Processes that were there at some time.
     pub processes: u32,
     clients: TimeShares,
+    /// Does the source count them now?
+    counts_commands: bool,
 }
 
 impl Accounting {
@@ -239,6 +247,7 @@ impl Accounting {
             at_ns: first.at_ns,
             before,
             open: Vec::new(),
+            handling: Vec::new(),
             statistics: BTreeMap::new(),
             handled: BTreeMap::new(),
             places: BTreeMap::new(),
@@ -247,6 +256,7 @@ impl Accounting {
             imperfect: Imperfect::default(),
             processes,
             clients: TimeShares::default(),
+            counts_commands: first.counts_commands,
         }
     }
 
@@ -258,6 +268,7 @@ impl Accounting {
     /// Adds what happened since the last reading.
     pub fn add(&mut self, reading: Reading, who: impl Fn(&ProcessTimes) -> Who) {
         let (from_ns, at_ns) = (self.at_ns, reading.at_ns);
+        self.counts_commands = reading.counts_commands;
         if let Some(begin) = reading.begins_from {
             self.before = begin.into_iter().map(|one| ((one.pid, one.birth), one)).collect();
         }
@@ -268,6 +279,7 @@ impl Accounting {
             ..TimeSecond::default()
         };
         self.open.clear();
+        self.handling.clear();
         let mut now = HashMap::new();
         for process in reading.processes {
             let key = (process.pid, process.birth);
@@ -314,7 +326,7 @@ impl Accounting {
             lived_ns: until.saturating_sub(process.started_ns.max(from_ns)),
             running_ns: process.running_ns.saturating_sub(earlier.running_ns),
             ready_ns: process.ready_ns.map(|ready| ready.saturating_sub(earlier.ready_ns.unwrap_or(0))),
-            commands: process.commands - earlier.commands,
+            commands: self.counts_commands.then(|| process.commands - earlier.commands),
             handled: handled.count,
             handled_ns: handled.total_ns,
             switches: process.switches - earlier.switches,
@@ -328,6 +340,7 @@ impl Accounting {
             self.handled.entry(place.clone()).or_default().merge(&handled);
         }
         let detail = if process.ready_ns.is_some() { "running" } else { "running or ready" };
+        self.handling.extend(process.handling_ns.map(|length_ns| (place.clone(), length_ns)));
         let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
         for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
             self.merge(&place, "processor", detail, &Statistic::of_time(shares.switches, ns));
@@ -365,12 +378,15 @@ impl Accounting {
         }
     }
 
-    /// Counts the waits that have not ended with the length that they have by now.
+    /// Counts the waits and the commands that have not ended with the length that they have by now.
     pub fn finish(&mut self) {
         let length = self.length_ns();
         for (name, length_ns) in std::mem::take(&mut self.open) {
             // The source may have begun a little before.
             self.statistics.entry(name).or_default().count(length_ns.min(length));
+        }
+        for (place, length_ns) in std::mem::take(&mut self.handling) {
+            self.handled.entry(place).or_default().count(length_ns.min(length));
         }
     }
 
@@ -394,6 +410,8 @@ impl Accounting {
             By::User => or_kind(&who.user),
             By::Database => or_kind(&who.database),
             By::Query => or_kind(&who.query),
+            // Those of pgthaw are one, as in every other account.
+            By::Backend if who.kind == PGTHAW => who.kind.clone(),
             By::Backend => match &who.user {
                 Some(user) => format!("{pid} {} {user}", who.kind),
                 None => format!("{pid} {}", who.kind),
@@ -481,6 +499,27 @@ mod tests {
         assert_eq!(accounting.seconds[1].explained, None, "nobody lived");
         assert_eq!((accounting.seconds.len(), accounting.seconds[1].length_ns), (2, SECOND + SECOND / 100));
         assert!(accounting.statistics.keys().any(|name| name.to_string() == "7 client backend::processor::running"));
+    }
+
+    #[test]
+    fn a_command_that_lasts_is_counted_in_the_end() {
+        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
+        let handled = Statistic::of_time(0, SECOND);
+        let lasting = ProcessTimes { handled, handling_ns: Some(SECOND), ..process(1, 0, SECOND, Statistic::default()) };
+        accounting.add(reading(SECOND, vec![lasting]), backend);
+        assert_eq!(accounting.handled[CLIENT_BACKEND].count, 0);
+        accounting.finish();
+        let handled = &accounting.handled[CLIENT_BACKEND];
+        assert_eq!((handled.count, handled.average_ns(), handled.longest_ns()), (1, Some(SECOND), Some(SECOND)));
+    }
+
+    #[test]
+    fn what_is_looked_at_now_and_then_is_not_called_explained_nor_its_commands_none() {
+        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
+        let seen = ProcessTimes { ready_ns: None, ..process(1, 0, 100, Statistic::default()) };
+        accounting.add(Reading { counts_commands: false, ..reading(100, vec![seen]) }, backend);
+        assert_eq!((accounting.total.running_ns, accounting.total.explained()), (100, None));
+        assert_eq!(accounting.total.commands, None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Looks at the wait event in the memory of each of the server's processes, and at whether the process runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,16 +12,20 @@ use crate::linux::process::{read_activity, read_children};
 use crate::linux::read_monotonic;
 use crate::observe::Error;
 
-/// Fifty looks a second.
-const INTERVAL: Duration = Duration::from_millis(20);
+/// So often processes are looked at, unless that costs too much.
+pub const LOOKS_PER_SECOND: f64 = 50.0;
 
-/// New processes are looked for at every so many looks.
-const LOOKS_UNTIL_LISTED: u32 = 10;
+/// It is looked once a second at least, whatever that costs.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// New processes are looked for this often, and at each look where looks are fewer.
+const LISTED_FOR: Duration = Duration::from_millis(200);
 
 /// A thread that looks. Dropping it ends it.
 #[derive(Debug)]
 pub struct MemoryLooks {
     sums: LookSums,
+    interval_ms: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -33,23 +37,23 @@ impl MemoryLooks {
         // Who may not read one of them may read none.
         word.read(postmaster_pid)?;
         let (sums, stop) = (LookSums::default(), Arc::new(AtomicBool::new(false)));
-        let (to_add, stopped) = (sums.clone(), Arc::clone(&stop));
+        let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
+        let (to_add, stopped, interval) = (sums.clone(), Arc::clone(&stop), Arc::clone(&interval_ms));
         to_add.add(read_monotonic().as_nanos() as u64, look(&list(postmaster_pid), word));
         let run = move || {
-            let mut pids = Vec::new();
-            for looks in (0..LOOKS_UNTIL_LISTED).cycle() {
-                if stopped.load(Ordering::Relaxed) {
-                    return;
+            let (mut pids, mut listed_at) = (list(postmaster_pid), read_monotonic());
+            while !stopped.load(Ordering::Relaxed) {
+                let now = read_monotonic();
+                if now.saturating_sub(listed_at) >= LISTED_FOR {
+                    (pids, listed_at) = (list(postmaster_pid), now);
                 }
-                if looks == 0 {
-                    pids = list(postmaster_pid);
-                }
-                to_add.add(read_monotonic().as_nanos() as u64, look(&pids, word));
-                std::thread::sleep(INTERVAL);
+                to_add.add(now.as_nanos() as u64, look(&pids, word));
+                // Who ends it wakes it.
+                std::thread::park_timeout(Duration::from_millis(interval.load(Ordering::Relaxed)));
             }
         };
         let thread = std::thread::Builder::new().name("waits".into()).spawn(run).map_err(Error::Thread)?;
-        Ok(MemoryLooks { sums, stop, thread: Some(thread) })
+        Ok(MemoryLooks { sums, interval_ms, stop, thread: Some(thread) })
     }
 }
 
@@ -61,12 +65,22 @@ impl TimeSource for MemoryLooks {
     fn read(&mut self) -> Result<Reading, Error> {
         Ok(self.sums.read())
     }
+
+    fn look_less(&mut self) -> Option<f64> {
+        let longer_ms = 2 * self.interval_ms.load(Ordering::Relaxed);
+        if longer_ms > LONGEST_INTERVAL.as_millis() as u64 {
+            return None;
+        }
+        self.interval_ms.store(longer_ms, Ordering::Relaxed);
+        Some(1e3 / longer_ms as f64)
+    }
 }
 
 impl Drop for MemoryLooks {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             let _ = thread.join();
         }
     }

@@ -129,6 +129,22 @@ pub struct FileTimes {
 }
 
 impl FileTimes {
+    /// With the calls that last at `at_ns`, each with the length that it has by then.
+    pub fn with_lasting(mut files: Vec<FileTimes>, lasting: &[FileCall], at_ns: u64) -> Vec<FileTimes> {
+        files.extend(lasting.iter().map(|call| {
+            let length_ns = at_ns.saturating_sub(call.begin_ns);
+            let mut statistic = Statistic::of_time(0, length_ns);
+            statistic.count(length_ns);
+            // As the program in the kernel has it.
+            let is_sync = matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync);
+            let (syncs, sleeps) =
+                if is_sync { (statistic, Statistic::default()) } else { (Statistic::default(), statistic) };
+            let none = Written::default();
+            FileTimes { file: call.file.clone(), syncs, sleeps, written: none, unsynced: none }
+        }));
+        FileTimes::merge(files)
+    }
+
     /// Those of one file are one, and so are the temporary ones of a directory.
     pub fn merge(files: Vec<FileTimes>) -> Vec<FileTimes> {
         let mut merged: BTreeMap<FileName, FileTimes> = BTreeMap::new();
@@ -171,6 +187,8 @@ pub struct ProcessTimes {
     /// Of each, the time from its receipt until the process waited for the next one, or had received that. The total has the time of one
     /// that is handled now too. Nothing where the source cannot know.
     pub handled: Statistic,
+    /// How long the one has been handled that is now.
+    pub handling_ns: Option<u64>,
     /// Waits by their events. Their totals have the time of one that has not ended too; their counts do not.
     pub waits: Vec<(WaitEvent, Statistic)>,
     pub open: Option<OpenWait>,
@@ -263,6 +281,11 @@ pub trait TimeSource: Send {
         None
     }
 
+    /// Why the kernel does not count what it costs there; `None` where it does, or there is nothing to count.
+    fn cost_refusal(&self) -> Option<String> {
+        None
+    }
+
     /// What was asked of each file so far; nothing where files are not seen.
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
         Ok(Vec::new())
@@ -271,5 +294,11 @@ pub trait TimeSource: Send {
     /// Counts what clients send no more, which costs less. Whether it did so until now.
     fn drop_receives(&mut self) -> bool {
         false
+    }
+
+    /// Looks half as often, which costs less: how often a second from now on. `None` where it does not look now and then, or hardly ever
+    /// does.
+    fn look_less(&mut self) -> Option<f64> {
+        None
     }
 }

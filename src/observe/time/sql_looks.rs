@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::looks::{Doing, LookSums, Seen};
+use super::own_transactions::OwnTransactions;
 use super::source::{Reading, Tier, TimeSource, WaitEvent};
 use crate::linux::read_monotonic;
 use crate::observe::Error;
@@ -24,7 +25,7 @@ pub struct SqlLooks {
 
 impl SqlLooks {
     /// Looks through this connection from now on. Where the server does not answer any more it looks no more.
-    pub async fn start(mut connection: PgConnection) -> Result<SqlLooks, postgres::Error> {
+    pub async fn start(mut connection: PgConnection, own: OwnTransactions) -> Result<SqlLooks, postgres::Error> {
         let (sums, (stop, mut stopped)) = (LookSums::default(), oneshot::channel::<()>());
         let to_add = sums.clone();
         let own_pid = read_backend_pid(&mut connection).await?;
@@ -37,6 +38,7 @@ impl SqlLooks {
                     _ = &mut stopped => return,
                     _ = ticks.tick() => {}
                 }
+                own.add();
                 let Ok(sessions) = read_sessions(&mut connection).await else { return };
                 to_add.add(read_monotonic().as_nanos() as u64, seen(sessions, own_pid));
             }

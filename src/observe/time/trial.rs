@@ -35,7 +35,7 @@ pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
         client_seconds: seconds(own.client_ns),
         no_event_seconds: seconds(own.no_event_ns),
         unknown_seconds: seconds(own.unknown_ns),
-        commands: own.commands as f64,
+        commands: own.commands.unwrap_or(0) as f64,
         handled: own.handled as f64,
         handled_seconds: seconds(own.handled_ns),
         activity_reports: looking.reports,

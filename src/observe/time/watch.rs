@@ -7,8 +7,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use super::account::{Accounting, By};
 use super::names::WaitNames;
+use super::own_transactions::OwnTransactions;
 use super::roster::Roster;
-use super::source::{FileTimes, ProcessTimes, Reading, TimeSource};
+use super::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
 use crate::observe::Error;
 use crate::observe::stall::{Stall, StallWatch};
 use crate::postgres::read_sessions;
@@ -22,12 +23,16 @@ const LOOK: Duration = Duration::from_millis(250);
 pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
+    own: OwnTransactions,
     accounting: Accounting,
     /// `None` where stalls are not looked for.
     stalls: Option<StallWatch>,
     /// The last reading, when it has not been added up, and those who ended before it and have not been either.
     latest: Option<Reading>,
     ended: Vec<ProcessTimes>,
+    /// Calls of files that lasted at the last reading, and when that was.
+    lasting: Vec<FileCall>,
+    read_at_ns: u64,
 }
 
 /// What was added up and found.
@@ -42,10 +47,10 @@ pub struct Watched {
 }
 
 impl Watch {
-    /// Begins with what the source says now.
+    /// Begins with what the source says now. What is asked through the connection is counted as `own`.
     pub async fn begin(
         source: &mut dyn TimeSource,
-        connection: PgConnection,
+        (connection, own): (PgConnection, OwnTransactions),
         roster: Roster,
         by: By,
         names: WaitNames,
@@ -53,17 +58,17 @@ impl Watch {
     ) -> Result<Watch, Error> {
         let accounting = Accounting::begin(source.read()?, by, names);
         let connection = Some(connection);
-        Ok(Watch { roster, connection, accounting, stalls, latest: None, ended: Vec::new() })
+        Ok(Watch { roster, connection, own, accounting, stalls, latest: None, ended: Vec::new(), lasting: Vec::new(), read_at_ns: 0 })
     }
 
     /// Reads at each `step` until `end` is there, and once more then. `hear` is told of each reading, and may take out what was
     /// added up.
-    pub async fn until<T>(
+    pub async fn until<T, S: TimeSource>(
         &mut self,
-        source: &mut dyn TimeSource,
+        source: &mut S,
         step: Duration,
         end: impl Future<Output = T>,
-        mut hear: impl FnMut(&mut Accounting, &dyn TimeSource, Option<&StallWatch>),
+        mut hear: impl FnMut(&mut Accounting, &S, Option<&StallWatch>),
     ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
         // As many looks, evenly, as fit into a step.
@@ -96,6 +101,7 @@ impl Watch {
 
     async fn look(&mut self) {
         let Some(connection) = &mut self.connection else { return };
+        self.own.add();
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => self.roster.see(sessions),
@@ -118,6 +124,9 @@ impl Watch {
             self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
             reading.begins_from = before.begins_from;
         }
+        let calls = reading.processes.iter().filter_map(|process| process.call.as_ref());
+        self.lasting = calls.filter(|call| call.end_ns.is_none()).cloned().collect();
+        self.read_at_ns = reading.at_ns;
         self.latest = Some(reading);
     }
 
@@ -131,7 +140,7 @@ impl Watch {
     /// What was added up and found, with what the source knows of files.
     pub async fn finish(mut self, source: &mut dyn TimeSource) -> Result<Watched, Error> {
         self.accounting.finish();
-        let files = source.files()?;
+        let files = FileTimes::with_lasting(source.files()?, &self.lasting, self.read_at_ns);
         let mut relations = vec![None; files.len()];
         if let (Some(connection), Some(stalls)) = (&mut self.connection, &mut self.stalls) {
             for (file, relation) in files.iter().zip(&mut relations) {

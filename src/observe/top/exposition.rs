@@ -120,11 +120,10 @@ fn render_times(page: &mut Page, totals: &Totals) {
         "Time in a wait whose event could not be read.",
         seconds(totals.unknown_ns),
     );
-    page.counter(
-        "pgthaw_commands_total",
-        "Receipts from clients; 0 where the source cannot count them.",
-        totals.commands,
-    );
+    // One that is counted no more would look like one that stands still.
+    if let Some(commands) = totals.last.time.commands.and(totals.commands) {
+        page.counter("pgthaw_commands_total", "Receipts from clients, where the source counts them.", commands);
+    }
     page.gauge("pgthaw_processes", "Processes of the server in the last step.", totals.last.processes);
     let lost = totals.last.imperfect.lost_processes;
     page.gauge("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", lost);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::CheckpointStep;
+use crate::observe::budget::Reduction;
 use crate::observe::stall::Stall;
 use crate::observe::time::{By, Imperfect, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, is_idle};
 use crate::study::{DeviceUse, PressureRatios};
@@ -45,6 +46,9 @@ pub struct TopFrame {
     pub cost: LookingCost,
     /// What cannot be seen, and why.
     pub missing: Vec<Missing>,
+    /// What was given up since the begin to stay within the budget.
+    #[serde(default)]
+    pub reductions: Vec<Reduction>,
     /// Why there is no server.
     pub failure: Option<String>,
     /// Steps before this one that nobody took in time.
@@ -74,6 +78,9 @@ pub struct Activity {
     pub io: f64,
     /// Waiting for anything else, or off the processor without an event.
     pub other: f64,
+    /// What they did could not be seen, for want of a right.
+    #[serde(default)]
+    pub unseen: f64,
     /// Waiting for a client.
     pub client: f64,
     /// Background processes with nothing to do.
@@ -94,6 +101,7 @@ impl Activity {
                 ("IO", _) => &mut activity.io,
                 ("Client", "ClientRead" | "ClientWrite") => &mut activity.client,
                 (part, detail) if is_idle(part, detail) => &mut activity.idle,
+                ("sleep", "unknown") => &mut activity.unseen,
                 _ => &mut activity.other,
             };
             *part += processes;
@@ -101,9 +109,9 @@ impl Activity {
         activity
     }
 
-    /// Processes that had something to do.
+    /// Processes that had something to do, or may have had.
     pub fn busy(&self) -> f64 {
-        self.running + self.ready.unwrap_or(0.0) + self.lock + self.lwlock + self.io + self.other
+        self.running + self.ready.unwrap_or(0.0) + self.lock + self.lwlock + self.io + self.other + self.unseen
     }
 }
 
@@ -236,7 +244,7 @@ pub mod tests {
             ready_ns: Some(SECOND / 5),
             client_ns: 2 * SECOND,
             waiting_ns: SECOND,
-            commands: 500,
+            commands: Some(500),
             ..TimeShares::default()
         };
         TimeSpan {

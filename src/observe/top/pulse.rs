@@ -10,6 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::failure::Explain as _;
 use crate::linux::read_monotonic;
+use crate::observe::time::OwnTransactions;
 use crate::postgres::{CheckpointPulse, Error, ServerPulse, read_checkpoint_pulse, read_pulse};
 
 /// What the server said, and when by the monotonic clock.
@@ -17,6 +18,8 @@ use crate::postgres::{CheckpointPulse, Error, ServerPulse, read_checkpoint_pulse
 pub(super) struct PulseReading {
     pub at_ns: u64,
     pub server: ServerPulse,
+    /// What pgthaw had asked by then.
+    pub own: u64,
     /// `None` where it may not be known.
     pub checkpoints: Option<CheckpointPulse>,
 }
@@ -37,18 +40,19 @@ impl PulseReader {
     pub async fn start(
         mut connection: PgConnection,
         version_num: u32,
-        own_pids: Vec<u32>,
+        (own_pids, own): (Vec<u32>, OwnTransactions),
         period: Duration,
         gone: oneshot::Sender<String>,
     ) -> Result<PulseReader, Error> {
         let server = read_pulse(&mut connection, &own_pids).await?;
+        let own_before = own.total();
         let (checkpoints, checkpoint_refusal) = match read_checkpoint_pulse(&mut connection, version_num).await {
             Ok(checkpoints) => (Some(checkpoints), None),
             Err(error) if error.is_server_gone() => return Err(error),
             Err(error) => (None, Some(error.to_string())),
         };
         let knows_checkpoints = checkpoints.is_some();
-        let first = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, checkpoints };
+        let first = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, own: own_before, checkpoints };
         let latest = Arc::new(Mutex::new(None));
         let to_fill = Arc::clone(&latest);
         let ask = async move {
@@ -65,11 +69,18 @@ impl PulseReader {
                         return;
                     }
                 };
+                // The one that has just been is not in what it told.
+                let own_before = own.total();
+                own.add();
                 let checkpoints = match knows_checkpoints {
-                    true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
+                    true => {
+                        own.add();
+                        read_checkpoint_pulse(&mut connection, version_num).await.ok()
+                    }
                     false => None,
                 };
-                let reading = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, checkpoints };
+                let at_ns = read_monotonic().as_nanos() as u64;
+                let reading = PulseReading { at_ns, server, own: own_before, checkpoints };
                 *to_fill.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
             }
         };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::frame::{MachineStep, Rates, ServerStep};
-use crate::observe::time::{Tier, TimeSpan};
+use crate::observe::time::TimeSpan;
 
 /// A server's sessions tell their counters about once a second, each when it pleases: over ten seconds that evens out.
 const WINDOW_NS: u64 = 10_000_000_000;
@@ -21,7 +21,6 @@ impl RateWindow {
     pub fn take(
         &mut self,
         span: &TimeSpan,
-        tier: Tier,
         server: Option<&ServerStep>,
         machine: Option<&MachineStep>,
     ) -> Rates {
@@ -31,14 +30,14 @@ impl RateWindow {
         trim(&mut self.fetched, |step| step.0);
         let rates = self.compute();
         let seconds = span.second.length_ns as f64 / 1e9;
-        if tier != Tier::Bpf || seconds <= 0.0 {
-            return rates;
-        }
         let clients = &span.clients;
+        // Of no client the sum is not known, and of none it is 0.
+        let Some(commands) = span.second.shares.commands.filter(|_| seconds > 0.0) else { return rates };
+        let commands = clients.commands.map_or(0.0, |of_clients| of_clients.min(commands) as f64);
         let handled = clients.lived_ns.saturating_sub(clients.client_ns) as f64;
         Rates {
-            commands_per_second: Some(clients.commands as f64 / seconds),
-            command_ns: (clients.commands > 0).then(|| handled / clients.commands as f64),
+            commands_per_second: Some(commands / seconds),
+            command_ns: (commands > 0.0).then(|| handled / commands),
             ..rates
         }
     }
@@ -98,7 +97,7 @@ mod tests {
                 active_ns: Some(50_000_000 * told),
                 ..ServerStep::default()
             };
-            rates = window.take(&span(), Tier::Bpf, Some(&server), Some(&machine));
+            rates = window.take(&span(), Some(&server), Some(&machine));
         }
         assert_eq!((rates.over_ns, rates.transactions_per_second), (10 * SECOND, Some(100.0)));
         assert_eq!((rates.buffers_hit_ratio, rates.page_cache_hit_ratio), (Some(0.9), Some(0.5)));
@@ -108,10 +107,12 @@ mod tests {
 
     #[test]
     fn what_was_not_seen_has_no_rate() {
-        let rates = RateWindow::default().take(&span(), Tier::Sql, None, None);
+        let mut uncounted = span();
+        (uncounted.second.shares.commands, uncounted.clients.commands) = (None, None);
+        let rates = RateWindow::default().take(&uncounted, None, None);
         assert_eq!(rates, Rates::default());
         let quiet = ServerStep { length_ns: SECOND, ..ServerStep::default() };
-        let rates = RateWindow::default().take(&span(), Tier::Sql, Some(&quiet), Some(&MachineStep::default()));
+        let rates = RateWindow::default().take(&uncounted, Some(&quiet), Some(&MachineStep::default()));
         assert_eq!((rates.transactions_per_second, rates.transaction_ns), (Some(0.0), None));
         assert_eq!((rates.buffers_hit_ratio, rates.page_cache_hit_ratio), (None, None), "nothing was asked for");
     }

@@ -21,7 +21,8 @@ pub struct Totals {
     pub(super) statistics: BTreeMap<Name, Statistic>,
     pub(super) lived_ns: u64,
     pub(super) unknown_ns: u64,
-    pub(super) commands: u64,
+    /// `None` where no source counted them.
+    pub(super) commands: Option<u64>,
     pub(super) server: ServerTotals,
     pub(super) device: Option<DeviceTotals>,
     pub(super) fetched_bytes: Option<u64>,
@@ -73,7 +74,9 @@ impl Totals {
         }
         self.lived_ns += frame.time.lived_ns;
         self.unknown_ns += frame.time.unknown_ns;
-        self.commands += frame.time.commands;
+        if let Some(commands) = frame.time.commands {
+            *self.commands.get_or_insert(0) += commands;
+        }
         self.recovered += frame.imperfect.recovered;
         self.wakes_missed += frame.imperfect.wakes_missed;
         self.own_cpu_ns += frame.cost.own_cpu_ns;

@@ -19,9 +19,9 @@ use crate::linux::{Devices, count_cores};
 use crate::observe::open::RefusedSource;
 use crate::observe::stall::StallWatch;
 use crate::observe::time::{
-    Accounting, By, LookingCost, ProbeCost, Roster, Tier, TimeSource, TimeSpan, WaitNames, Watch,
+    Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
 };
-use crate::observe::{Error, open_time_source};
+use crate::observe::{BudgetedSource, Error, open_time_source};
 use crate::postgres::ServerPulse;
 use crate::units::Bytes;
 
@@ -61,6 +61,8 @@ pub struct TopWatch {
     by: By,
     source: Option<Tier>,
     step: Duration,
+    /// Share of all processors that looking may cost, 0 to 1.
+    budget: f64,
     frames: mpsc::Sender<TopFrame>,
     lost_frames: u64,
     has_begun: bool,
@@ -68,18 +70,24 @@ pub struct TopWatch {
 
 impl TopWatch {
     /// Sends to `frames`. Where nobody takes them in time, they are counted and dropped.
-    pub fn new(by: By, source: Option<Tier>, step: Duration, frames: mpsc::Sender<TopFrame>) -> TopWatch {
-        TopWatch { by, source, step, frames, lost_frames: 0, has_begun: false }
+    pub fn new(
+        by: By,
+        source: Option<Tier>,
+        step: Duration,
+        budget: f64,
+        frames: mpsc::Sender<TopFrame>,
+    ) -> TopWatch {
+        TopWatch { by, source, step, budget, frames, lost_frames: 0, has_begun: false }
     }
 
     /// Looks on until the server does not answer any more, and says why it does not; `None`: nobody takes frames any more.
     pub async fn watch(&mut self, here: Here) -> Result<Option<String>, Error> {
-        let cpu_before = read_own_cpu_time();
-        let (mut source, refused) = open_time_source(self.source, here.postmaster_pid, here.looks).await?;
+        let own = OwnTransactions::default();
+        let (source, refused) = open_time_source(self.source, here.postmaster_pid, here.looks, &own).await?;
         let (gone, is_gone) = oneshot::channel();
         let own_pids = here.own_pids.clone();
         let period = self.step.max(SLOWEST_TICK);
-        let pulse = PulseReader::start(here.pulse, here.version_num, own_pids, period, gone).await?;
+        let pulse = PulseReader::start(here.pulse, here.version_num, (own_pids, own.clone()), period, gone).await?;
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
         let mut missing = find_missing(source.tier(), refused, &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
@@ -102,7 +110,10 @@ impl TopWatch {
         // Looks count no commands.
         let stalls = (source.tier() == Tier::Bpf && self.step >= LEAST_STEP_WITH_STALLS)
             .then(|| StallWatch::new(names.clone(), here.data_directory.as_deref()));
-        let mut watch = Watch::begin(&mut *source, here.who, roster, self.by, names, stalls).await?;
+        // What opening took belongs to no step.
+        let mut source = BudgetedSource::new(source, here.postmaster_pid, self.budget);
+        let cpu_before = read_own_cpu_time();
+        let mut watch = Watch::begin(&mut source, (here.who, own), roster, self.by, names, stalls).await?;
         let mut steps = Steps {
             by: self.by,
             block_size: here.block_size,
@@ -125,14 +136,14 @@ impl TopWatch {
             }
         };
         let step = self.step;
-        let hear = |accounting: &mut Accounting, source: &dyn TimeSource, stalls: Option<&StallWatch>| {
+        let hear = |accounting: &mut Accounting, source: &BudgetedSource, stalls: Option<&StallWatch>| {
             let span = accounting.take_span();
             if span.second.length_ns > 0 {
                 let frame = steps.take(span, source, stalls);
                 self.send(frame);
             }
         };
-        watch.until(&mut *source, step, end, hear).await
+        watch.until(&mut source, step, end, hear).await
     }
 
     /// Tells that there is no server, and why.
@@ -184,7 +195,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn take(&mut self, span: TimeSpan, source: &dyn TimeSource, stalls: Option<&StallWatch>) -> TopFrame {
+    fn take(&mut self, span: TimeSpan, source: &BudgetedSource, stalls: Option<&StallWatch>) -> TopFrame {
         let at_ms = read_wall_ms();
         let due = |machine: &&mut MachineWatch| machine.age() + self.half_step >= self.period;
         let machine = self.machine.as_mut().filter(due).and_then(MachineWatch::take);
@@ -198,6 +209,7 @@ impl Steps {
         let cpu = read_own_cpu_time();
         let cost = LookingCost {
             kernel: kernel.as_ref().map(|now| now.since(&self.kernel_before.take().unwrap_or_default())),
+            kernel_refusal: source.cost_refusal(),
             own_cpu_ns: cpu.saturating_sub(self.cpu_before).as_nanos() as u64,
             processors: count_cores(),
         };
@@ -211,7 +223,7 @@ impl Steps {
             time: span.second.shares,
             explained: span.second.explained,
             activity: Activity::of(&span),
-            rates: self.window.take(&span, source.tier(), server.as_ref(), machine.as_ref()),
+            rates: self.window.take(&span, server.as_ref(), machine.as_ref()),
             statistics: TopStatistic::all_of(&span),
             server,
             checkpoint,
@@ -220,6 +232,7 @@ impl Steps {
             imperfect: span.imperfect,
             cost,
             missing: self.missing.clone(),
+            reductions: source.reductions().to_vec(),
             failure: None,
             lost_frames: 0,
         }
@@ -232,7 +245,8 @@ impl Steps {
         let active_ms = now.server.active_ms.zip(before.server.active_ms).map(|(now, before)| now - before);
         ServerStep {
             length_ns: now.at_ns.saturating_sub(before.at_ns),
-            commits: grown(|one| one.commits),
+            // The server counts what pgthaw asks it too, a little later: of one that idles it may be one too many.
+            commits: grown(|one| one.commits).saturating_sub(now.own - before.own),
             rollbacks: grown(|one| one.rollbacks),
             blocks_hit: grown(|one| one.blocks_hit),
             blocks_read: grown(|one| one.blocks_read),

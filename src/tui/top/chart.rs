@@ -15,14 +15,18 @@ struct Part {
 }
 
 /// From the bottom. What waits for something is above what works.
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     Part { name: "running", colour: Color::Green, glyph: '#', of: |one| one.running },
     Part { name: "ready", colour: Color::Yellow, glyph: ':', of: |one| one.ready.unwrap_or(0.0) },
     Part { name: "Lock", colour: Color::Red, glyph: '%', of: |one| one.lock },
     Part { name: "LWLock", colour: Color::Magenta, glyph: '@', of: |one| one.lwlock },
     Part { name: "IO", colour: Color::Blue, glyph: '+', of: |one| one.io },
     Part { name: "other", colour: Color::Gray, glyph: '.', of: |one| one.other },
+    Part { name: UNSEEN, colour: Color::DarkGray, glyph: '?', of: |one| one.unseen },
 ];
+
+/// Of whom it is not known what they did.
+const UNSEEN: &str = "unseen";
 
 /// Cells of the numbers at the left, and of the line beside them.
 const AXIS_CELLS: usize = 7;
@@ -35,7 +39,7 @@ pub(super) fn legend(shown: &Activity, canvas: Canvas, width: usize) -> Line<'st
     let draw = |digits: usize, is_short: bool| {
         let gap = if is_short { " " } else { "  " };
         let mut spans = vec![Span::raw(if is_short { "" } else { "processes: " })];
-        for part in &PARTS {
+        for part in PARTS.iter().filter(|part| part.name != UNSEEN || shown.unseen > 0.0) {
             let is_unseen = part.name == "ready" && shown.ready.is_none();
             let value = if is_unseen { "-".to_owned() } else { format!("{:.digits$}", (part.of)(shown)) };
             spans.push(Span::styled(glyph(part, canvas).to_string(), style(part, canvas)));

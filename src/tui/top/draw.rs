@@ -118,12 +118,26 @@ fn fact_lines(live: &LiveTop, width: usize, canvas: Canvas) -> Vec<Line<'static>
     if let Some(stall) = live.shown.stalls.last() {
         let text = printable(&format!("stall: {stall}")).into_owned();
         let text = if canvas.unicode { text } else { text.replace('–', "-").replace('…', "...") };
-        let wrapped = wrap_text(&text, Some(width));
         let coloured = coloured(Color::Red);
-        lines.extend(wrapped.lines().take(STALL_LINES).map(|line| Line::styled(line.to_owned(), coloured)));
+        lines.extend(cut_lines(&text, width, canvas).into_iter().map(|line| Line::styled(line, coloured)));
     }
     let missing = missing_line(&live.shown);
     lines.extend(missing.map(|text| Line::styled(cut_end(&text, width, canvas), Modifier::DIM)));
+    lines
+}
+
+/// The first lines of a text; where there are more the last one says so, and where they are.
+fn cut_lines(text: &str, width: usize, canvas: Canvas) -> Vec<String> {
+    let wrapped = wrap_text(text, Some(width));
+    let mut lines: Vec<String> = wrapped.lines().map(str::to_owned).collect();
+    if lines.len() > STALL_LINES {
+        lines.truncate(STALL_LINES);
+        let more = format!("{} (?)", canvas.mark());
+        if let Some(last) = lines.last_mut() {
+            let room = width.saturating_sub(more.chars().count());
+            *last = last.chars().take(room).chain(more.chars()).collect();
+        }
+    }
     lines
 }
 
@@ -287,6 +301,13 @@ mod tests {
         assert_eq!(lines.iter().filter(|line| line.starts_with("stall:")).count(), 1, "{lines:#?}");
         let ascii = screen_of(&mut live, 80, 24, Canvas { unicode: false, ..PLAIN }).join("\n");
         assert!(ascii.contains("stall: 00:01:37-now UTC"), "{ascii}");
+        let long = format!("no command for 3.0 s: {}the end.", "somebody waits for somebody. ".repeat(20));
+        live.take(&TopFrame { stalls: vec![stall(97_000, None, &long)], ..frame(101) });
+        let lines = screen(&mut live, 80, 24);
+        assert!(lines.iter().any(|line| line.ends_with("… (?)")), "{lines:#?}");
+        live.press(Key::Character('?'));
+        (0..99).for_each(|_| _ = live.press(Key::Down));
+        assert!(screen(&mut live, 80, 60).join(" ").contains("the end."), "the help has all of it");
     }
 
     #[test]

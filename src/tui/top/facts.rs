@@ -1,8 +1,8 @@
 //! What is told in words: throughput, hits, device, checkpoint, memory, cost. A line has as many of its parts as fit.
 
-use crate::observe::time::{ProbeCost, Tier};
+use crate::observe::time::{LOOKS_PER_SECOND, ProbeCost, Tier};
 use crate::observe::top::{CheckpointPhase, CheckpointStep, DeviceUse, TopFrame};
-use crate::terminal::{printable, render_ns};
+use crate::terminal::{printable, render_given_up, render_ns};
 use crate::units::{Bytes, counted};
 
 /// Cells of the words in front of the lines.
@@ -130,15 +130,18 @@ fn checkpoint_of(frame: &TopFrame) -> Fact {
         return fact;
     };
     let block_size = frame.server.map_or(8192, |server| server.block_size);
-    let written =
-        |buffers: u64| format!("{} ({})", counted(buffers, "buffer"), Bytes(buffers.saturating_mul(block_size.into())));
+    // Of one that was seen first when it had written already it is not known how many.
+    let written = |buffers: u64| match buffers {
+        0 => String::new(),
+        _ => format!(", {} ({})", counted(buffers, "buffer"), Bytes(buffers.saturating_mul(block_size.into()))),
+    };
     let since = |ns: Option<u64>| ns.map(|ns| format!(" for {}", render_ns(ns))).unwrap_or_default();
     match step.phase {
         CheckpointPhase::Writing => {
-            fact.add(0, format!("writing{}, {}", since(step.running_ns), written(step.buffers)));
+            fact.add(0, format!("writing{}{}", since(step.running_ns), written(step.buffers)));
         }
         CheckpointPhase::Syncing => {
-            fact.add(0, format!("synchronising{}, {}", since(step.running_ns), written(step.buffers)));
+            fact.add(0, format!("synchronising{}{}", since(step.running_ns), written(step.buffers)));
         }
         CheckpointPhase::Idle => fact.add(0, next_of(step)),
         CheckpointPhase::Unknown => fact.add(0, "which phase is not seen"),
@@ -190,6 +193,7 @@ fn cost_of(frame: &TopFrame) -> Fact {
     let processors = counted(cost.processors as u32, "processor");
     fact.add(0, format!("costs {:.2} % of {processors}", 100.0 * cost.share(frame.length_ns)));
     fact.add_some(3, cost.kernel.as_ref().map(ProbeCost::total_ns), |ns| format!("{} in the kernel", render_ns(ns)));
+    fact.add_some(2, cost.kernel_refusal.as_ref(), |_| "without the kernel's programs, not counted".to_owned());
     fact.add(1, source_of(frame));
     fact.add_some(4, frame.explained, |share| format!("explained {:.2} %", 100.0 * share));
     let imperfect = &frame.imperfect;
@@ -206,15 +210,20 @@ fn cost_of(frame: &TopFrame) -> Fact {
 fn source_of(frame: &TopFrame) -> String {
     match frame.source {
         Some(Tier::Bpf) => "bpf: all is counted".to_owned(),
-        Some(Tier::Memory) => "memory: 50 looks/s, estimates".to_owned(),
+        Some(Tier::Memory) => {
+            let looks = frame.reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND);
+            format!("memory: {looks:.0} looks/s, estimates")
+        }
         Some(Tier::Sql) => "SQL alone: 10 looks/s, estimates".to_owned(),
         None => "no server".to_owned(),
     }
 }
 
-/// What cannot be seen, in one line.
+/// What was given up and what cannot be seen, in one line.
 pub(super) fn missing_line(frame: &TopFrame) -> Option<String> {
-    let what: Vec<String> = frame.missing.iter().map(|one| printable(&one.what).into_owned()).collect();
+    let given_up = frame.reductions.last().map(|one| format!("above the budget, {}", render_given_up(one)));
+    let missing = frame.missing.iter().map(|one| printable(&one.what).into_owned());
+    let what: Vec<String> = given_up.into_iter().chain(missing).collect();
     (!what.is_empty()).then(|| format!("not seen (? says why): {}", what.join("; ")))
 }
 

@@ -30,6 +30,7 @@ pub fn frame(second: i64) -> TopFrame {
             client: 9.5,
             idle: 6.0,
             other: 0.25,
+            unseen: 0.0,
         },
         rates: Rates {
             over_ns: 10 * SECOND,
@@ -58,6 +59,7 @@ pub fn frame(second: i64) -> TopFrame {
                 programs: vec![ProgramCost { name: "time_switch".into(), runs: 40_000, total_ns: 8_000_000 }],
             }),
             own_cpu_ns: 4_000_000,
+            kernel_refusal: None,
             processors: 2.0,
         },
         missing: vec![Missing {

@@ -1,7 +1,7 @@
 //! What the keys do, what the figures are, and what cannot be seen and why.
 
 use crate::observe::top::TopFrame;
-use crate::terminal::{printable, wrap_text};
+use crate::terminal::{printable, render_reduction, wrap_text};
 
 use super::state::Kind;
 
@@ -38,6 +38,11 @@ pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width
         KEYS.iter().map(|key| if with_unicode { (*key).to_owned() } else { plain(key) }).collect();
     lines.push(if kind == Kind::Live { LIVE } else { RECORD }.to_owned());
     lines.push(String::new());
+    lines.extend(frame.stalls.iter().rev().map(|stall| {
+        let told = printable(&format!("stall           {stall}")).into_owned();
+        if with_unicode { told } else { told.replace('–', "-").replace('…', "...") }
+    }));
+    lines.extend(frame.reductions.iter().map(|one| format!("given up        {}", render_reduction(one))));
     lines.extend(frame.missing.iter().map(|one| {
         let remedy = one.remedy.as_ref().map(|remedy| format!(" ({})", printable(remedy))).unwrap_or_default();
         format!("not seen        {}: {}{remedy}", printable(&one.what), printable(&one.why))

@@ -4,14 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 
 use aya::maps::{Array, MapData, PerCpuHashMap};
 use aya::programs::UProbe;
-use aya::sys::{Stats, enable_stats};
 use aya::{Ebpf, EbpfLoader};
 
-use super::load::{REBUILD, open_types, read_cost, refusal, refused, take_map};
+use super::load::{CostCount, REBUILD, open_types, refusal, refused, take_map};
 use super::time::{STATISTIC_WORDS, parse_statistic};
 use crate::linux;
 use crate::linux::foreign_memory::read_text;
@@ -45,8 +44,7 @@ pub struct LwlockProbe {
     tranches: PerCpuHashMap<MapData, u64, [u64; STATISTIC_WORDS]>,
     lost: Array<MapData, u64>,
     postmaster_pid: u32,
-    /// As long as it is open the kernel counts what its programs cost.
-    _counts_cost: Option<OwnedFd>,
+    cost: CostCount,
 }
 
 impl LwlockProbe {
@@ -66,7 +64,7 @@ impl LwlockProbe {
             attached: Vec::new(),
             tranches: take_map(&mut ebpf, "tranches")?.try_into().map_err(refused)?,
             lost: take_map(&mut ebpf, "lost")?.try_into().map_err(refused)?,
-            _counts_cost: enable_stats(Stats::RunTime).ok(),
+            cost: CostCount::begin(),
             postmaster_pid,
             ebpf,
         };
@@ -102,7 +100,7 @@ impl LwlockProbe {
 
     /// What its programs cost by the kernel's own count, and as `lwlock_stops` what the stops at the probes are taken to cost.
     pub fn cost(&self) -> ProbeCost {
-        let mut cost = read_cost(&self.ebpf);
+        let mut cost = self.cost.read(&self.ebpf).unwrap_or_default();
         let stops: u64 = cost.programs.iter().map(|program| program.runs).sum();
         let (name, runs) = ("lwlock_stops".to_owned(), 0);
         cost.programs.push(ProgramCost { name, runs, total_ns: stops * STOP_NS });

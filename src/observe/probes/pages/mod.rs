@@ -6,17 +6,16 @@
 mod record;
 
 use std::fmt;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use aya::maps::{Array, HashMap, MapData, RingBuf};
-use aya::sys::{Stats, enable_stats};
 use aya::{Ebpf, EbpfLoader};
 
 use self::record::{FileRecord, ProcessRecord, file_key, file_record, other_process, parse_event};
-use super::load::{attach, open_types, read_cost, refusal, refused, take_map};
+use super::load::{CostCount, attach, open_types, refusal, refused, take_map};
 use crate::linux;
 use crate::linux::page_cache::{PageCache as _, SystemPageCache};
 use crate::linux::ready::wait_until_readable;
@@ -52,8 +51,7 @@ pub struct PageProbe {
     controls: Array<MapData, u64>,
     events: RingBuf<MapData>,
     arrivals: RingBuf<MapData>,
-    /// As long as it is open the kernel counts what its programs cost.
-    counts_cost: Option<OwnedFd>,
+    cost: CostCount,
     known: Vec<Known>,
     files_max: usize,
     /// Words of bits that nobody has.
@@ -94,7 +92,7 @@ impl PageProbe {
             controls: take_map(&mut ebpf, "controls")?.try_into().map_err(refused)?,
             events: take_map(&mut ebpf, "events")?.try_into().map_err(refused)?,
             arrivals: take_map(&mut ebpf, "arrivals")?.try_into().map_err(refused)?,
-            counts_cost: enable_stats(Stats::RunTime).ok(),
+            cost: CostCount::begin(),
             ebpf,
             known: Vec::with_capacity(files.len()),
             files_max: files.len() + FURTHER_FILES,
@@ -241,7 +239,6 @@ impl PageWatch for PageProbe {
     }
 
     fn cost(&self) -> Option<ProbeCost> {
-        self.counts_cost.as_ref()?;
-        Some(read_cost(&self.ebpf))
+        self.cost.read(&self.ebpf)
     }
 }

@@ -7,12 +7,11 @@ mod slot;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 
 use aya::maps::{Array, HashMap, Map, MapData, Queue, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, RawTracePoint};
-use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader};
 
 use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call};
@@ -20,7 +19,7 @@ pub(super) use self::files::{STATISTIC_WORDS, parse_statistic};
 use self::files::{parse_slow_call, parse_written};
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::ProbeOptions;
-use super::load::{REBUILD, attach, open_types, read_cost, refusal, refused, take_map};
+use super::load::{CostCount, REBUILD, attach, open_types, refusal, refused, take_map};
 use crate::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage};
 use crate::linux::read_monotonic;
 use crate::linux::schedule::read_task_time;
@@ -74,8 +73,7 @@ pub struct TimeProbe {
     /// Files as they were looked at last, and what was known of those that have been left since.
     known: BTreeMap<Key, FileTimes>,
     left: Vec<FileTimes>,
-    /// As long as it is open the kernel counts what its programs cost.
-    counts_cost: Option<OwnedFd>,
+    cost: CostCount,
     event_word: EventWord,
     /// Processes that were there before, and for which there was no slot.
     without_slot: u64,
@@ -122,7 +120,7 @@ impl TimeProbe {
             receives: None,
             known: BTreeMap::new(),
             left: Vec::new(),
-            counts_cost: enable_stats(Stats::RunTime).ok(),
+            cost: CostCount::begin(),
             ebpf,
             event_word,
             without_slot: 0,
@@ -286,8 +284,11 @@ impl TimeSource for TimeProbe {
     }
 
     fn cost(&self) -> Option<ProbeCost> {
-        self.counts_cost.as_ref()?;
-        Some(read_cost(&self.ebpf))
+        self.cost.read(&self.ebpf)
+    }
+
+    fn cost_refusal(&self) -> Option<String> {
+        self.cost.refusal()
     }
 
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {

@@ -92,9 +92,9 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
         waits.push((event, statistic));
     }
     let mut handled = parse_statistic(&words[HEAD..WAITS]);
-    if words[RECEIVED] != 0 && ended_ns.is_none() {
-        handled.total_ns += at_ns.saturating_sub(words[RECEIVED]);
-    }
+    let is_handling = words[RECEIVED] != 0 && ended_ns.is_none();
+    let handling_ns = is_handling.then(|| at_ns.saturating_sub(words[RECEIVED]));
+    handled.total_ns += handling_ns.unwrap_or_default();
     ProcessTimes {
         pid: words[8] as u32,
         birth: words[11],
@@ -105,6 +105,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
         switches: words[7],
         commands: words[12],
         handled,
+        handling_ns,
         waits,
         open,
         call: None,
