@@ -119,7 +119,13 @@ mod tests {
 
     #[test]
     fn what_was_given_up_is_told_with_the_reason() {
-        let reduction = Reduction { after_ns: 2_000_000_000, given_up: GivenUp::Receives, share: 0.031, budget: 0.02, looks_per_second: None };
+        let reduction = Reduction {
+            after_ns: 2_000_000_000,
+            given_up: GivenUp::Receives,
+            share: 0.031,
+            budget: 0.02,
+            looks_per_second: None,
+        };
         let told = render_reduction(&reduction);
         assert!(told.starts_with("over the budget of 2.00 % after 2.00 s: looking cost 3.10 %"), "{told}");
     }

@@ -162,7 +162,11 @@ fn seconds_columns(report: &TimeReport) -> Vec<Column> {
         Column::number("WAITING", 0, cells(&|span| seconds(span.shares.waiting_ns))),
         Column::number("IDLE", 2, cells(&|span| seconds(span.shares.idle_ns))),
         Column::number("NO EVENT", 1, cells(&|span| seconds(span.shares.no_event_ns))),
-        Column::number("COMMANDS", 4, cells(&|span| span.shares.commands.map_or_else(|| "-".to_owned(), |count| count.to_string()))),
+        Column::number(
+            "COMMANDS",
+            4,
+            cells(&|span| span.shares.commands.map_or_else(|| "-".to_owned(), |count| count.to_string())),
+        ),
         Column::number(
             "EXPLAINED",
             0,
@@ -219,7 +223,8 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
         Some(format!("{} in the kernel in {} ({each} ns each), ", render_ns(kernel.total_ns()), counted(runs, "run")))
     });
     let uncounted = cost.kernel_refusal.as_ref();
-    let uncounted = uncounted.map(|why| format!(" without what the kernel's programs cost, which no budget bounds then ({why})"));
+    let uncounted =
+        uncounted.map(|why| format!(" without what the kernel's programs cost, which no budget bounds then ({why})"));
     format!(
         "cost: {}{} of pgthaw itself: {:.2} % of {}{}",
         kernel.unwrap_or_default(),

@@ -1,12 +1,13 @@
 //! Helps a job: finds its film, decides before it starts, and brings what it needs.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::attend::Progress;
-use super::decision::{Circumstances, Decision, decide};
-use super::film::Film;
+use super::decision::{Circumstances, Decision, Forecasts, decide, forecast_alone, read_ahead_reason};
+use super::film::{Film, FilmHeader};
 use super::polling::Own;
 use super::preload::{Bringer, Preloaded};
 use super::simulation::{Run, Way};
@@ -55,6 +56,8 @@ pub struct Planned {
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
+    /// Of a job that is left alone without its film having been read.
+    forecast: Option<Forecast>,
 }
 
 /// What it is helped by.
@@ -109,12 +112,56 @@ impl Assist {
             };
             return Ok(Planned::nothing(format!("there is no film called {called} with anything in it yet"), remarks));
         };
-        let films: Vec<_> = like.alone.iter().chain([&film]).collect();
+        let films: Vec<Film<File>> = like.alone.into_iter().chain([film]).collect();
+        let plan = Planning { device: self.device, room: self.room, untouched: self.untouched, map: self.map, films };
+        let header = plan.header();
+        let of_film = header.bytes(header.totals.wanted_blocks());
+        if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film), of_film) {
+            // What is forecast for it takes a while to know, and is no reason to keep it waiting.
+            let forecast = Some(Forecast(Box::new(move || plan.forecast_alone())));
+            return Ok(Planned { film: Some(like.name), forecast, ..Planned::nothing(reason, remarks) });
+        }
+        let touched = plan.read(&mut remarks)?;
+        let circumstances = plan.circumstances(header.bytes(touched.blocks()));
+        let geometry = plan.geometry();
+        let cut = |most: Bytes, device: DeviceProfile| windows::cut(&plan.films[0], &touched, most, device, geometry);
+        let decision = decide(&touched, circumstances, cut)?;
+        let had_workers = header.workers.map(|workers| workers > 0);
+        Ok(Planned { film: Some(like.name), decision, remarks, touched, had_workers, forecast: None })
+    }
+}
+
+/// The films of a job, the one first that tells best how it goes alone, and what it runs under.
+struct Planning {
+    device: DeviceProfile,
+    room: Option<Bytes>,
+    untouched: Bytes,
+    map: Arc<Map>,
+    films: Vec<Film<File>>,
+}
+
+impl Planning {
+    fn header(&self) -> &FilmHeader {
+        self.films[0].header()
+    }
+
+    fn geometry(&self) -> Geometry {
+        let source = &self.map.source;
+        Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks }
+    }
+
+    fn read(&self, remarks: &mut Vec<String>) -> Result<Touched, Error> {
+        let films: Vec<&Film<File>> = self.films.iter().collect();
         let touched = Touched::read(&films, &self.map)?;
         if !touched.gone.is_empty() {
             remarks.push(format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", ")));
         }
-        let header = films[0].header();
+        Ok(touched)
+    }
+
+    /// Of a job that touches so much.
+    fn circumstances(&self, touched: Bytes) -> Circumstances {
+        let header = self.header();
         let preloaded_share = header.totals.preloaded_blocks as f64 / header.totals.wanted_blocks().max(1) as f64;
         // Where its files lie on another disk too, the reads of this one tell nothing.
         let fetched_bytes = header.bytes(header.totals.fetched_blocks);
@@ -124,30 +171,42 @@ impl Assist {
             device_reads: header.device_reads.filter(|_| is_of_all),
             is_cold: preloaded_share <= PRELOADED_SHARE_MAX,
         };
-        let source = &self.map.source;
-        let geometry = Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks };
         // What the job asks for goes through shared_buffers, which grow by it until they are full.
-        let grown = self.untouched.min(header.bytes(touched.blocks()));
-        let circumstances = Circumstances {
+        let grown = self.untouched.min(touched);
+        Circumstances {
             run,
             device: self.device,
-            geometry,
+            geometry: self.geometry(),
             room: self.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
             device_bytes: header.device_bytes,
             is_paced: header.requested_bytes.is_some(),
+        }
+    }
+
+    fn forecast_alone(self) -> (Option<Forecasts>, Vec<String>) {
+        let mut remarks = Vec::new();
+        let touched = match self.read(&mut remarks) {
+            Ok(touched) => touched,
+            Err(error) => return (None, vec![format!("nothing is forecast: {error}")]),
         };
-        let cut = |most: Bytes, device: DeviceProfile| windows::cut(films[0], &touched, most, device, geometry);
-        let decision = decide(&touched, circumstances, cut)?;
-        let had_workers = header.workers.map(|workers| workers > 0);
-        Ok(Planned { film: Some(like.name), decision, remarks, touched, had_workers })
+        (Some(forecast_alone(&touched, self.circumstances(self.header().bytes(touched.blocks())))), remarks)
+    }
+}
+
+/// What is forecast for a job that is left alone, when somebody has the time to compute it.
+struct Forecast(Box<dyn FnOnce() -> (Option<Forecasts>, Vec<String>) + Send>);
+
+impl std::fmt::Debug for Forecast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Forecast")
     }
 }
 
 impl Planned {
     /// Nothing, for this reason.
     pub fn nothing(reason: impl Into<String>, remarks: Vec<String>) -> Planned {
-        let (film, touched, had_workers) = Default::default();
-        Planned { film, decision: Decision::nothing(reason), remarks, touched, had_workers }
+        let (film, touched, had_workers, forecast) = Default::default();
+        Planned { film, decision: Decision::nothing(reason), remarks, touched, had_workers, forecast }
     }
 
     /// Is it to be brought before the job starts?
@@ -155,8 +214,13 @@ impl Planned {
         self.decision.way == Way::SetFirst
     }
 
-    /// Brings it; `None` where nothing is to be brought. It blocks until the job has ended or all is there.
+    /// Brings it; `None` where nothing is to be brought, and then what is forecast is known afterwards. It blocks until the job has ended or all is there.
     pub fn bring(&mut self, means: Means, geometry: Geometry) -> Option<Preloaded> {
+        if let Some(Forecast(compute)) = self.forecast.take() {
+            let (forecasts, remarks) = compute();
+            self.decision.forecasts = forecasts;
+            self.remarks.extend(remarks);
+        }
         if self.decision.way == Way::Nothing {
             return None;
         }

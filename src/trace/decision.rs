@@ -141,22 +141,27 @@ pub fn decide(
     }
     let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
     let job = Job::new(touched, now.run, device, now.geometry.block_size);
-    let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= bytes(blocks).0 as f64 * OWN_BYTES_MAX);
-    if let Some(mean) = mean_read(&now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own) {
-        let nothing = job.simulate(&[]);
-        let forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
-        let reason = format!(
-            "the kernel reads ahead of it already: its reads of the device are of {:.0} kB on the mean",
-            mean / 1024.0
-        );
-        return Ok(Decision { forecasts: Some(forecasts), ..Decision::nothing(reason) });
-    }
     let most = now.room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
     let missing = bytes(touched.missing_blocks());
     match most.filter(|most| missing > *most) {
         Some(most) => decide_windowed(&job, missing, most, now, cut),
         None => Ok(decide_whole(touched, &job, most, now.geometry)),
     }
+}
+
+/// Why a job that touches so much is left alone at once, before its film is read: the kernel reads ahead of it. `None` where it has to
+/// be looked at.
+pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
+    let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
+    let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
+    let told = "the kernel reads ahead of it already: its reads of the device are of";
+    Some(format!("{told} {:.0} kB on the mean", mean / 1024.0))
+}
+
+/// What is forecast for a job that is left alone.
+pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
+    let nothing = Job::new(touched, now.run, now.device, now.geometry.block_size).simulate(&[]);
+    Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None }
 }
 
 /// Reads that were made up, with the way in which they are brought.
@@ -375,12 +380,12 @@ mod tests {
         let touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
         let mut now = circumstances(8.0, None);
         (now.run.device_reads, now.device_bytes) = (Some(2000), Some(Bytes(160 << 20)));
-        let decision = decide(&touched, now, |_, _| unreachable!("it fits")).unwrap();
-        assert!(decision.way == Way::Nothing && decision.reason.contains("82 kB"), "{}", decision.reason);
-        assert!(decision.forecasts.is_some(), "which is judged too");
+        let all = Bytes(20_000 * 8192);
+        let reason = read_ahead_reason(&now, all).unwrap();
+        assert!(reason.contains("82 kB"), "{reason}");
+        assert!((forecast_alone(&touched, now).nothing - 8.0).abs() < 0.5, "which is judged too");
         now.device_bytes = Some(Bytes(300 << 20));
-        let beside = decide(&touched, now, |_, _| unreachable!("it fits")).unwrap();
-        assert!(!beside.reason.contains("of 154 kB"), "others read too: {}", beside.reason);
+        assert_eq!(read_ahead_reason(&now, all), None, "others read too");
     }
 
     #[test]

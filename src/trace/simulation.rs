@@ -1,11 +1,11 @@
 //! How long a job would take with and without a preload: a pure function of what it will touch, what is cached and what the device
 //! gives. docs/films.md has the model.
 //!
-//! The device serves one read after another; each costs its share of the reads per second and its bytes. The job asks for one piece
-//! after another, waits for what is missing, and works in between. A preload keeps a few reads waiting all the time, so that one of the
-//! job's own stands behind them.
+//! The device serves one read after another; each costs its share of the reads per second and its bytes. Each of the job's processes asks
+//! for the next piece, waits for what is missing, and works in between. A preload keeps a few reads waiting all the time, so that one of
+//! the job's own stands behind them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
@@ -23,6 +23,9 @@ const OWN_SHARE_MIN: f64 = 0.05;
 
 /// Steps in which a job's price is brought down to what it was: each gets nearer.
 const CALIBRATIONS: usize = 5;
+
+/// It is near enough by this part, 0 to 1.
+const CALIBRATED: f64 = 0.01;
 
 /// A preload that gains less than this part of the job's time is left out, 0 to 1.
 pub const GAIN_MIN: f64 = 0.1;
@@ -65,6 +68,10 @@ pub struct Job {
     blocks: u64,
     /// Seconds in which it does not wait for the device.
     own_seconds: f64,
+    /// The steps of each of its processes, in order.
+    readers: Vec<Vec<u32>>,
+    /// How many of them fetch at once, in the mean.
+    at_once: f64,
     /// The device as the job saw it: never slower than the film proves.
     device: DeviceProfile,
     block_size: u32,
@@ -160,10 +167,13 @@ impl Job {
         let cold_steps = touched.pieces.iter().map(|piece| step(piece, fetched_blocks(touched, piece))).collect();
         let blocks = touched.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         let mut cheaper = 1.0;
-        let mut job = Job { steps: cold_steps, blocks, own_seconds, device, block_size };
+        let (readers, at_once) = (steps_of_readers(touched), touched.at_once.max(1.0));
+        let mut job = Job { steps: cold_steps, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             // What pieces cost one by one is not quite what they cost together: alone, and as cold, the job takes what it took.
-            job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least);
+            if job.is_one_process() {
+                job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least);
+            }
             cheaper = job.make_cheaper(run.seconds);
         }
         let missing = |piece: &Piece| {
@@ -175,21 +185,26 @@ impl Job {
         job
     }
 
-    /// Pieces that are priced one by one cost more than together, where the device does of one what another leaves: makes all of them
-    /// cheaper until the job takes no longer than it took, and returns by which factor, 0 to 1.
+    /// Pieces that are priced one by one cost more than together, where the device does of one what another leaves; and of several
+    /// processes one works while another waits. Changes the price of all until the job takes what it took, and returns by which factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
         for _ in 0..CALIBRATIONS {
             let simulated = self.simulate(&[]);
-            if simulated <= run_seconds {
+            let is_alone = self.is_one_process();
+            if is_alone && simulated <= run_seconds || (simulated - run_seconds).abs() <= CALIBRATED * run_seconds {
                 break;
             }
-            let own = self.own_seconds.min(run_seconds);
+            let own = if is_alone { self.own_seconds.min(run_seconds) } else { 0.0 };
             let factor = (run_seconds - own) / (simulated - own);
             self.steps.iter_mut().for_each(|step| step.seconds *= factor);
             cheaper *= factor;
         }
         cheaper
+    }
+
+    fn is_one_process(&self) -> bool {
+        self.readers.len() <= 1
     }
 
     /// The device as the job saw it.
@@ -223,6 +238,16 @@ impl Job {
     }
 }
 
+/// The steps of each process that has any, in order.
+fn steps_of_readers(touched: &Touched) -> Vec<Vec<u32>> {
+    let mut steps: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
+    for step in 0..touched.pieces.len() {
+        let fetcher = touched.fetchers.get(step).copied().unwrap_or_default();
+        steps.entry(fetcher).or_default().push(step as u32);
+    }
+    steps.into_values().collect()
+}
+
 /// [`DeviceProfile::seconds`], of a part of a read too.
 fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
@@ -238,9 +263,26 @@ enum Waiting {
     Own(usize, f64),
 }
 
+/// One of the job's processes.
+#[derive(Clone, Copy)]
+enum Reader {
+    /// Works until then.
+    Works(f64),
+    /// Waits for so many reads of its own for a step, one after another.
+    Fetches(usize, u32),
+    /// Waits for a step that somebody else brings.
+    Waits(usize),
+}
+
 /// One run of the job, moment by moment.
 struct Simulation<'a> {
     job: &'a Job,
+    readers: Vec<Reader>,
+    /// The next step of each, by its place among its own; and how many have been begun by all.
+    next: Vec<usize>,
+    begun: usize,
+    /// When the last one was begun.
+    clock: f64,
     reads: &'a [Read],
     /// Places in `reads`, by fork and position.
     by_position: Vec<u32>,
@@ -248,11 +290,12 @@ struct Simulation<'a> {
     is_done: Vec<bool>,
     taken: Vec<u32>,
     queue: VecDeque<Waiting>,
+    /// Reads of the preload that wait, and the next one.
+    preloads: usize,
     next_read: usize,
-    /// The step that is being read ahead, and the last one that was.
-    ahead: Option<usize>,
-    was_ahead: Option<usize>,
-    /// When the device is done with what stood first.
+    /// Steps that the kernel reads ahead, and whether they are there.
+    ahead: BTreeMap<usize, bool>,
+    /// When the device is done with what it did last.
     now: f64,
 }
 
@@ -261,71 +304,129 @@ impl<'a> Simulation<'a> {
         let mut by_position: Vec<u32> = (0..reads.len() as u32).collect();
         by_position.sort_unstable_by_key(|at| (reads[*at as usize].fork, reads[*at as usize].range.start));
         let (is_done, taken) = (vec![false; reads.len()], vec![0; reads.len()]);
-        let queue = VecDeque::new();
         Simulation {
             job,
+            readers: vec![Reader::Works(0.0); job.readers.len()],
+            next: vec![0; job.readers.len()],
+            begun: 0,
+            clock: 0.0,
             reads,
             by_position,
             is_done,
             taken,
-            queue,
+            queue: VecDeque::new(),
+            preloads: 0,
             next_read: 0,
-            ahead: None,
-            was_ahead: None,
+            ahead: BTreeMap::new(),
             now: 0.0,
         }
     }
 
     fn run(mut self) -> f64 {
-        let own_seconds = self.job.own_seconds / self.job.blocks.max(1) as f64;
-        let mut clock = 0.0;
-        for (at, step) in self.job.steps.iter().enumerate() {
-            if step.missing_blocks > 0 {
-                self.serve_until(clock);
-                clock = clock.max(self.fetch(at, clock));
-            }
-            self.read_ahead(at + 1, clock);
-            clock += own_seconds * f64::from(step.piece.blocks);
-        }
-        clock
-    }
-
-    /// Lets the device work until then.
-    fn serve_until(&mut self, clock: f64) {
         loop {
             self.fill();
-            let Some(first) = self.queue.front() else { break };
-            if self.now + self.seconds(*first) > clock {
-                break;
+            let served_at = self.queue.front().map(|first| self.now + self.seconds(*first));
+            match self.next_to_ask() {
+                Some((reader, clock)) if served_at.is_none_or(|served_at| clock <= served_at) => {
+                    let step = self.job.readers[reader][self.next[reader]] as usize;
+                    self.next[reader] += 1;
+                    self.begun += 1;
+                    self.clock = clock;
+                    self.begin(reader, step, clock);
+                }
+                next if served_at.is_some() && (next.is_some() || self.is_anybody_waiting()) => self.serve_first(),
+                _ => break,
             }
-            self.serve_first();
         }
-        if self.queue.is_empty() {
-            self.now = self.now.max(clock);
+        let end = |reader: &Reader| if let Reader::Works(until) = reader { *until } else { 0.0 };
+        self.readers.iter().map(end).fold(0.0, f64::max)
+    }
+
+    /// The process that asks next, and when. One that came later in the film comes when as much has been begun.
+    fn next_to_ask(&self) -> Option<(usize, f64)> {
+        let asks = |(place, reader): (usize, &Reader)| match (reader, self.job.readers[place].get(self.next[place])) {
+            (Reader::Works(until), Some(step)) => Some((place, *until, *step as usize)),
+            _ => None,
+        };
+        let asking = || self.readers.iter().enumerate().filter_map(asks);
+        let has_come = |place: usize, step: usize| self.next[place] > 0 || step <= self.begun;
+        let earliest = asking().filter(|(place, _, step)| has_come(*place, *step));
+        let earliest = earliest.min_by(|one, other| one.1.total_cmp(&other.1));
+        // Nobody else goes on before it comes.
+        let next = || asking().filter(|_| !self.is_anybody_waiting()).min_by_key(|(_, _, step)| *step);
+        let (place, until, _) = earliest.or_else(next)?;
+        Some((place, if self.next[place] > 0 { until } else { self.clock }))
+    }
+
+    fn is_anybody_waiting(&self) -> bool {
+        self.readers.iter().any(|reader| !matches!(reader, Reader::Works(_)))
+    }
+
+    /// A process asks for a step.
+    fn begin(&mut self, reader: usize, at: usize, clock: f64) {
+        let step = self.job.steps[at];
+        let covering = self.covering(step.piece);
+        let is_brought = !covering.is_empty() && covering.clone().all(|place| self.is_on_its_way(place));
+        match self.ahead.get(&at) {
+            _ if step.missing_blocks == 0 => self.work(reader, at, clock),
+            Some(false) => self.readers[reader] = Reader::Waits(at),
+            Some(true) => {
+                self.ahead.remove(&at);
+                self.work(reader, at, clock);
+            }
+            None if is_brought && self.is_there(step.piece) => self.work(reader, at, clock),
+            None if is_brought => self.readers[reader] = Reader::Waits(at),
+            None => {
+                self.take(covering, step.missing_blocks);
+                self.push_own(at, clock);
+                self.readers[reader] = Reader::Fetches(at, step.reads);
+            }
         }
+    }
+
+    /// A process has its step, and works; meanwhile the kernel reads the next one ahead, if it would.
+    fn work(&mut self, reader: usize, at: usize, clock: f64) {
+        if let Some(next) = self.job.readers[reader].get(self.next[reader]) {
+            self.read_ahead(*next as usize, clock);
+        }
+        let own_seconds = self.job.own_seconds * self.job.at_once / self.job.blocks.max(1) as f64;
+        self.readers[reader] = Reader::Works(clock + own_seconds * f64::from(self.job.steps[at].piece.blocks));
     }
 
     /// Has the kernel read a step ahead, if it would, and nobody else brings it.
     fn read_ahead(&mut self, at: usize, clock: f64) {
         let Some(step) = self.job.steps.get(at).filter(|step| step.is_ahead && step.missing_blocks > 0) else { return };
         let covering = self.covering(step.piece);
-        if covering.clone().any(|place| self.is_on_its_way(place)) {
+        if self.ahead.contains_key(&at) || covering.clone().any(|place| self.is_on_its_way(place)) {
             return;
         }
-        self.serve_until(clock);
         self.take(covering, step.missing_blocks);
-        self.queue.push_back(Waiting::Own(at, step.seconds));
-        self.ahead = Some(at);
+        self.ahead.insert(at, false);
+        self.push(Waiting::Own(at, step.seconds), clock);
+    }
+
+    /// One of the reads that a step takes.
+    fn push_own(&mut self, at: usize, clock: f64) {
+        let step = self.job.steps[at];
+        self.push(Waiting::Own(at, step.seconds / f64::from(step.reads)), clock);
+    }
+
+    fn push(&mut self, waiting: Waiting, clock: f64) {
+        if self.queue.is_empty() {
+            self.now = self.now.max(clock);
+        }
+        self.queue.push_back(waiting);
     }
 
     /// Keeps the preload's reads waiting.
     fn fill(&mut self) {
-        while self.queue.len() < DEPTH && self.next_read < self.reads.len() {
+        while self.preloads < DEPTH && self.next_read < self.reads.len() {
             let at = self.next_read;
             self.next_read += 1;
             // The job has had all of it.
             if u64::from(self.taken[at]) < self.reads[at].range.blocks() {
                 self.queue.push_back(Waiting::Preload(at));
+                self.preloads += 1;
             }
         }
     }
@@ -337,55 +438,62 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The first one is done; tells the step that it was for, if it was the job's.
-    fn serve_first(&mut self) -> Option<usize> {
-        let first = self.queue.pop_front()?;
+    /// The first one is done; whoever waited for it goes on.
+    fn serve_first(&mut self) {
+        let Some(first) = self.queue.pop_front() else { return };
         self.now += self.seconds(first);
-        // Behind what waits already, as readers come back when they are done.
-        self.fill();
         match first {
             Waiting::Preload(at) => {
                 self.is_done[at] = true;
-                None
+                self.preloads -= 1;
+                // Behind what waits already, as readers come back when they are done.
+                self.fill();
+                self.wake();
             }
             Waiting::Own(step, _) => {
-                if self.ahead == Some(step) {
-                    (self.ahead, self.was_ahead) = (None, Some(step));
+                self.fill();
+                match self.ahead.get_mut(&step) {
+                    Some(is_there) => {
+                        *is_there = true;
+                        self.wake();
+                    }
+                    None => self.go_on(step),
                 }
-                Some(step)
             }
         }
     }
 
-    /// Has the job wait for a step from `clock` on, and returns when it is there.
-    fn fetch(&mut self, at: usize, clock: f64) -> f64 {
-        let step = self.job.steps[at];
-        if self.ahead == Some(at) {
-            while self.ahead == Some(at) {
-                self.serve_first();
+    /// Those whose step has been brought work.
+    fn wake(&mut self) {
+        for place in 0..self.readers.len() {
+            let Reader::Waits(at) = self.readers[place] else { continue };
+            let is_there = match self.ahead.get(&at) {
+                Some(is_there) => *is_there,
+                None => self.is_there(self.job.steps[at].piece),
+            };
+            if is_there {
+                self.ahead.remove(&at);
+                self.work(place, at, self.now);
             }
-            return self.now;
         }
-        if self.was_ahead == Some(at) {
-            return clock;
-        }
-        let covering = self.covering(step.piece);
-        let is_there = |this: &Self| covering.clone().all(|place| this.is_done[this.by_position[place] as usize]);
-        if !covering.is_empty() && is_there(self) {
-            return clock;
-        }
-        if !covering.is_empty() && covering.clone().all(|place| self.is_on_its_way(place)) {
-            while !is_there(self) {
-                self.serve_first();
+    }
+
+    /// A read of a step is done that a process fetches by itself.
+    fn go_on(&mut self, step: usize) {
+        let fetches = |reader: &Reader| matches!(reader, Reader::Fetches(at, _) if *at == step);
+        let Some(place) = self.readers.iter().position(fetches) else { return };
+        match self.readers[place] {
+            Reader::Fetches(at, left) if left > 1 => {
+                self.readers[place] = Reader::Fetches(at, left - 1);
+                self.push_own(at, self.now);
             }
-            return self.now;
+            _ => self.work(place, step, self.now),
         }
-        self.take(covering, step.missing_blocks);
-        for _ in 0..step.reads {
-            self.queue.push_back(Waiting::Own(at, step.seconds / f64::from(step.reads)));
-            while self.serve_first() != Some(at) {}
-        }
-        self.now
+    }
+
+    /// Has the preload brought all that it brings of a piece?
+    fn is_there(&self, piece: Piece) -> bool {
+        self.covering(piece).all(|place| self.is_done[self.by_position[place] as usize])
     }
 
     /// Is a read of the preload, by its place by position, done or waiting?
@@ -478,6 +586,27 @@ mod tests {
         is_near(job.simulate_set_first(&sorted), 2.16);
         let with = job.simulate(&sorted);
         assert!(with < 3.0 && with > 1.1, "{with}");
+    }
+
+    #[test]
+    fn of_several_processes_each_goes_its_own_way() {
+        // In the preload's own order, as of a bitmap. One process is never ahead of it.
+        let pieces: Vec<(u32, u32)> = (0..10_000).map(|at| (at * 2, 1)).collect();
+        let ahead = reads((0..2500).map(|at| (at * 8, at * 8 + 7)));
+        let with = |fetchers: Vec<u8>, at_once: f64| {
+            let job = job(&Touched { fetchers, at_once, ..touched(&pieces, 0..0) }, 12.0);
+            is_near(job.simulate(&[]), 12.0);
+            (job.simulate(&ahead), job.simulate_set_first(&ahead))
+        };
+        let (one, one_first) = with(Vec::new(), 0.0);
+        // Of four each has now a hundred of its own and now a single one: whoever had little to do gets ahead.
+        let uneven = (0..10_000).map(|at: u32| if at / 100 % 2 == 0 { (at / 200 % 4) as u8 } else { (at % 4) as u8 });
+        let (four, four_first) = with(uneven.collect(), 4.0);
+        assert!(four > 1.05 * one && four < 9.0, "{four} {one}");
+        assert!((four_first / one_first - 1.0).abs() < 0.05, "{four_first} {one_first}");
+        // One after the other they are as one.
+        let (in_turn, _) = with((0..10_000).map(|at: u32| (at / 2500) as u8).collect(), 1.0);
+        is_near(in_turn, one);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a film says that a job will touch, held against what is there and cached now.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use parquet::file::reader::ChunkReader;
 use roaring::RoaringBitmap;
@@ -16,6 +17,9 @@ use crate::warm::plan::{Geometry, Plan, Precedence, Read, Scratch, Situation, Wa
 
 /// Pieces of a film whose order is kept, 12 bytes each: the job of a longer one takes hours.
 const PIECES_MAX: usize = 4 << 20;
+
+/// So many processes of a job are told apart.
+const FETCHERS_MAX: u8 = 64;
 
 /// Neighbouring blocks that the job touched for the first time together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +51,16 @@ pub struct TouchedFork {
 pub struct Touched {
     pub forks: Vec<TouchedFork>,
     pub pieces: Vec<Piece>,
+    /// Which of the job's processes fetched each piece, counted from 0.
+    pub fetchers: Vec<u8>,
     /// Relations of the film whose files are not there any more, by name: dropped or rewritten since.
     pub gone: Vec<String>,
     /// Blocks of the film that are beyond the end of their file now.
     pub truncated_blocks: u64,
     /// There were more pieces than are kept in order.
     pub is_too_long: bool,
+    /// Processes of the job that fetched at once, in the mean; 0 where nobody fetched.
+    pub at_once: f64,
 }
 
 impl Touched {
@@ -63,35 +71,35 @@ impl Touched {
         let mut touched = Touched::default();
         // What a relation of the film became; one that is gone is `None`.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
-        let mut add = |event: Event, is_brought: bool| {
-            if matches!(event.kind, EventKind::Buffers | EventKind::Again) || is_brought {
-                return;
-            }
-            let key = (event.relation.path.clone(), event.fork);
-            let place = *places.entry(key).or_insert_with_key(|(path, fork)| {
-                let found =
-                    there.get(&(path, *fork)).filter(|(at, _)| map.relations[*at].relation.name == event.relation.name);
-                match found {
-                    Some((at, of_map)) => Some(touched.add_fork(*at, path.clone(), of_map)),
-                    None => {
-                        touched.gone.push(event.relation.name.to_string());
-                        None
-                    }
-                }
-            });
-            let Some(place) = place else { return };
-            let end = event.blocks.end.min(touched.forks[place as usize].blocks);
-            touched.truncated_blocks += event.blocks.end - end.max(event.blocks.start);
-            if event.blocks.start < end {
-                touched.add_piece(place, event.blocks.start as u32, end as u32, event.kind);
-            }
-        };
-        for film in films {
+        let mut fetchers = Fetchers::default();
+        for (film_place, film) in films.iter().enumerate() {
             film.visit(|event| {
-                let is_brought = film.header().is_brought(&event);
-                add(event, is_brought);
+                if matches!(event.kind, EventKind::Buffers | EventKind::Again) || film.header().is_brought(&event) {
+                    return;
+                }
+                // What only a later film has comes at some time or other.
+                let fetcher = if film_place == 0 { fetchers.see(event.pid, event.time) } else { 0 };
+                let key = (event.relation.path.clone(), event.fork);
+                let place = *places.entry(key).or_insert_with_key(|(path, fork)| {
+                    let is_same = |at: usize| map.relations[at].relation.name == event.relation.name;
+                    match there.get(&(path, *fork)).filter(|(at, _)| is_same(*at)) {
+                        Some((at, of_map)) => Some(touched.add_fork(*at, path.clone(), of_map)),
+                        None => {
+                            touched.gone.push(event.relation.name.to_string());
+                            None
+                        }
+                    }
+                });
+                let Some(place) = place else { return };
+                let end = event.blocks.end.min(touched.forks[place as usize].blocks);
+                touched.truncated_blocks += event.blocks.end - end.max(event.blocks.start);
+                if event.blocks.start < end {
+                    touched.add_piece(place, event.blocks.start as u32, end as u32, event.kind);
+                    touched.fetchers.resize(touched.pieces.len(), fetcher);
+                }
             })?;
         }
+        touched.at_once = fetchers.at_once();
         touched.gone.sort();
         touched.gone.dedup();
         Ok(touched)
@@ -159,6 +167,29 @@ impl Touched {
     }
 }
 
+/// The processes of a job: which each is, and when it fetched first and last.
+#[derive(Default)]
+struct Fetchers(HashMap<u32, (u8, Duration, Duration)>);
+
+impl Fetchers {
+    /// Which one this is. Of very many some are taken for one.
+    fn see(&mut self, pid: u32, time: Duration) -> u8 {
+        let number = self.0.len() as u8 % FETCHERS_MAX;
+        let (number, _, last) = self.0.entry(pid).or_insert((number, time, time));
+        *last = time.max(*last);
+        *number
+    }
+
+    /// How many there were in the mean, from the first fetch to the last.
+    fn at_once(&self) -> f64 {
+        let length = |first: Duration, last: Duration| last.saturating_sub(first).as_secs_f64();
+        let begin = self.0.values().map(|(_, first, _)| *first).min().unwrap_or_default();
+        let end = self.0.values().map(|(_, _, last)| *last).max().unwrap_or_default();
+        let sum: f64 = self.0.values().map(|(_, first, last)| length(*first, *last)).sum();
+        if end > begin { sum / length(begin, end) } else { self.0.len().min(1) as f64 }
+    }
+}
+
 /// The reads that bring what is missing of these forks, by file and position. The job reads beside them.
 pub fn plan_reads(wanted: Vec<WantedFork>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
     let plan = Plan::new(wanted, geometry, device, Situation::Shared, None);
@@ -190,7 +221,6 @@ fn there(map: &Map) -> HashMap<(&RelationPath, Fork), (usize, &ForkMap)> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::*;
     use crate::cache::RelationMap;
@@ -243,6 +273,7 @@ mod tests {
         let pieces: Vec<(u32, u32, u32)> = touched.pieces.iter().map(|one| (one.fork, one.start, one.blocks)).collect();
         assert_eq!(pieces, [(0, 50, 10), (1, 0, 4), (0, 0, 5), (0, 5, 5), (0, 95, 5)], "each block once");
         assert_eq!(touched.gone, ["public.relation_3", "public.relation_4"]);
+        assert_eq!((touched.fetchers.as_slice(), touched.at_once), ([0; 5].as_slice(), 1.0));
         assert_eq!((touched.truncated_blocks, touched.blocks(), touched.missing_blocks()), (5, 29, 17));
     }
 }

@@ -295,7 +295,10 @@ fn a_crowd_that_was_there_before_is_told_as_one() {
     (during.commands, during.backends.ready, during.machine.busy, during.server_processors) = (400, 5.3, 2.0, 0.6);
     let (kind, sentence) = name_stall(&window(vec![during; 8]), &window(vec![before; 40]), 5000.0);
     assert_eq!(kind, StallKind::Processors, "{sentence}");
-    assert!(sentence.contains("no processor was free: 5.3 of 16 backends were ready and had none, 1.5 before"), "{sentence}");
+    assert!(
+        sentence.contains("no processor was free: 5.3 of 16 backends were ready and had none, 1.5 before"),
+        "{sentence}"
+    );
 }
 
 #[test]

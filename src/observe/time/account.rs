@@ -505,7 +505,8 @@ mod tests {
     fn a_command_that_lasts_is_counted_in_the_end() {
         let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
         let handled = Statistic::of_time(0, SECOND);
-        let lasting = ProcessTimes { handled, handling_ns: Some(SECOND), ..process(1, 0, SECOND, Statistic::default()) };
+        let lasting =
+            ProcessTimes { handled, handling_ns: Some(SECOND), ..process(1, 0, SECOND, Statistic::default()) };
         accounting.add(reading(SECOND, vec![lasting]), backend);
         assert_eq!(accounting.handled[CLIENT_BACKEND].count, 0);
         accounting.finish();

@@ -58,7 +58,17 @@ impl Watch {
     ) -> Result<Watch, Error> {
         let accounting = Accounting::begin(source.read()?, by, names);
         let connection = Some(connection);
-        Ok(Watch { roster, connection, own, accounting, stalls, latest: None, ended: Vec::new(), lasting: Vec::new(), read_at_ns: 0 })
+        Ok(Watch {
+            roster,
+            connection,
+            own,
+            accounting,
+            stalls,
+            latest: None,
+            ended: Vec::new(),
+            lasting: Vec::new(),
+            read_at_ns: 0,
+        })
     }
 
     /// Reads at each `step` until `end` is there, and once more then. `hear` is told of each reading, and may take out what was

@@ -18,12 +18,7 @@ pub(super) struct RateWindow {
 
 impl RateWindow {
     /// Takes a step, and tells the rates up to its end.
-    pub fn take(
-        &mut self,
-        span: &TimeSpan,
-        server: Option<&ServerStep>,
-        machine: Option<&MachineStep>,
-    ) -> Rates {
+    pub fn take(&mut self, span: &TimeSpan, server: Option<&ServerStep>, machine: Option<&MachineStep>) -> Rates {
         self.server.extend(server.copied());
         trim(&mut self.server, |step| step.length_ns);
         self.fetched.extend(machine.and_then(|step| Some((step.length_ns, step.fetched_bytes?.0))));

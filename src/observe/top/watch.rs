@@ -70,13 +70,7 @@ pub struct TopWatch {
 
 impl TopWatch {
     /// Sends to `frames`. Where nobody takes them in time, they are counted and dropped.
-    pub fn new(
-        by: By,
-        source: Option<Tier>,
-        step: Duration,
-        budget: f64,
-        frames: mpsc::Sender<TopFrame>,
-    ) -> TopWatch {
+    pub fn new(by: By, source: Option<Tier>, step: Duration, budget: f64, frames: mpsc::Sender<TopFrame>) -> TopWatch {
         TopWatch { by, source, step, budget, frames, lost_frames: 0, has_begun: false }
     }
 
