@@ -145,8 +145,7 @@ pub fn run_race(
     let generator = entrants.generator;
     let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
 
-    entrants.time.iter().for_each(TimeSampler::wait_until_open);
-    let start = Start::choose(generator.lead());
+    let start = choose_start(entrants.time.as_ref(), generator.lead());
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
     let sampler = Sampler::start(sources, start.monotonic, entrants.seconds, move |reading| {
@@ -201,6 +200,12 @@ pub fn run_race(
         seen,
         others,
     })
+}
+
+/// When it begins: not before the account of its time can.
+fn choose_start(time: Option<&TimeSampler>, lead: Duration) -> Start {
+    time.into_iter().for_each(TimeSampler::wait_until_open);
+    Start::choose(lead)
 }
 
 /// The way of a race to its end.

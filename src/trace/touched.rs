@@ -7,7 +7,7 @@ use parquet::file::reader::ChunkReader;
 use roaring::RoaringBitmap;
 
 use super::Error;
-use super::event::{Event, EventKind};
+use super::event::EventKind;
 use super::film::Film;
 use crate::cache::{ForkMap, Map};
 use crate::postgres::RelationPath;
@@ -15,7 +15,7 @@ use crate::units::Fork;
 use crate::warm::DeviceProfile;
 use crate::warm::plan::{Geometry, Plan, Precedence, Read, Scratch, Situation, WantedFork};
 
-/// Pieces of a film whose order is kept, 12 bytes each: the job of a longer one takes hours.
+/// Pieces of a film whose order is kept, 13 bytes each: the job of a longer one takes hours.
 const PIECES_MAX: usize = 4 << 20;
 
 /// So many processes of a job are told apart.
@@ -226,6 +226,7 @@ mod tests {
     use crate::cache::RelationMap;
     use crate::cache::fixtures::{map_of, relation};
     use crate::files::draft_beside;
+    use crate::trace::event::Event;
     use crate::trace::{FilmHeader, FilmRelation, FilmWriter};
     use crate::units::{BlockRange, Bytes};
 

@@ -1,0 +1,275 @@
+//! A job's run, moment by moment: what its processes ask for, what waits for the device, and who goes on when it has come.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{DEPTH, Job};
+use crate::trace::touched::Piece;
+use crate::warm::plan::Read;
+
+/// What waits for the device.
+#[derive(Clone, Copy)]
+enum Waiting {
+    /// A read of the preload, by its place.
+    Preload(usize),
+    /// A read of the job's own, for a step, and its seconds.
+    Own(usize, f64),
+}
+
+/// One of the job's processes.
+#[derive(Clone, Copy)]
+enum Reader {
+    /// Works until then.
+    Works(f64),
+    /// Waits for so many reads of its own for a step, one after another.
+    Fetches(usize, u32),
+    /// Waits for a step that somebody else brings.
+    Waits(usize),
+}
+
+/// One run of the job.
+pub(super) struct Simulation<'a> {
+    job: &'a Job,
+    readers: Vec<Reader>,
+    /// The next step of each, by its place among its own; and how many have been begun by all.
+    next: Vec<usize>,
+    begun: usize,
+    /// When the last one was begun.
+    clock: f64,
+    reads: &'a [Read],
+    /// Places in `reads`, by fork and position.
+    by_position: Vec<u32>,
+    /// Which reads of the preload are done, and how many blocks of each the job had fetched by itself.
+    is_done: Vec<bool>,
+    taken: Vec<u32>,
+    queue: VecDeque<Waiting>,
+    /// Reads of the preload that wait, and the next one.
+    preloads: usize,
+    next_read: usize,
+    /// Steps that the kernel reads ahead, and whether they are there.
+    ahead: BTreeMap<usize, bool>,
+    /// When the device is done with what it did last.
+    now: f64,
+}
+
+impl<'a> Simulation<'a> {
+    pub fn new(job: &'a Job, reads: &'a [Read]) -> Simulation<'a> {
+        let mut by_position: Vec<u32> = (0..reads.len() as u32).collect();
+        by_position.sort_unstable_by_key(|at| (reads[*at as usize].fork, reads[*at as usize].range.start));
+        let (is_done, taken) = (vec![false; reads.len()], vec![0; reads.len()]);
+        Simulation {
+            job,
+            readers: vec![Reader::Works(0.0); job.readers.len()],
+            next: vec![0; job.readers.len()],
+            begun: 0,
+            clock: 0.0,
+            reads,
+            by_position,
+            is_done,
+            taken,
+            queue: VecDeque::new(),
+            preloads: 0,
+            next_read: 0,
+            ahead: BTreeMap::new(),
+            now: 0.0,
+        }
+    }
+
+    pub fn run(mut self) -> f64 {
+        loop {
+            self.fill();
+            let served_at = self.queue.front().map(|first| self.now + self.seconds(*first));
+            match self.next_to_ask() {
+                Some((reader, clock)) if served_at.is_none_or(|served_at| clock <= served_at) => {
+                    let step = self.job.readers[reader][self.next[reader]] as usize;
+                    self.next[reader] += 1;
+                    self.begun += 1;
+                    self.clock = clock;
+                    self.begin(reader, step, clock);
+                }
+                next if served_at.is_some() && (next.is_some() || self.is_anybody_waiting()) => self.serve_first(),
+                _ => break,
+            }
+        }
+        let end = |reader: &Reader| if let Reader::Works(until) = reader { *until } else { 0.0 };
+        self.readers.iter().map(end).fold(0.0, f64::max)
+    }
+
+    /// The process that asks next, and when. One that came later in the film comes when as much has been begun.
+    fn next_to_ask(&self) -> Option<(usize, f64)> {
+        let asks = |(place, reader): (usize, &Reader)| match (reader, self.job.readers[place].get(self.next[place])) {
+            (Reader::Works(until), Some(step)) => Some((place, *until, *step as usize)),
+            _ => None,
+        };
+        let asking = || self.readers.iter().enumerate().filter_map(asks);
+        let has_come = |place: usize, step: usize| self.next[place] > 0 || step <= self.begun;
+        let earliest = asking().filter(|(place, _, step)| has_come(*place, *step));
+        let earliest = earliest.min_by(|one, other| one.1.total_cmp(&other.1));
+        // Nobody else goes on before it comes.
+        let next = || asking().filter(|_| !self.is_anybody_waiting()).min_by_key(|(_, _, step)| *step);
+        let (place, until, _) = earliest.or_else(next)?;
+        Some((place, if self.next[place] > 0 { until } else { self.clock }))
+    }
+
+    fn is_anybody_waiting(&self) -> bool {
+        self.readers.iter().any(|reader| !matches!(reader, Reader::Works(_)))
+    }
+
+    /// A process asks for a step.
+    fn begin(&mut self, reader: usize, at: usize, clock: f64) {
+        let step = self.job.steps[at];
+        let covering = self.covering(step.piece);
+        let is_brought = !covering.is_empty() && covering.clone().all(|place| self.is_on_its_way(place));
+        match self.ahead.get(&at) {
+            _ if step.missing_blocks == 0 => self.work(reader, at, clock),
+            Some(false) => self.readers[reader] = Reader::Waits(at),
+            Some(true) => {
+                self.ahead.remove(&at);
+                self.work(reader, at, clock);
+            }
+            None if is_brought && self.is_there(step.piece) => self.work(reader, at, clock),
+            None if is_brought => self.readers[reader] = Reader::Waits(at),
+            None => {
+                self.take(covering, step.missing_blocks);
+                self.push_own(at, clock);
+                self.readers[reader] = Reader::Fetches(at, step.reads);
+            }
+        }
+    }
+
+    /// A process has its step, and works; meanwhile the kernel reads the next one ahead, if it would.
+    fn work(&mut self, reader: usize, at: usize, clock: f64) {
+        if let Some(next) = self.job.readers[reader].get(self.next[reader]) {
+            self.read_ahead(*next as usize, clock);
+        }
+        let own_seconds = self.job.own_seconds * self.job.at_once / self.job.blocks.max(1) as f64;
+        self.readers[reader] = Reader::Works(clock + own_seconds * f64::from(self.job.steps[at].piece.blocks));
+    }
+
+    /// Has the kernel read a step ahead, if it would, and nobody else brings it.
+    fn read_ahead(&mut self, at: usize, clock: f64) {
+        let Some(step) = self.job.steps.get(at).filter(|step| step.is_ahead && step.missing_blocks > 0) else { return };
+        let covering = self.covering(step.piece);
+        if self.ahead.contains_key(&at) || covering.clone().any(|place| self.is_on_its_way(place)) {
+            return;
+        }
+        self.take(covering, step.missing_blocks);
+        self.ahead.insert(at, false);
+        self.push(Waiting::Own(at, step.seconds), clock);
+    }
+
+    /// One of the reads that a step takes.
+    fn push_own(&mut self, at: usize, clock: f64) {
+        let step = self.job.steps[at];
+        self.push(Waiting::Own(at, step.seconds / f64::from(step.reads)), clock);
+    }
+
+    fn push(&mut self, waiting: Waiting, clock: f64) {
+        if self.queue.is_empty() {
+            self.now = self.now.max(clock);
+        }
+        self.queue.push_back(waiting);
+    }
+
+    /// Keeps the preload's reads waiting.
+    fn fill(&mut self) {
+        while self.preloads < DEPTH && self.next_read < self.reads.len() {
+            let at = self.next_read;
+            self.next_read += 1;
+            // The job has had all of it.
+            if u64::from(self.taken[at]) < self.reads[at].range.blocks() {
+                self.queue.push_back(Waiting::Preload(at));
+                self.preloads += 1;
+            }
+        }
+    }
+
+    fn seconds(&self, waiting: Waiting) -> f64 {
+        match waiting {
+            Waiting::Preload(at) => self.job.read_seconds(self.reads[at].range.blocks() as u32 - self.taken[at]),
+            Waiting::Own(_, seconds) => seconds,
+        }
+    }
+
+    /// The first one is done; whoever waited for it goes on.
+    fn serve_first(&mut self) {
+        let Some(first) = self.queue.pop_front() else { return };
+        self.now += self.seconds(first);
+        match first {
+            Waiting::Preload(at) => {
+                self.is_done[at] = true;
+                self.preloads -= 1;
+                // Behind what waits already, as readers come back when they are done.
+                self.fill();
+                self.wake();
+            }
+            Waiting::Own(step, _) => {
+                self.fill();
+                match self.ahead.get_mut(&step) {
+                    Some(is_there) => {
+                        *is_there = true;
+                        self.wake();
+                    }
+                    None => self.go_on(step),
+                }
+            }
+        }
+    }
+
+    /// Those whose step has been brought work.
+    fn wake(&mut self) {
+        for place in 0..self.readers.len() {
+            let Reader::Waits(at) = self.readers[place] else { continue };
+            let is_there = match self.ahead.get(&at) {
+                Some(is_there) => *is_there,
+                None => self.is_there(self.job.steps[at].piece),
+            };
+            if is_there {
+                self.ahead.remove(&at);
+                self.work(place, at, self.now);
+            }
+        }
+    }
+
+    /// A read of a step is done that a process fetches by itself.
+    fn go_on(&mut self, step: usize) {
+        let fetches = |reader: &Reader| matches!(reader, Reader::Fetches(at, _) if *at == step);
+        let Some(place) = self.readers.iter().position(fetches) else { return };
+        match self.readers[place] {
+            Reader::Fetches(at, left) if left > 1 => {
+                self.readers[place] = Reader::Fetches(at, left - 1);
+                self.push_own(at, self.now);
+            }
+            _ => self.work(place, step, self.now),
+        }
+    }
+
+    /// Has the preload brought all that it brings of a piece?
+    fn is_there(&self, piece: Piece) -> bool {
+        self.covering(piece).all(|place| self.is_done[self.by_position[place] as usize])
+    }
+
+    /// Is a read of the preload, by its place by position, done or waiting?
+    fn is_on_its_way(&self, place: usize) -> bool {
+        let read = self.by_position[place] as usize;
+        self.is_done[read] || self.queue.iter().any(|one| matches!(one, Waiting::Preload(other) if *other == read))
+    }
+
+    /// The job fetches so many blocks by itself that these reads, by position, would have brought.
+    fn take(&mut self, covering: std::ops::Range<usize>, blocks: u32) {
+        for place in covering {
+            let read = self.by_position[place] as usize;
+            let rest = self.reads[read].range.blocks() as u32 - self.taken[read];
+            self.taken[read] += if self.is_done[read] { 0 } else { blocks.min(rest) };
+        }
+    }
+
+    /// Which reads of the preload, by position, have a part in a piece.
+    fn covering(&self, piece: Piece) -> std::ops::Range<usize> {
+        let (start, end) = (u64::from(piece.start), u64::from(piece.start + piece.blocks));
+        let fork = piece.fork as usize;
+        let read = |at: &u32| &self.reads[*at as usize];
+        let first = self.by_position.partition_point(|at| (read(at).fork, read(at).range.end) <= (fork, start));
+        let last = self.by_position.partition_point(|at| (read(at).fork, read(at).range.start) < (fork, end));
+        first..last.max(first)
+    }
+}
