@@ -21,6 +21,12 @@ pub fn read_pid_max() -> u32 {
     procfs::sys::kernel::pid_max().ok().and_then(|pids| u32::try_from(pids).ok()).unwrap_or(PID_MAX_LIMIT)
 }
 
+/// Has the thread that calls this wait for a processor behind all others. It cannot be taken back without a privilege.
+pub fn stand_behind_others() {
+    // Of Linux's threads each has its own (setpriority(2)); one that cannot is as it was.
+    let _ = rustix::process::setpriority_process(None, 19);
+}
+
 /// What some processes were doing at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {

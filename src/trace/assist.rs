@@ -1,9 +1,11 @@
 //! Helps a job: finds its film, decides before it starts, and brings what it needs.
 
 use std::fs::File;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
 use super::attend::Progress;
 use super::decision::{Circumstances, Decision, Forecasts, decide, forecast_alone, read_ahead_reason};
@@ -17,6 +19,7 @@ use super::windowed::Windowed;
 use super::{Error, windows};
 use crate::cache::Map;
 use crate::linux::page_cache::PageCache;
+use crate::linux::process::stand_behind_others;
 use crate::postgres::DataDirectory;
 use crate::units::Bytes;
 use crate::warm::plan::Geometry;
@@ -196,6 +199,21 @@ impl Planning {
 /// What is forecast for a job that is left alone, when somebody has the time to compute it.
 struct Forecast(Box<dyn FnOnce() -> (Option<Forecasts>, Vec<String>) + Send>);
 
+impl Forecast {
+    /// The job runs meanwhile: it comes first.
+    fn compute(self) -> (Option<Forecasts>, Vec<String>) {
+        let compute = move || {
+            stand_behind_others();
+            (self.0)()
+        };
+        let thread = thread::Builder::new().name("forecast".into()).spawn(compute);
+        match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(error) => (None, vec![format!("nothing is forecast: {error}")]),
+        }
+    }
+}
+
 impl std::fmt::Debug for Forecast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Forecast")
@@ -216,8 +234,8 @@ impl Planned {
 
     /// Brings it; `None` where nothing is to be brought, and then what is forecast is known afterwards. It blocks until the job has ended or all is there.
     pub fn bring(&mut self, means: Means, geometry: Geometry) -> Option<Preloaded> {
-        if let Some(Forecast(compute)) = self.forecast.take() {
-            let (forecasts, remarks) = compute();
+        if let Some(forecast) = self.forecast.take() {
+            let (forecasts, remarks) = forecast.compute();
             self.decision.forecasts = forecasts;
             self.remarks.extend(remarks);
         }

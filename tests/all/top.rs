@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::servers::{self, TestServer};
+use crate::waits::can_probe;
 
 /// Steps as lines of JSON.
 fn steps_of(stdout: &str) -> Vec<Value> {
@@ -104,6 +105,44 @@ fn transactions_hits_and_checkpoints_are_those_of_the_server() {
     assert!(rates["transactions_per_second"].as_f64().unwrap() > 0.0, "{rates}");
     assert!((0.0..=1.0).contains(&rates["buffers_hit_ratio"].as_f64().unwrap()), "{rates}");
     assert_eq!(rates["commands_per_second"], Value::Null, "SQL alone counts none");
+}
+
+#[test]
+fn a_server_that_idles_has_no_transactions_of_ours() {
+    let server = servers::start_any(&[("autovacuum", "off")]);
+    for source in ["sql", "memory"] {
+        let steps = steps_of(&server.pgthaw(&["top", "--source", source, "--seconds", "12"]).ok().stdout);
+        let told: u64 = steps.iter().filter_map(|step| step.pointer("/server/commits")?.as_u64()).sum();
+        assert!(told >= 12, "the server counts them: {told}");
+        // Its sessions tell theirs up to a second later.
+        let last = steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap();
+        assert!(last < 1.5, "{source}: {last}");
+    }
+}
+
+#[test]
+fn above_the_budget_less_is_looked_at_and_each_step_says_so() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let _sleeper = Beside::start(&server, "SELECT pg_sleep(60)");
+    let top = server.pgthaw(&["top", "--source", "bpf", "--budget", "0", "--seconds", "9", "--json"]).ok().stdout;
+    let steps = steps_of(&top);
+    let given_up = |step: &Value| -> Vec<String> {
+        let reductions = step["reductions"].as_array().unwrap().iter();
+        reductions.map(|one| one["given_up"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((given_up(&steps[0]), &steps[0]["source"]), (Vec::new(), &Value::from("bpf")));
+    let last = steps.last().unwrap();
+    assert_eq!(
+        (&given_up(last)[..2], &last["source"]),
+        (&["receives".into(), "programs".into()][..], &Value::from("memory"))
+    );
+    assert_eq!((&last["time"]["commands"], &last["explained"]), (&Value::Null, &Value::Null), "{last}");
+    // Who waits is seen all the same.
+    assert_eq!(ending(last, "client backend::Timeout::PgSleep").len(), 1, "{last}");
+    server.pgthaw(&["top", "--budget", "101"]).ends_with(2);
 }
 
 #[test]
@@ -208,6 +247,7 @@ fn who_may_do_less_sees_less_and_is_told_why() {
     std::os::unix::process::CommandExt::gid(&mut command, 65534);
     let steps = steps_of(&servers::Output::from(command.output().unwrap()).ok().stdout);
     assert_eq!((&steps[0]["source"], &steps[0]["machine"]), (&Value::from("sql"), &Value::Null));
+    assert!(steps[0]["activity"]["unseen"].as_f64() > Some(0.0), "what a role may not see is no wait: {}", steps[0]);
     let missing = steps[0]["missing"].as_array().unwrap();
     for what in ["how often and how long each wait was", "the device", "what other roles' sessions do"] {
         let told = missing.iter().find(|one| one["what"].as_str().unwrap().starts_with(what));

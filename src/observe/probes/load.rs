@@ -7,7 +7,7 @@ use aya::maps::Map;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, Program};
 use aya::sys::{Stats, enable_stats};
-use aya::{Btf, Ebpf};
+use aya::{Btf, BtfError, Ebpf, EbpfLoader};
 
 use crate::linux;
 use crate::linux::capability::{BPF_REMEDY, counts_program_time};
@@ -19,27 +19,42 @@ use crate::observe::time::{ProbeCost, ProgramCost};
 pub const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
 
 /// What was read ahead of its use.
-static READ_AHEAD: Mutex<Option<Btf>> = Mutex::new(None);
+static READ_AHEAD: Mutex<Option<Loading>> = Mutex::new(None);
 
-/// Reads what [`open_types`] will want, some 25 ms of work, while its caller does something else; one that comes meanwhile waits for it.
-/// What fails, fails again then.
-pub fn read_types_ahead() {
-    let mut ahead = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
-    *ahead = Btf::from_sys_fs().ok();
+/// The kernel's own description of its types, and a loader, which has read it for itself.
+pub struct Loading {
+    pub types: Btf,
+    pub loader: EbpfLoader<'static>,
 }
 
-/// The kernel's own description of its types. Where pids mean other processes than to the kernel no program is of use.
-pub fn open_types() -> Result<Btf, Error> {
-    if !has_kernel_pids()? {
-        return Err(refusal("pgthaw is in a pid namespace of its own", "run pgthaw on the host, not in a container"));
+impl Loading {
+    /// Reads it: where pids mean other processes than to the kernel no program is of use.
+    pub fn open() -> Result<Loading, Error> {
+        if !has_kernel_pids()? {
+            return Err(refusal(
+                "pgthaw is in a pid namespace of its own",
+                "run pgthaw on the host, not in a container",
+            ));
+        }
+        if let Some(read) = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(read);
+        }
+        Loading::read().map_err(|error| {
+            let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
+            refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
+        })
     }
-    if let Some(read) = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        return Ok(read);
+
+    fn read() -> Result<Loading, BtfError> {
+        Ok(Loading { types: Btf::from_sys_fs()?, loader: EbpfLoader::new() })
     }
-    Btf::from_sys_fs().map_err(|error| {
-        let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
-        refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
-    })
+}
+
+/// Reads what [`Loading::open`] will want, some 60 ms of work, while its caller does something else; one that comes meanwhile waits for
+/// it. What fails, fails again then.
+pub fn read_types_ahead() {
+    let mut ahead = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
+    *ahead = Loading::read().ok();
 }
 
 /// Loads a program and attaches it to a tracepoint.

@@ -302,3 +302,32 @@ pub trait TimeSource: Send {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_that_lasts_is_one_of_its_file() {
+        let file = FileName::of_names(&["16384", "5", "base"]);
+        let mut syncs = Statistic::of_time(0, 100);
+        syncs.count(100);
+        let written = Written { writes: 3, bytes: 24_576 };
+        let known = FileTimes { file: file.clone(), syncs, sleeps: Statistic::default(), written, unsynced: written };
+        let call = FileCall {
+            pid: 7,
+            kind: FileCallKind::Fsync,
+            begin_ns: 1000,
+            end_ns: None,
+            file,
+            device: (8, 1),
+            unsynced: None,
+        };
+        let write = FileCall { kind: FileCallKind::Write, ..call.clone() };
+        let files = FileTimes::with_lasting(vec![known], &[call, write], 5000);
+        assert_eq!(files.len(), 1);
+        let FileTimes { syncs, sleeps, written: still, .. } = &files[0];
+        assert_eq!((syncs.count, syncs.total_ns, syncs.longest_ns()), (2, 4100, Some(4000)));
+        assert_eq!((sleeps.count, sleeps.total_ns, *still), (1, 4000, written));
+    }
+}

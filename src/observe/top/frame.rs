@@ -165,6 +165,13 @@ impl TopStatistic {
     }
 }
 
+impl ServerStep {
+    /// Those of all but pgthaw itself, as far as that is known.
+    pub fn transactions(&self) -> f64 {
+        self.commits as f64 + self.rollbacks as f64 - self.own_transactions as f64
+    }
+}
+
 /// What a server counted since it was asked before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerStep {
@@ -172,6 +179,9 @@ pub struct ServerStep {
     pub length_ns: u64,
     pub commits: u64,
     pub rollbacks: u64,
+    /// What pgthaw itself asked the server: among the commits, where the server tells these up to a second later.
+    #[serde(default)]
+    pub own_transactions: u64,
     pub blocks_hit: u64,
     pub blocks_read: u64,
     pub block_size: u32,

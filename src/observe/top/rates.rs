@@ -39,9 +39,10 @@ impl RateWindow {
 
     fn compute(&self) -> Rates {
         let sum = |of: fn(&ServerStep) -> u64| self.server.iter().map(|step| of(step) as f64).sum::<f64>();
+        // Over several steps it matters little that the server counts pgthaw's own a moment later.
+        let transactions = self.server.iter().map(ServerStep::transactions).sum::<f64>().max(0.0);
         let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         let seconds = sum(|step| step.length_ns) / 1e9;
-        let transactions = sum(|step| step.commits) + sum(|step| step.rollbacks);
         let (hit, read) = (sum(|step| step.blocks_hit), sum(|step| step.blocks_read));
         let active: Option<f64> = self.server.iter().map(|step| step.active_ns.map(|ns| ns as f64)).sum();
         let read_bytes = sum(|step| step.blocks_read.saturating_mul(step.block_size.into()));
@@ -98,6 +99,19 @@ mod tests {
         assert_eq!((rates.buffers_hit_ratio, rates.page_cache_hit_ratio), (Some(0.9), Some(0.5)));
         assert_eq!((rates.commands_per_second, rates.command_ns), (Some(500.0), Some(4_000_000.0)));
         assert_eq!(rates.transaction_ns, Some(500_000.0));
+    }
+
+    #[test]
+    fn of_a_server_that_idles_pgthaws_own_transactions_are_none() {
+        let mut window = RateWindow::default();
+        let mut rates = Rates::default();
+        // The server tells them a second later.
+        for (told, asked) in [(0, 6), (6, 6), (7, 6), (5, 6), (6, 6)] {
+            let server =
+                ServerStep { length_ns: SECOND, commits: told, own_transactions: asked, ..ServerStep::default() };
+            rates = window.take(&span(), Some(&server), None);
+        }
+        assert_eq!(rates.transactions_per_second, Some(0.0));
     }
 
     #[test]

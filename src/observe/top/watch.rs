@@ -239,8 +239,8 @@ impl Steps {
         let active_ms = now.server.active_ms.zip(before.server.active_ms).map(|(now, before)| now - before);
         ServerStep {
             length_ns: now.at_ns.saturating_sub(before.at_ns),
-            // The server counts what pgthaw asks it too, a little later: of one that idles it may be one too many.
-            commits: grown(|one| one.commits).saturating_sub(now.own - before.own),
+            commits: grown(|one| one.commits),
+            own_transactions: now.own - before.own,
             rollbacks: grown(|one| one.rollbacks),
             blocks_hit: grown(|one| one.blocks_hit),
             blocks_read: grown(|one| one.blocks_read),

@@ -56,7 +56,7 @@ fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
     fact.add(0, rates.transactions_per_second.map_or_else(|| "- tps".to_owned(), |tps| format!("{} tps", number(tps))));
     if let Some(server) = &frame.server {
         let seconds = server.length_ns as f64 / 1e9;
-        let now = (server.commits as f64 + server.rollbacks as f64) / seconds.max(1e-9);
+        let now = server.transactions().max(0.0) / seconds.max(1e-9);
         fact.add(6, format!("(last step {})", number(now)));
     }
     fact.add_some(1, rates.commands_per_second, |rate| format!("{} commands/s", number(rate)));

@@ -24,8 +24,10 @@ export function timeTable({ study }: StudyState): HTMLElement {
   ];
   const processors = study.sweep.machine.cores;
   const row = (point: TimedPoint): Child[] => {
+    // Who looks now and then counts no commands, and cannot tell who is ready from who runs.
+    const counted = (number: number): number | null => (point.ready_seconds === null ? null : number);
     const figures: [number | null, number][] = [
-      [point.activity_reports, point.statistics_seconds], [point.commands, point.reading_seconds], [point.handled, point.handled_seconds], [point.lwlock_waits, point.lwlock_seconds],
+      [point.activity_reports, point.statistics_seconds], [counted(point.commands), point.reading_seconds], [counted(point.handled), point.handled_seconds], [point.lwlock_waits, point.lwlock_seconds],
     ];
     const range = [point.explained_ratio_min, point.explained_ratio_max].map((one) => (one === null ? "–" : `${(100 * one).toFixed(2)}`));
     return [

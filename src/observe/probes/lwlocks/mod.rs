@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::AsFd as _;
 
+use aya::Ebpf;
 use aya::maps::{Array, MapData, PerCpuHashMap};
 use aya::programs::UProbe;
-use aya::{Ebpf, EbpfLoader};
 
-use super::load::{CostCount, REBUILD, open_types, refusal, refused, take_map};
+use super::load::{CostCount, Loading, REBUILD, refusal, refused, take_map};
 use super::time::{STATISTIC_WORDS, parse_statistic};
 use crate::linux;
 use crate::linux::foreign_memory::read_text;
@@ -54,12 +54,8 @@ impl LwlockProbe {
     /// When the server's program has not these probes, or nobody may attach to them.
     pub fn open(postmaster_pid: u32) -> Result<LwlockProbe, Error> {
         let places = find_places(postmaster_pid)?;
-        let types = open_types()?;
-        let mut ebpf = EbpfLoader::new()
-            .btf(Some(&types))
-            .override_global("postmaster_pid", &postmaster_pid, true)
-            .load(OBJECT)
-            .map_err(refused)?;
+        let Loading { mut loader, .. } = Loading::open()?;
+        let mut ebpf = loader.override_global("postmaster_pid", &postmaster_pid, true).load(OBJECT).map_err(refused)?;
         let mut probe = LwlockProbe {
             attached: Vec::new(),
             tranches: take_map(&mut ebpf, "tranches")?.try_into().map_err(refused)?,

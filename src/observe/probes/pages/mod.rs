@@ -11,11 +11,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, RingBuf};
-use aya::{Ebpf, EbpfLoader};
 
 use self::record::{FileRecord, ProcessRecord, file_key, file_record, other_process, parse_event};
-use super::load::{CostCount, attach, open_types, refusal, refused, take_map};
+use super::load::{CostCount, Loading, attach, refusal, refused, take_map};
 use crate::linux;
 use crate::linux::page_cache::{PageCache as _, SystemPageCache};
 use crate::linux::ready::wait_until_readable;
@@ -71,12 +71,11 @@ impl PageProbe {
     /// Watches files from now on. A unit has `unit_pages` pages, a power of two. `control` is a file that can be read beside them: by
     /// that it is proven that the kernel knows files as stat does, which is not so on every file system.
     pub fn open(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
-        let types = open_types()?;
+        let Loading { types, mut loader } = Loading::open()?;
         let words: u64 = files.iter().map(|file| words_of(file, false)).sum();
         let words = words + words / 4 + FURTHER_WORDS;
         let words = u32::try_from(words).map_err(|_| refusal("the cluster is too large", "record fewer databases"))?;
-        let mut ebpf = EbpfLoader::new()
-            .btf(Some(&types))
+        let mut ebpf = loader
             .override_global("own_pid", &std::process::id(), true)
             .override_global("unit_shift", &unit_pages.trailing_zeros(), true)
             .map_max_entries("files", (files.len() + FURTHER_FILES + 1) as u32)

@@ -12,14 +12,14 @@ use std::os::fd::AsFd as _;
 use aya::maps::{Array, HashMap, Map, MapData, Queue, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, RawTracePoint};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf};
 
 use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call};
 pub(super) use self::files::{STATISTIC_WORDS, parse_statistic};
 use self::files::{parse_slow_call, parse_written};
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::ProbeOptions;
-use super::load::{CostCount, REBUILD, attach, open_types, refusal, refused, take_map};
+use super::load::{CostCount, Loading, REBUILD, attach, refusal, refused, take_map};
 use crate::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage};
 use crate::linux::read_monotonic;
 use crate::linux::schedule::read_task_time;
@@ -90,11 +90,10 @@ struct Doubt {
 impl TimeProbe {
     /// Follows the processes of this postmaster from now on.
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
-        let btf = open_types()?;
+        let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;
         let slow_call_ns = options.slow_call.as_nanos() as u64;
-        let mut ebpf = EbpfLoader::new()
-            .btf(Some(&btf))
+        let mut ebpf = loader
             .map_max_entries("slow_calls", options.slow_call_bytes)
             .map_max_entries("tasks", read_pid_max())
             .override_global("slow_call_ns", &slow_call_ns, true)
