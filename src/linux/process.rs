@@ -148,6 +148,29 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
     Ok(ProcessActivity { is_running: status.state == 'R', start_ticks: status.starttime })
 }
 
+/// A system call that a process sleeps in, whose first argument is a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCallInProgress {
+    /// As the processor's architecture has it.
+    pub number: u32,
+    /// As the process would call it.
+    pub path: PathBuf,
+    pub device: (u32, u32),
+}
+
+/// The call that a process sleeps in (`/proc/PID/syscall` of proc(5)). `None` where it sleeps in none, its first argument is no file, or
+/// that may not be seen.
+pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
+    let told = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    let mut words = told.split_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let descriptor = u32::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    let link = PathBuf::from(format!("/proc/{pid}/fd/{descriptor}"));
+    let device = link.metadata().ok()?.dev();
+    let device = (rustix::fs::major(device), rustix::fs::minor(device));
+    Some(FileCallInProgress { number, path: link.read_link().ok()?, device })
+}
+
 /// How far a process is on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {

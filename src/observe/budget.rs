@@ -31,6 +31,8 @@ pub enum GivenUp {
     Programs,
     /// Every other look at processes.
     Looks,
+    /// What there is costs more than the budget, and less would not cost less.
+    NothingLeft,
 }
 
 /// Less is looked at since then.
@@ -139,7 +141,9 @@ impl BudgetedSource {
         self.spans_above = 0;
         // Where this process itself costs most, the programs are not what is dear: looks in their place would cost it more.
         let are_programs_dear = share_of(kernel) > self.budget / 2.0;
-        if let Some((given_up, looks_per_second)) = self.reduce(at_ns, are_programs_dear)? {
+        let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
+        let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
+        if let Some((given_up, looks_per_second)) = self.reduce(at_ns, are_programs_dear)?.or(nothing_left) {
             let after_ns = at_ns.saturating_sub(self.begin_ns);
             self.reductions.push(Reduction { after_ns, given_up, share, budget: self.budget, looks_per_second });
         }
@@ -262,12 +266,14 @@ mod tests {
         assert_eq!(reductions[0].after_ns, 2 * SPAN_NS);
         assert!(reductions[0].share > 0.0 && reductions[0].budget == 0.0);
         // Without a server on this host there is nothing else to look at.
-        assert_eq!(after_spans(0.0, dear_ns, 6).reductions().len(), 1);
+        let given_up: Vec<GivenUp> = after_spans(0.0, dear_ns, 9).reductions().iter().map(|one| one.given_up).collect();
+        assert_eq!(given_up, [GivenUp::Receives, GivenUp::NothingLeft]);
         assert!(after_spans(1e9, dear_ns, 4).reductions().is_empty());
     }
 
     #[test]
     fn what_costs_little_is_not_given_up_for_what_else_costs_much() {
-        assert!(after_spans(0.0, 0, 6).reductions().is_empty());
+        let given_up: Vec<GivenUp> = after_spans(0.0, 0, 6).reductions().iter().map(|one| one.given_up).collect();
+        assert_eq!(given_up, [GivenUp::NothingLeft]);
     }
 }

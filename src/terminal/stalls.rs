@@ -44,7 +44,7 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
             Column::number("SYNCS", 1, cells(&|file| file.syncs.count.to_string())),
             Column::number("TOTAL", 0, cells(&|file| render_ns(file.syncs.total_ns))),
             Column::number("SHARE", 5, cells(&|file| render_share(file.syncs.total_ns, report.total.lived_ns))),
-            Column::number("MAX", 2, cells(&|file| or_dash(file.syncs.count > 0, render_ns(file.syncs.max_ns)))),
+            Column::number("MAX", 2, cells(&|file| or_dash(file.syncs.count > 0, render_longest(file)))),
             Column::number(
                 "WRITES",
                 3,
@@ -59,6 +59,11 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
         width,
         "…",
     )
+}
+
+/// With a `+` where it lasts.
+fn render_longest(file: &FileUse) -> String {
+    render_ns(file.syncs.max_ns) + if file.lasts { "+" } else { "" }
 }
 
 fn render_name(file: &FileUse) -> String {
@@ -87,10 +92,18 @@ pub fn render_given_up(reduction: &Reduction) -> String {
         GivenUp::LightweightLocks => "no process stops at the server's own probes".to_owned(),
         GivenUp::Receives => "commands are counted no more, and stalls are looked for no more".to_owned(),
         GivenUp::Programs => format!(
-            "there are no programs in the kernel: processes are looked at in their memory {looks:.0} times a second, and times are estimates"
+            "there are no programs in the kernel: processes are looked at in their memory {} times a second, and times are estimates",
+            render_looks(looks)
         ),
-        GivenUp::Looks => format!("processes are looked at {looks:.3} times a second"),
+        GivenUp::Looks => format!("processes are looked at {} times a second", render_looks(looks)),
+        GivenUp::NothingLeft => "nothing is left to give up that would cost less: it goes on".to_owned(),
     }
+}
+
+/// `50`, `12.5`, `1.6`.
+pub fn render_looks(looks_per_second: f64) -> String {
+    let text = format!("{looks_per_second:.1}");
+    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
 #[cfg(test)]

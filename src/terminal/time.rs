@@ -4,10 +4,12 @@ use super::columns::{Column, render_columns};
 use super::lwlocks::render_lwlocks;
 use super::nanoseconds::{render_ns, render_share};
 use super::printable;
-use super::stalls::{render_files, render_reduction, render_stalls};
+use super::stalls::{render_files, render_looks, render_reduction, render_stalls};
 use super::statistics::statistic_columns;
 use super::wrap::wrap_text;
-use crate::observe::time::{LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond};
+use crate::observe::time::{
+    LOOKS_PER_SECOND, LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond,
+};
 use crate::observe::top::TopStatistic;
 use crate::units::counted;
 
@@ -47,7 +49,10 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
 fn render_head(report: &TimeReport) -> String {
     let how = match report.source {
         Tier::Bpf => "every switch of processes counted in the kernel",
-        Tier::Memory => "looked at in their memory 50 times a second: times are estimates",
+        Tier::Memory => {
+            let looks = report.reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND);
+            &format!("looked at in their memory {} times a second: times are estimates", render_looks(looks))
+        }
         Tier::Sql => "looked at in pg_stat_activity 10 times a second: times are estimates",
     };
     let processes = counted(report.processes, "process");
@@ -222,15 +227,16 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
         let each = kernel.total_ns().checked_div(runs)?;
         Some(format!("{} in the kernel in {} ({each} ns each), ", render_ns(kernel.total_ns()), counted(runs, "run")))
     });
+    let processors = counted(cost.processors as u32, "processor");
+    let share = |share: f64| format!(": {:.2} % of {processors}", 100.0 * share);
     let uncounted = cost.kernel_refusal.as_ref();
     let uncounted =
         uncounted.map(|why| format!(" without what the kernel's programs cost, which no budget bounds then ({why})"));
     format!(
-        "cost: {}{} of pgthaw itself: {:.2} % of {}{}",
+        "cost: {}{} of pgthaw itself{}{}",
         kernel.unwrap_or_default(),
         render_ns(cost.own_cpu_ns),
-        100.0 * cost.share(length_ns),
-        counted(cost.processors as u32, "processor"),
+        cost.share(length_ns).map(share).unwrap_or_default(),
         uncounted.unwrap_or_default()
     )
 }

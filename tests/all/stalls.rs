@@ -70,6 +70,36 @@ test_every_version! {
 }
 
 #[test]
+fn a_sync_that_had_begun_before_has_its_file_while_it_lasts() {
+    if !can_probe() || !strace::is_here() {
+        return;
+    }
+    let server = servers::start_any(&[("fsync", "on"), ("bgwriter_lru_maxpages", "0")]);
+    server.psql("CHECKPOINT");
+    server.psql("CREATE TABLE t AS SELECT generate_series(1, 1000) AS id");
+    let checkpointer = server.psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+    // Whatever is synced first hangs.
+    let mut slow = Command::new("strace");
+    slow.args(["-qq", "-o", "/dev/null", "-p", &checkpointer, "-e", "trace=fsync,fdatasync"]);
+    let mut slow = slow.args(["-e", "inject=fsync,fdatasync:delay_enter=20000000"]).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let mut checkpoint = server.command_of("psql").args(["-Xqc", "CHECKPOINT", "-d", "postgres"]).spawn().unwrap();
+    let hangs = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'checkpointer' AND wait_event LIKE '%Sync'";
+    while server.psql(hangs) != "1" {}
+    let report =
+        server.pgthaw(&["waits", "--source", "bpf", "--budget", "100", "--seconds", "2", "--json"]).ok().json();
+    slow.kill().unwrap();
+    slow.wait().unwrap();
+    checkpoint.wait().unwrap();
+    let lasting: Vec<&Value> =
+        report["files"].as_array().unwrap().iter().filter(|file| file["lasts"] == true).collect();
+    assert_eq!(lasting.len(), 1, "{report}");
+    let (path, syncs) = (lasting[0]["path"].as_str().unwrap(), &lasting[0]["syncs"]);
+    assert!(["base/", "global/", "pg_"].iter().any(|place| path.starts_with(place)), "{path}");
+    assert!(syncs["count"] == 1 && syncs["max_ns"].as_u64() >= Some(1_500_000_000), "{syncs}");
+}
+
+#[test]
 fn the_syncs_of_a_checkpoint_have_each_their_file() {
     if !can_probe() {
         return;

@@ -326,7 +326,8 @@ impl Accounting {
             lived_ns: until.saturating_sub(process.started_ns.max(from_ns)),
             running_ns: process.running_ns.saturating_sub(earlier.running_ns),
             ready_ns: process.ready_ns.map(|ready| ready.saturating_sub(earlier.ready_ns.unwrap_or(0))),
-            commands: self.counts_commands.then(|| process.commands - earlier.commands),
+            // Of the second in which they began to be counted no more it has those before.
+            commands: Some(process.commands - earlier.commands).filter(|some| *some > 0 || self.counts_commands),
             handled: handled.count,
             handled_ns: handled.total_ns,
             switches: process.switches - earlier.switches,

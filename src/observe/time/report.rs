@@ -38,7 +38,8 @@ impl NamedStatistic {
             place: name.place,
             part: name.part,
             detail: name.detail,
-            average_ns: statistic.average_ns(),
+            // What lasts is in the total, and not in the count.
+            average_ns: statistic.average_ns().map(|mean| mean.min(statistic.longest_ns().unwrap_or(mean))),
             p99_ns: statistic.quantile_ns(0.99),
             statistic,
         }
@@ -64,10 +65,10 @@ pub struct LookingCost {
 }
 
 impl LookingCost {
-    /// Of the time of all processors of the machine, 0 to 1.
-    pub fn share(&self, length_ns: u64) -> f64 {
+    /// Of the time of all processors of the machine, 0 to 1. `None` of no time at all.
+    pub fn share(&self, length_ns: u64) -> Option<f64> {
         let used = self.own_cpu_ns.saturating_add(self.kernel.as_ref().map_or(0, ProbeCost::total_ns));
-        used as f64 / (length_ns.max(1) as f64 * self.processors.max(1.0))
+        (length_ns > 0).then(|| used as f64 / (length_ns as f64 * self.processors.max(1.0)))
     }
 }
 
@@ -81,6 +82,8 @@ pub struct FileUse {
     pub relation: Option<String>,
     /// Of the syncs that slept.
     pub syncs: Statistic,
+    /// One of them has not ended: it is counted with the length that it has by now.
+    pub lasts: bool,
     /// Other calls that slept: their number and the sum of their lengths.
     pub sleeps: u64,
     pub slept_ns: u64,
@@ -96,6 +99,7 @@ impl FileUse {
             kind: file.file.kind,
             relation,
             syncs: file.syncs,
+            lasts: file.lasts,
             sleeps: file.sleeps.count,
             slept_ns: file.sleeps.total_ns,
             written: file.written,

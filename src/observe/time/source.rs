@@ -126,23 +126,29 @@ pub struct FileTimes {
     pub written: Written,
     /// Since the last sync that slept.
     pub unsynced: Written,
+    /// A sync of it has not ended.
+    pub lasts: bool,
 }
 
 impl FileTimes {
     /// With the calls that last at `at_ns`, each with the length that it has by then.
     pub fn with_lasting(mut files: Vec<FileTimes>, lasting: &[FileCall], at_ns: u64) -> Vec<FileTimes> {
-        files.extend(lasting.iter().map(|call| {
-            let length_ns = at_ns.saturating_sub(call.begin_ns);
-            let mut statistic = Statistic::of_time(0, length_ns);
-            statistic.count(length_ns);
-            // As the program in the kernel has it.
-            let is_sync = matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync);
-            let (syncs, sleeps) =
-                if is_sync { (statistic, Statistic::default()) } else { (Statistic::default(), statistic) };
-            let none = Written::default();
-            FileTimes { file: call.file.clone(), syncs, sleeps, written: none, unsynced: none }
-        }));
+        files.extend(lasting.iter().map(|call| FileTimes::of_call(call, at_ns)));
         FileTimes::merge(files)
+    }
+
+    /// What one call was for its file; of one that lasts, by `at_ns`.
+    pub fn of_call(call: &FileCall, at_ns: u64) -> FileTimes {
+        let length_ns = call.end_ns.unwrap_or(at_ns).saturating_sub(call.begin_ns);
+        let mut statistic = Statistic::of_time(0, length_ns);
+        statistic.count(length_ns);
+        // As the program in the kernel has it.
+        let is_sync = matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync);
+        let none = Statistic::default();
+        let (syncs, sleeps) = if is_sync { (statistic, none) } else { (none, statistic) };
+        let (written, unsynced) = Default::default();
+        let lasts = is_sync && call.end_ns.is_none();
+        FileTimes { file: call.file.clone(), syncs, sleeps, written, unsynced, lasts }
     }
 
     /// Those of one file are one, and so are the temporary ones of a directory.
@@ -165,6 +171,7 @@ impl FileTimes {
         self.sleeps.merge(&other.sleeps);
         self.written = self.written.and(other.written);
         self.unsynced = self.unsynced.and(other.unsynced);
+        self.lasts |= other.lasts;
     }
 }
 
@@ -313,7 +320,8 @@ mod tests {
         let mut syncs = Statistic::of_time(0, 100);
         syncs.count(100);
         let written = Written { writes: 3, bytes: 24_576 };
-        let known = FileTimes { file: file.clone(), syncs, sleeps: Statistic::default(), written, unsynced: written };
+        let sleeps = Statistic::default();
+        let known = FileTimes { file: file.clone(), syncs, sleeps, written, unsynced: written, lasts: false };
         let call = FileCall {
             pid: 7,
             kind: FileCallKind::Fsync,
@@ -326,7 +334,8 @@ mod tests {
         let write = FileCall { kind: FileCallKind::Write, ..call.clone() };
         let files = FileTimes::with_lasting(vec![known], &[call, write], 5000);
         assert_eq!(files.len(), 1);
-        let FileTimes { syncs, sleeps, written: still, .. } = &files[0];
+        let FileTimes { syncs, sleeps, written: still, lasts, .. } = &files[0];
+        assert!(lasts);
         assert_eq!((syncs.count, syncs.total_ns, syncs.longest_ns()), (2, 4100, Some(4000)));
         assert_eq!((sleeps.count, sleeps.total_ns, *still), (1, 4000, written));
     }

@@ -6,6 +6,7 @@ use std::fmt::{Display, Write as _};
 use super::checkpoint::CheckpointPhase;
 use super::totals::{Name, Totals};
 use crate::observe::statistic::{BUCKETS, Statistic, upper_bound};
+use crate::observe::time::Tier;
 
 /// All metrics. What is not known is left out.
 pub fn render_metrics(totals: &Totals) -> String {
@@ -127,12 +128,12 @@ fn render_times(page: &mut Page, totals: &Totals) {
     page.gauge("pgthaw_processes", "Processes of the server in the last step.", totals.last.processes);
     let lost = totals.last.imperfect.lost_processes;
     page.gauge("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", lost);
-    page.counter(
-        "pgthaw_recovered_total",
-        "Times on a processor whose begin the kernel did not tell.",
-        totals.recovered,
-    );
-    page.counter("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", totals.wakes_missed);
+    // Who looks now and then is told of neither.
+    if totals.last.source == Some(Tier::Bpf) {
+        let what = "Times on a processor whose begin the kernel did not tell.";
+        page.counter("pgthaw_recovered_total", what, totals.recovered);
+        page.counter("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", totals.wakes_missed);
+    }
 }
 
 /// Buckets are cumulative: how many were at most so long.
@@ -257,7 +258,6 @@ mod tests {
     use super::super::frame::tests::{SECOND, span};
     use super::super::frame::{Activity, MachineStep, ServerStep, TopFrame, TopStatistic};
     use super::*;
-    use crate::observe::time::Tier;
     use crate::units::Bytes;
 
     fn totals(steps: usize) -> Totals {

@@ -189,6 +189,9 @@ pub struct ServerStep {
     pub deadlocks: u64,
     /// In statements; `None` before version 14.
     pub active_ns: Option<u64>,
+    /// Sessions that this role may not see: they are in none of the numbers below.
+    #[serde(default)]
+    pub hidden: u32,
     pub clients: u32,
     pub active: u32,
     pub idle_in_transaction: u32,

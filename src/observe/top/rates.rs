@@ -8,10 +8,15 @@ use crate::observe::time::TimeSpan;
 /// A server's sessions tell their counters about once a second, each when it pleases: over ten seconds that evens out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
+/// In the first two steps pgthaw's own connections are told, which are more than its questions: later ones do without them.
+const OWN_BEGIN: u32 = 2;
+
 /// What was counted within the last seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RateWindow {
     server: VecDeque<ServerStep>,
+    /// How many were told.
+    told: u32,
     /// Lengths, and what was fetched.
     fetched: VecDeque<(u64, u64)>,
 }
@@ -20,6 +25,10 @@ impl RateWindow {
     /// Takes a step, and tells the rates up to its end.
     pub fn take(&mut self, span: &TimeSpan, server: Option<&ServerStep>, machine: Option<&MachineStep>) -> Rates {
         self.server.extend(server.copied());
+        self.told += u32::from(server.is_some());
+        if self.told == OWN_BEGIN + 1 {
+            self.server.drain(..self.server.len() - 1);
+        }
         trim(&mut self.server, |step| step.length_ns);
         self.fetched.extend(machine.and_then(|step| Some((step.length_ns, step.fetched_bytes?.0))));
         trim(&mut self.fetched, |step| step.0);

@@ -19,7 +19,8 @@ use crate::linux::{Devices, count_cores};
 use crate::observe::open::RefusedSource;
 use crate::observe::stall::StallWatch;
 use crate::observe::time::{
-    Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
+    Accounting, By, LOOKS_PER_SECOND, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan,
+    WaitNames, Watch,
 };
 use crate::observe::{BudgetedSource, Error, open_time_source};
 use crate::postgres::ServerPulse;
@@ -83,7 +84,7 @@ impl TopWatch {
         let period = self.step.max(SLOWEST_TICK);
         let pulse = PulseReader::start(here.pulse, here.version_num, (own_pids, own.clone()), period, gone).await?;
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
-        let mut missing = find_missing(source.tier(), refused, &pulse, here.version_num, here.grant);
+        let mut missing = find_missing(refused, source.cost_refusal(), &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
             let why = "they are found with steps of a second and longer";
             missing.push(Missing { what: "stalls".into(), why: why.into(), remedy: None });
@@ -225,7 +226,7 @@ impl Steps {
             stalls: stalls.map(|watch| watch.stalls().recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
             imperfect: span.imperfect,
             cost,
-            missing: self.missing.clone(),
+            missing: self.missing.iter().cloned().chain([own_limit(source)]).collect(),
             reductions: source.reductions().to_vec(),
             failure: None,
             lost_frames: 0,
@@ -248,6 +249,7 @@ impl Steps {
             temporary_bytes: Bytes(grown(|one| one.temporary_bytes)),
             deadlocks: grown(|one| one.deadlocks),
             active_ns: ns(active_ms.map(|ms| ms / 1e3)),
+            hidden: now.server.hidden,
             clients: now.server.clients,
             active: now.server.active,
             idle_in_transaction: now.server.idle_in_transaction,
@@ -257,16 +259,43 @@ impl Steps {
     }
 }
 
-/// What this source cannot see, and why there is no better one; what this server does not tell.
+/// What this source cannot see whatever the server.
+fn own_limit(source: &BudgetedSource) -> Missing {
+    let looks = source.reductions().iter().rev().find_map(|one| one.looks_per_second);
+    let (what, why) = match source.tier() {
+        Tier::Bpf => (
+            "waits that do not sleep",
+            "a read that the page cache answers, a spinlock: they are time on a processor".to_owned(),
+        ),
+        Tier::Memory => {
+            let looks = looks.unwrap_or(LOOKS_PER_SECOND);
+            (
+                "what lies between two looks",
+                format!("processes are looked at {looks} times a second: times are estimates"),
+            )
+        }
+        Tier::Sql => {
+            let why = "pg_stat_activity is looked at 10 times a second: times are estimates";
+            ("what lies between two looks", why.to_owned())
+        }
+    };
+    Missing { what: what.to_owned(), why, remedy: None }
+}
+
+/// Why there is no better source; what this server does not tell.
 fn find_missing(
-    tier: Tier,
     refused: Vec<RefusedSource>,
+    cost_refusal: Option<String>,
     pulse: &PulseReader,
     version_num: u32,
     grant: String,
 ) -> Vec<Missing> {
     let mut missing = Vec::new();
     let mut told = HashSet::new();
+    missing.extend(cost_refusal.map(|why| {
+        let what = "what the programs in the kernel cost, which no budget bounds then";
+        Missing { what: what.to_owned(), why, remedy: None }
+    }));
     for one in refused {
         let what = match one.source {
             Tier::Bpf => "how often and how long each wait was, commands, stalls, and who was ready for a processor",
@@ -276,18 +305,6 @@ fn find_missing(
             missing.push(Missing { what: what.into(), why: one.reason, remedy: one.remedy });
         }
     }
-    let own_limit = match tier {
-        Tier::Bpf => {
-            ("waits that do not sleep", "a read that the page cache answers, a spinlock: they are time on a processor")
-        }
-        Tier::Memory => {
-            ("what lies between two looks", "processes are looked at 50 times a second: times are estimates")
-        }
-        Tier::Sql => {
-            ("what lies between two looks", "pg_stat_activity is looked at 10 times a second: times are estimates")
-        }
-    };
-    missing.push(Missing { what: own_limit.0.into(), why: own_limit.1.into(), remedy: None });
     if pulse.first.server.active_ms.is_none() {
         let why = format!("PostgreSQL {} does not count the time of statements", version_num / 10_000);
         missing.push(Missing { what: "how long transactions took".into(), why, remedy: None });

@@ -174,7 +174,7 @@ impl Job {
         let mut job = Job { steps: cold_steps, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             // What pieces cost one by one is not quite what they cost together: alone, and as cold, the job takes what it took.
-            if job.is_one_process() {
+            if !job.fetches_at_once() {
                 job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least);
             }
             cheaper = job.make_cheaper(run.seconds);
@@ -194,7 +194,7 @@ impl Job {
         let mut cheaper = 1.0;
         for _ in 0..CALIBRATIONS {
             let simulated = self.simulate(&[]);
-            let is_alone = self.is_one_process();
+            let is_alone = !self.fetches_at_once();
             if is_alone && simulated <= run_seconds || (simulated - run_seconds).abs() <= CALIBRATED * run_seconds {
                 break;
             }
@@ -206,8 +206,9 @@ impl Job {
         cheaper
     }
 
-    fn is_one_process(&self) -> bool {
-        self.readers.len() <= 1
+    /// Do several of its processes fetch at once, and not one after the other?
+    fn fetches_at_once(&self) -> bool {
+        self.at_once >= 1.5
     }
 
     /// The device as the job saw it.

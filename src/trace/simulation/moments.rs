@@ -123,7 +123,7 @@ impl<'a> Simulation<'a> {
         let covering = self.covering(step.piece);
         let is_there = !covering.is_empty() && self.is_there(step.piece);
         let is_coming = !covering.is_empty() && covering.clone().all(|place| self.is_on_its_way(place));
-        let is_waited_for = is_coming && self.waits_for_what_comes();
+        let is_waited_for = is_coming && !is_there && self.waits_for_what_comes();
         match self.ahead.get(&at) {
             _ if step.missing_blocks == 0 => self.work(reader, at, clock),
             Some(false) => self.readers[reader] = Reader::Waits(at),
@@ -145,7 +145,7 @@ impl<'a> Simulation<'a> {
     /// half of them, by what TPC-H's Q4, Q14 and Q15 were seen to read beside a preload (docs/films.md).
     fn waits_for_what_comes(&mut self) -> bool {
         self.met_on_its_way += 1;
-        self.readers.len() == 1 || self.met_on_its_way.is_multiple_of(2)
+        !self.job.fetches_at_once() || self.met_on_its_way.is_multiple_of(2)
     }
 
     /// A process has its step, and works; meanwhile the kernel reads the next one ahead, if it would.

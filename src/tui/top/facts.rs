@@ -2,7 +2,7 @@
 
 use crate::observe::time::{LOOKS_PER_SECOND, ProbeCost, Tier};
 use crate::observe::top::{CheckpointPhase, CheckpointStep, DeviceUse, TopFrame};
-use crate::terminal::{printable, render_given_up, render_ns};
+use crate::terminal::{printable, render_given_up, render_looks, render_ns};
 use crate::units::{Bytes, counted};
 
 /// Cells of the words in front of the lines.
@@ -63,7 +63,10 @@ fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
     fact.add_some(2, rates.command_ns, |ns| format!("{} a command", render_ns(ns as u64)));
     fact.add_some(4, rates.transaction_ns, |ns| format!("{} a transaction", render_ns(ns as u64)));
     if let Some(server) = &frame.server {
-        fact.add(1, format!("{}, {} active", counted(server.clients, "client"), server.active));
+        match server.hidden {
+            0 => fact.add(1, format!("{}, {} active", counted(server.clients, "client"), server.active)),
+            hidden => fact.add(1, format!("{} that this role may not see", counted(hidden, "session"))),
+        }
         if server.idle_in_transaction > 0 {
             fact.add(5, format!("{} idle in a transaction", server.idle_in_transaction));
         }
@@ -191,9 +194,8 @@ fn cost_of(frame: &TopFrame) -> Fact {
     let mut fact = Fact::of("pgthaw");
     let cost = &frame.cost;
     let processors = counted(cost.processors as u32, "processor");
-    fact.add(0, format!("costs {:.2} % of {processors}", 100.0 * cost.share(frame.length_ns)));
+    fact.add_some(0, cost.share(frame.length_ns), |share| format!("costs {:.2} % of {processors}", 100.0 * share));
     fact.add_some(3, cost.kernel.as_ref().map(ProbeCost::total_ns), |ns| format!("{} in the kernel", render_ns(ns)));
-    fact.add_some(2, cost.kernel_refusal.as_ref(), |_| "without the kernel's programs, not counted".to_owned());
     fact.add(1, source_of(frame));
     fact.add_some(4, frame.explained, |share| format!("explained {:.2} %", 100.0 * share));
     let imperfect = &frame.imperfect;
@@ -209,10 +211,11 @@ fn cost_of(frame: &TopFrame) -> Fact {
 
 fn source_of(frame: &TopFrame) -> String {
     match frame.source {
+        Some(Tier::Bpf) if frame.cost.kernel_refusal.is_some() => "bpf, whose cost is not counted".to_owned(),
         Some(Tier::Bpf) => "bpf: all is counted".to_owned(),
         Some(Tier::Memory) => {
             let looks = frame.reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND);
-            format!("memory: {looks:.0} looks/s, estimates")
+            format!("memory: {} looks/s, estimates", render_looks(looks))
         }
         Some(Tier::Sql) => "SQL alone: 10 looks/s, estimates".to_owned(),
         None => "no server".to_owned(),

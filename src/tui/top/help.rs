@@ -26,7 +26,7 @@ const FIGURES: [&str; 12] = [
     "page cache      of what was read into shared_buffers, the part that no device had to deliver; read-ahead counts against it",
     "the chart       how many processes did what in the mean of each step; waiting for a client and for something to do is left out",
     "COUNT           waits that have ended; of a processor how often it was given",
-    "MAX             longest; with a + it lasts still",
+    "MAX             longest, up to twice too much where a longer one was before; with a + it lasts still",
     "P99             the upper bound of a bucket: up to twice too much",
     "recovered       times on a processor whose begin the kernel did not tell; their length is known",
     "lost            processes that were not followed, and steps that were not shown",

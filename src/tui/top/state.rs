@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use crate::observe::time::PGTHAW;
 use crate::observe::top::{History, TopFrame, TopStatistic};
 use crate::tui::keys::{Key, Next};
 
@@ -53,6 +54,8 @@ impl Order {
             Order::P99 => rows.sort_by_key(|one| Reverse(one.named.p99_ns)),
             Order::Name => rows.sort_by(|one, other| one.named.name.cmp(&other.named.name)),
         }
+        // Nobody asks for pgthaw's own before all others.
+        rows.sort_by_key(|one| one.named.place == PGTHAW);
     }
 }
 

@@ -62,6 +62,7 @@ pub(super) fn parse_file(words: &KnownFile) -> FileTimes {
         sleeps: Statistic::of_time(counts[5], counts[6]),
         written: Written { writes: counts[1], bytes: counts[2] },
         unsynced: Written { writes: counts[3], bytes: counts[4] },
+        lasts: false,
     }
 }
 
@@ -84,7 +85,7 @@ pub(in crate::observe::probes) fn parse_statistic(words: &[u64]) -> Statistic {
 }
 
 /// By the number that x86-64 has for it (arch/x86/entry/syscalls/syscall_64.tbl).
-fn kind_of(number: u32) -> Option<FileCallKind> {
+pub(super) fn kind_of(number: u32) -> Option<FileCallKind> {
     Some(match number {
         74 => FileCallKind::Fsync,
         75 => FileCallKind::Fdatasync,

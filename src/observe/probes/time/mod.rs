@@ -2,6 +2,7 @@
 //!
 //! `build.rs` compiles it from `time.bpf.c`: a compiler is needed where pgthaw is built, and none where it runs.
 
+mod calls_before;
 mod files;
 mod slot;
 
@@ -14,6 +15,7 @@ use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, RawTracePoint};
 use aya::{Btf, Ebpf};
 
+use self::calls_before::CallsBefore;
 use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call};
 pub(super) use self::files::{STATISTIC_WORDS, parse_statistic};
 use self::files::{parse_slow_call, parse_written};
@@ -73,6 +75,7 @@ pub struct TimeProbe {
     /// Files as they were looked at last, and what was known of those that have been left since.
     known: BTreeMap<Key, FileTimes>,
     left: Vec<FileTimes>,
+    before: CallsBefore,
     cost: CostCount,
     event_word: EventWord,
     /// Processes that were there before, and for which there was no slot.
@@ -119,6 +122,7 @@ impl TimeProbe {
             receives: None,
             known: BTreeMap::new(),
             left: Vec::new(),
+            before: CallsBefore::default(),
             cost: CostCount::begin(),
             ebpf,
             event_word,
@@ -175,6 +179,9 @@ impl TimeProbe {
         }
         self.tasks.set(pid, index + 1, 0).map_err(refused)?;
         let start_ticks = activity.start_ticks;
+        if !activity.is_running {
+            self.before.look(pid, start_ticks, now_ns);
+        }
         // Whoever lives from here on finds the slot when he ends.
         if read_stage(pid, start_ticks) != Stage::Lives {
             self.doubts.push(Doubt { pid, start_ticks, index });
@@ -249,7 +256,7 @@ impl TimeSource for TimeProbe {
     fn read(&mut self) -> Result<Reading, Error> {
         let at_ns = read_monotonic().as_nanos() as u64;
         self.settle_doubts()?;
-        let mut processes = Vec::new();
+        let (mut processes, mut ended_calls) = (Vec::new(), Vec::new());
         for index in 0..SLOTS {
             let is_doubted = self.doubts.iter().any(|doubt| doubt.index as usize == index);
             if is_doubted || self.words.read(index * SLOT_WORDS + STARTED) == 0 {
@@ -260,11 +267,13 @@ impl TimeSource for TimeProbe {
             if is_in_call(&words) {
                 process.call = parse_open_call(process.pid, &words[CALL..]).map(|call| self.name_call(call));
             }
+            ended_calls.extend(self.before.tell(&mut process, at_ns));
             if process.ended_ns.is_some() {
                 self.give_back(index as u32)?;
             }
             processes.push(process);
         }
+        self.left.extend(ended_calls.iter().map(|call| FileTimes::of_call(call, at_ns)));
         let mut classes = [[0; 2]; 3];
         for (class, sum) in (0..).zip(&mut classes) {
             *sum = self.written.get(&class, 0).map_err(refused)?;
@@ -274,7 +283,7 @@ impl TimeSource for TimeProbe {
             processes,
             counts_commands: self.receives.is_some(),
             lost: self.without_slot + self.read_lost(LOST_PROCESSES)?,
-            slow_calls: self.read_slow_calls(),
+            slow_calls: self.read_slow_calls().into_iter().chain(ended_calls).collect(),
             written: parse_written(classes),
             lost_calls: self.read_lost(LOST_CALLS)?,
             lost_of_files: self.read_lost(LOST_OF_FILES)?,
