@@ -114,9 +114,9 @@ fn a_server_that_idles_has_no_transactions_of_ours() {
         let steps = steps_of(&server.pgthaw(&["top", "--source", source, "--seconds", "12"]).ok().stdout);
         let told: u64 = steps.iter().filter_map(|step| step.pointer("/server/commits")?.as_u64()).sum();
         assert!(told >= 12, "the server counts them: {told}");
-        // Its sessions tell theirs up to a second later.
+        // Its sessions tell theirs up to a second later, so over ten seconds a tenth of them may be missing or too many.
         let last = steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap();
-        assert!(last < 1.5, "{source}: {last}");
+        assert!(3.0 * last < told as f64 / 12.0, "{source}: {last} with {told} in all");
     }
 }
 

@@ -5,21 +5,21 @@
 //! for the next piece, waits for what is missing, and works in between. A preload keeps a few reads waiting all the time, so that one of
 //! the job's own stands behind them.
 
+mod job;
 mod moments;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use self::job::{DEPTH, Job};
+use self::job::{Step, seconds};
 use self::moments::Simulation;
 use super::fetching::{Fetching, fetched_blocks};
 use super::touched::{Piece, Touched};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 use crate::warm::plan::Read;
-
-/// Reads of a preload that are under way at once.
-pub const DEPTH: usize = 4;
 
 /// The part of a job's time that is not the device's is not taken for less than this, 0 to 1.
 const OWN_SHARE_MIN: f64 = 0.05;
@@ -60,37 +60,6 @@ impl Way {
             Way::Windowed => "windowed",
         }
     }
-}
-
-/// What a job will do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Job {
-    /// The pieces that it touches, in order.
-    steps: Vec<Step>,
-    /// Blocks of all of them.
-    blocks: u64,
-    /// Seconds in which it does not wait for the device.
-    own_seconds: f64,
-    /// The steps of each of its processes, in order.
-    readers: Vec<Vec<u32>>,
-    /// How many of them fetch at once, in the mean.
-    at_once: f64,
-    /// The device as the job saw it: never slower than the film proves.
-    device: DeviceProfile,
-    block_size: u32,
-}
-
-/// A piece, with what the job needs to fetch it alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Step {
-    piece: Piece,
-    /// Blocks of it that are not cached.
-    missing_blocks: u32,
-    /// Reads that they take one after another, and the device's seconds for all of them.
-    reads: u32,
-    seconds: f64,
-    /// The kernel reads it ahead, while the job works on what came before.
-    is_ahead: bool,
 }
 
 /// What a film tells of the run that it is of.
@@ -206,11 +175,6 @@ impl Job {
         cheaper
     }
 
-    /// Do several of its processes fetch at once, and not one after the other?
-    fn fetches_at_once(&self) -> bool {
-        self.at_once >= 1.5
-    }
-
     /// The device as the job saw it.
     pub fn device(&self) -> DeviceProfile {
         self.device
@@ -219,11 +183,6 @@ impl Job {
     /// Seconds in which it does not wait for the device.
     pub fn own_seconds(&self) -> f64 {
         self.own_seconds
-    }
-
-    /// Seconds that one read of so many blocks takes.
-    fn read_seconds(&self, blocks: u32) -> f64 {
-        seconds(&self.device, 1.0, f64::from(blocks) * f64::from(self.block_size))
     }
 
     /// Seconds that a list of reads takes.
@@ -250,12 +209,6 @@ fn steps_of_readers(touched: &Touched) -> Vec<Vec<u32>> {
         steps.entry(fetcher).or_default().push(step as u32);
     }
     steps.into_values().collect()
-}
-
-/// [`DeviceProfile::seconds`], of a part of a read too.
-fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
-    let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
-    of_reads + of_bytes - device.overlap * of_reads.min(of_bytes)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{DEPTH, Job};
+use super::job::{DEPTH, Job};
 use crate::trace::touched::Piece;
 use crate::warm::plan::Read;
 
