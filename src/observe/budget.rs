@@ -49,6 +49,11 @@ pub struct Reduction {
     pub looks_per_second: Option<f64>,
 }
 
+/// How often a second processes are looked at in their memory, after so much was given up.
+pub fn looks_after(reductions: &[Reduction]) -> f64 {
+    reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND)
+}
+
 /// A source of times that may cost so much and no more.
 pub struct BudgetedSource {
     source: Box<dyn TimeSource>,

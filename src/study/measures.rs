@@ -154,10 +154,10 @@ pub const MEASURES: &[Measure] = &[
         |one| time(one, |time| Some(time.background_waiting_seconds)),
     ),
     measure("time_commands", Unit::PerSecond, "commands received from clients", |one| {
-        time(one, |time| time.ready_seconds.and(Some(time.commands)))
+        time(one, |time| time.is_exact().then_some(time.commands))
     }),
     measure("time_handled_seconds", Unit::Backends, "client backends that handled a command", |one| {
-        time(one, |time| time.ready_seconds.and(Some(time.handled_seconds)))
+        time(one, |time| time.is_exact().then_some(time.handled_seconds))
     }),
     measure("time_activity_reports", Unit::PerSecond, "what client backends told pg_stat_activity", |one| {
         time(one, |time| time.activity_reports)

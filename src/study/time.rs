@@ -129,6 +129,11 @@ pub struct TimeProgram {
 }
 
 impl TimeUse {
+    /// Does the source charge every nanosecond, or are its times estimates of looks, which count no commands?
+    pub fn is_exact(&self) -> bool {
+        self.ready_seconds.is_some()
+    }
+
     /// The kinds by their names for people, those that are stacked from the bottom on. They add up to the life of the backends.
     pub fn kinds(&self) -> [(&'static str, f64); 9] {
         [
@@ -221,7 +226,7 @@ impl TimeFigures {
 
     /// Does the source charge every nanosecond, or are its times estimates of looks?
     pub fn is_exact(&self) -> bool {
-        self.total.ready_seconds.is_some()
+        self.total.is_exact()
     }
 
     /// The mean of several trials, so that sums stay sums; `None` of none. Of several sources it is of those that have that of the first.

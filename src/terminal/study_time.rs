@@ -77,7 +77,7 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
 
 /// Who looks now and then counts no commands.
 fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
-    one.time.total.ready_seconds.and(Some(number))
+    one.time.is_exact().then_some(number)
 }
 
 fn groups(points: &[TimedPoint]) -> Vec<Vec<Column>> {

@@ -7,9 +7,8 @@ use super::printable;
 use super::stalls::{render_files, render_looks, render_reduction, render_stalls};
 use super::statistics::statistic_columns;
 use super::wrap::wrap_text;
-use crate::observe::time::{
-    LOOKS_PER_SECOND, LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond,
-};
+use crate::observe::looks_after;
+use crate::observe::time::{LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond};
 use crate::observe::top::TopStatistic;
 use crate::units::counted;
 
@@ -50,8 +49,8 @@ fn render_head(report: &TimeReport) -> String {
     let how = match report.source {
         Tier::Bpf => "every switch of processes counted in the kernel",
         Tier::Memory => {
-            let looks = report.reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND);
-            &format!("looked at in their memory {} times a second: times are estimates", render_looks(looks))
+            let looks = render_looks(looks_after(&report.reductions));
+            &format!("looked at in their memory {looks} times a second: times are estimates")
         }
         Tier::Sql => "looked at in pg_stat_activity 10 times a second: times are estimates",
     };

@@ -50,8 +50,8 @@ impl Loading {
     }
 }
 
-/// Reads what [`Loading::open`] will want, some 60 ms of work, while its caller does something else; one that comes meanwhile waits for
-/// it. What fails, fails again then.
+/// Reads what [`Loading::open`] will want, tens of milliseconds of work, while its caller does something else; one that comes meanwhile
+/// waits for it. What fails, fails again then.
 pub fn read_types_ahead() {
     let mut ahead = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
     *ahead = Loading::read().ok();

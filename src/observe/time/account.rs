@@ -106,8 +106,7 @@ impl TimeShares {
     /// What of the time that was lived is explained, 0 to 1; a little more where the two clocks differ. `None` when nobody lived, or
     /// where all of it was looked at now and then: each look then stands for all the time around it, and the sum says nothing.
     pub fn explained(&self) -> Option<f64> {
-        self.ready_ns?;
-        let known = self.running_ns + self.ready_ns.unwrap_or(0) + self.client_ns + self.idle_ns;
+        let known = self.running_ns + self.ready_ns? + self.client_ns + self.idle_ns;
         let explained = known + self.waiting_ns + self.no_event_ns;
         (self.lived_ns > 0).then(|| explained as f64 / self.lived_ns as f64)
     }

@@ -34,10 +34,12 @@ impl RateWindow {
         trim(&mut self.fetched, |step| step.0);
         let rates = self.compute();
         let seconds = span.second.length_ns as f64 / 1e9;
+        if span.second.shares.commands.is_none() || seconds <= 0.0 {
+            return rates;
+        }
         let clients = &span.clients;
-        // Of no client the sum is not known, and of none it is 0.
-        let Some(commands) = span.second.shares.commands.filter(|_| seconds > 0.0) else { return rates };
-        let commands = clients.commands.map_or(0.0, |of_clients| of_clients.min(commands) as f64);
+        // Where they are counted, and no client is there, there are none.
+        let commands = clients.commands.unwrap_or(0) as f64;
         let handled = clients.lived_ns.saturating_sub(clients.client_ns) as f64;
         Rates {
             commands_per_second: Some(commands / seconds),

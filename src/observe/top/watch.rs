@@ -19,10 +19,9 @@ use crate::linux::{Devices, count_cores};
 use crate::observe::open::RefusedSource;
 use crate::observe::stall::StallWatch;
 use crate::observe::time::{
-    Accounting, By, LOOKS_PER_SECOND, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan,
-    WaitNames, Watch,
+    Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
 };
-use crate::observe::{BudgetedSource, Error, open_time_source};
+use crate::observe::{BudgetedSource, Error, looks_after, open_time_source};
 use crate::postgres::ServerPulse;
 use crate::units::Bytes;
 
@@ -261,14 +260,13 @@ impl Steps {
 
 /// What this source cannot see whatever the server.
 fn own_limit(source: &BudgetedSource) -> Missing {
-    let looks = source.reductions().iter().rev().find_map(|one| one.looks_per_second);
     let (what, why) = match source.tier() {
         Tier::Bpf => (
             "waits that do not sleep",
             "a read that the page cache answers, a spinlock: they are time on a processor".to_owned(),
         ),
         Tier::Memory => {
-            let looks = looks.unwrap_or(LOOKS_PER_SECOND);
+            let looks = looks_after(source.reductions());
             (
                 "what lies between two looks",
                 format!("processes are looked at {looks} times a second: times are estimates"),

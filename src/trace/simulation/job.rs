@@ -6,6 +6,9 @@ use crate::warm::DeviceProfile;
 /// Reads of a preload that are under way at once.
 pub const DEPTH: usize = 4;
 
+/// As many processes in the mean are more than one.
+const SEVERAL: f64 = 1.5;
+
 /// What a job will do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
@@ -40,7 +43,7 @@ pub(super) struct Step {
 impl Job {
     /// Do several of its processes fetch at once, and not one after the other?
     pub(super) fn fetches_at_once(&self) -> bool {
-        self.at_once >= 1.5
+        self.at_once >= SEVERAL
     }
 
     /// Seconds that one read of so many blocks takes.

@@ -120,25 +120,28 @@ impl<'a> Simulation<'a> {
     /// A process asks for a step.
     fn begin(&mut self, reader: usize, at: usize, clock: f64) {
         let step = self.job.steps[at];
-        let covering = self.covering(step.piece);
-        let is_there = !covering.is_empty() && self.is_there(step.piece);
-        let is_coming = !covering.is_empty() && covering.clone().all(|place| self.is_on_its_way(place));
-        let is_waited_for = is_coming && !is_there && self.waits_for_what_comes();
+        if step.missing_blocks == 0 {
+            return self.work(reader, at, clock);
+        }
         match self.ahead.get(&at) {
-            _ if step.missing_blocks == 0 => self.work(reader, at, clock),
-            Some(false) => self.readers[reader] = Reader::Waits(at),
+            Some(false) => return self.readers[reader] = Reader::Waits(at),
             Some(true) => {
                 self.ahead.remove(&at);
-                self.work(reader, at, clock);
+                return self.work(reader, at, clock);
             }
-            None if is_there => self.work(reader, at, clock),
-            None if is_waited_for => self.readers[reader] = Reader::Waits(at),
-            None => {
-                self.take(covering, step.missing_blocks);
-                self.push_own(at, clock);
-                self.readers[reader] = Reader::Fetches(at, step.reads);
-            }
+            None => {}
         }
+        let covering = self.covering(step.piece);
+        let is_brought = !covering.is_empty() && covering.clone().all(|place| self.is_on_its_way(place));
+        if is_brought && self.is_there(step.piece) {
+            return self.work(reader, at, clock);
+        }
+        if is_brought && self.waits_for_what_comes() {
+            return self.readers[reader] = Reader::Waits(at);
+        }
+        self.take(covering, step.missing_blocks);
+        self.push_own(at, clock);
+        self.readers[reader] = Reader::Fetches(at, step.reads);
     }
 
     /// Does a process wait for what is on its way? While one of several does, the others come to what nobody brings yet, and read that:

@@ -10,7 +10,7 @@ use ratatui::widgets::Paragraph;
 
 use super::chart::{chart, columns, legend};
 use super::facts::{LABEL_CELLS, facts_of, missing_line};
-use super::help::help_lines;
+use super::help::{help_lines, told};
 use super::state::{Kind, LiveTop};
 use crate::observe::top::Brief;
 use crate::terminal::{Canvas, printable, render_top_statistics, shorten_middle, wrap_text};
@@ -116,8 +116,7 @@ fn fact_lines(live: &LiveTop, width: usize, canvas: Canvas) -> Vec<Line<'static>
         lines.push(Line::from(vec![Span::styled(label, coloured(Color::Cyan)), Span::raw(text)]));
     }
     if let Some(stall) = live.shown.stalls.last() {
-        let text = printable(&format!("stall: {stall}")).into_owned();
-        let text = if canvas.unicode { text } else { text.replace('–', "-").replace('…', "...") };
+        let text = told(&format!("stall: {stall}"), canvas.unicode);
         let coloured = coloured(Color::Red);
         lines.extend(cut_lines(&text, width, canvas).into_iter().map(|line| Line::styled(line, coloured)));
     }

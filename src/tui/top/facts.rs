@@ -1,6 +1,7 @@
 //! What is told in words: throughput, hits, device, checkpoint, memory, cost. A line has as many of its parts as fit.
 
-use crate::observe::time::{LOOKS_PER_SECOND, ProbeCost, Tier};
+use crate::observe::looks_after;
+use crate::observe::time::{ProbeCost, Tier};
 use crate::observe::top::{CheckpointPhase, CheckpointStep, DeviceUse, TopFrame};
 use crate::terminal::{printable, render_given_up, render_looks, render_ns};
 use crate::units::{Bytes, counted};
@@ -214,8 +215,7 @@ fn source_of(frame: &TopFrame) -> String {
         Some(Tier::Bpf) if frame.cost.kernel_refusal.is_some() => "bpf, whose cost is not counted".to_owned(),
         Some(Tier::Bpf) => "bpf: all is counted".to_owned(),
         Some(Tier::Memory) => {
-            let looks = frame.reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND);
-            format!("memory: {} looks/s, estimates", render_looks(looks))
+            format!("memory: {} looks/s, estimates", render_looks(looks_after(&frame.reductions)))
         }
         Some(Tier::Sql) => "SQL alone: 10 looks/s, estimates".to_owned(),
         None => "no server".to_owned(),

@@ -38,10 +38,7 @@ pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width
         KEYS.iter().map(|key| if with_unicode { (*key).to_owned() } else { plain(key) }).collect();
     lines.push(if kind == Kind::Live { LIVE } else { RECORD }.to_owned());
     lines.push(String::new());
-    lines.extend(frame.stalls.iter().rev().map(|stall| {
-        let told = printable(&format!("stall           {stall}")).into_owned();
-        if with_unicode { told } else { told.replace('–', "-").replace('…', "...") }
-    }));
+    lines.extend(frame.stalls.iter().rev().map(|stall| told(&format!("stall           {stall}"), with_unicode)));
     lines.extend(frame.reductions.iter().map(|one| format!("given up        {}", render_reduction(one))));
     lines.extend(frame.missing.iter().map(|one| {
         let remedy = one.remedy.as_ref().map(|remedy| format!(" ({})", printable(remedy))).unwrap_or_default();
@@ -50,6 +47,12 @@ pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width
     lines.push(String::new());
     lines.extend(FIGURES.map(str::to_owned));
     lines.iter().flat_map(|line| wrap_text(line, Some(width)).lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// A sentence as the terminal can show it.
+pub(super) fn told(sentence: &str, with_unicode: bool) -> String {
+    let sentence = printable(sentence).into_owned();
+    if with_unicode { sentence } else { sentence.replace('–', "-").replace('…', "...") }
 }
 
 /// Without arrows.

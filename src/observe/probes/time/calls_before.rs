@@ -5,12 +5,16 @@ use super::files::kind_of;
 use crate::linux::process::read_file_call;
 use crate::observe::time::{FileCall, FileName, ProcessTimes};
 
+/// The class of wait events in which a process may sleep in a file, as files.h has it.
+pub(super) const IO_EVENTS: u32 = 0x0a;
+
 /// Those that last, each with when its process was born.
 #[derive(Debug, Default)]
 pub(super) struct CallsBefore(Vec<(u64, FileCall)>);
 
 impl CallsBefore {
-    /// Looks what a process sleeps in that was born so many ticks after the machine. It is told from `now_ns` on.
+    /// Looks what a process sleeps in that was born so many ticks after the machine, and is in a wait event of IO: as in the kernel, no
+    /// other sleeps in a file. It is told from `now_ns` on.
     pub fn look(&mut self, pid: u32, start_ticks: u64, now_ns: u64) {
         let Some(seen) = read_file_call(pid) else { return };
         let Some(kind) = kind_of(seen.number) else { return };

@@ -15,7 +15,7 @@ use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, RawTracePoint};
 use aya::{Btf, Ebpf};
 
-use self::calls_before::CallsBefore;
+use self::calls_before::{CallsBefore, IO_EVENTS};
 use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call};
 pub(super) use self::files::{STATISTIC_WORDS, parse_statistic};
 use self::files::{parse_slow_call, parse_written};
@@ -166,6 +166,7 @@ impl TimeProbe {
             true => First::Ready,
             false => First::Waiting(self.event_word.read(pid).ok()),
         };
+        let is_in_io = matches!(first, First::Waiting(Some(event)) if event >> 24 == IO_EVENTS);
         let Ok(index) = self.unused.pop(0) else {
             self.without_slot += 1;
             return Ok(());
@@ -179,7 +180,7 @@ impl TimeProbe {
         }
         self.tasks.set(pid, index + 1, 0).map_err(refused)?;
         let start_ticks = activity.start_ticks;
-        if !activity.is_running {
+        if is_in_io {
             self.before.look(pid, start_ticks, now_ns);
         }
         // Whoever lives from here on finds the slot when he ends.
