@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::chain::Link;
+use super::hot::Hot;
 use super::{Plan, Read, Scratch, Situation, Step};
 use crate::units::Bytes;
 
@@ -32,8 +32,7 @@ pub struct Mix<'a> {
     debt: f64,
     /// Slices that were begun.
     begun: usize,
-    /// The heat of the steps that were not.
-    left_heat: f64,
+    hot: Option<Hot>,
 }
 
 /// Slices of one kind, in the plan's order.
@@ -70,12 +69,13 @@ impl Stream {
 impl<'a> Mix<'a> {
     pub fn new(plan: &'a Plan) -> Mix<'a> {
         let (short, long) = Default::default();
-        Mix { plan, short, long, scratch: Scratch::default(), debt: 0.0, begun: 0, left_heat: plan.heat() }
+        let hot = Hot::of(plan.ordered().map(|step| &step.link));
+        Mix { plan, short, long, scratch: Scratch::default(), debt: 0.0, begun: 0, hot }
     }
 
-    /// The heat of what nobody has begun to read.
-    pub fn left_heat(&self) -> f64 {
-        self.left_heat
+    /// Has all been begun that is hot, and the cold rest is what is left?
+    pub fn is_at_cold_rest(&self) -> bool {
+        self.hot.is_some_and(|hot| hot.is_begun())
     }
 
     /// The next read, and which of the slices that were begun it is of, from 1. A read costs `read_worth` times its price: more than
@@ -92,8 +92,9 @@ impl<'a> Mix<'a> {
         let stream = if takes_short { &mut self.short } else { &mut self.long };
         if stream.reads.is_empty() {
             stream.reads.extend(self.plan.reads(stream.next, &mut self.scratch));
-            let Link { seconds, heat, .. } = self.plan.step(stream.next).link;
-            (stream.seconds, self.left_heat) = (seconds, self.left_heat - heat);
+            let link = &self.plan.step(stream.next).link;
+            self.hot.iter_mut().for_each(|hot| hot.begin(link));
+            stream.seconds = link.seconds;
             stream.next += 1;
             self.begun += 1;
             stream.slice = self.begun;
@@ -241,6 +242,26 @@ mod tests {
         };
         let (shared, alone) = (last_hot(Situation::Shared), last_hot(Situation::Alone));
         assert!(shared > 0 && shared <= (125 << 20) * 45 / 10 && shared < alone, "{shared} {alone}");
+    }
+
+    #[test]
+    fn the_cold_rest_is_at_hand_when_what_is_hot_has_been_begun() {
+        let of_heat = |heat: f32, blocks| {
+            let mut fork = fork(blocks, 1, 0);
+            fork.levels[0].0 = heat;
+            fork
+        };
+        let begun_blocks = |forks: Vec<WantedFork>| {
+            let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Shared, None);
+            let (mut mix, mut begun) = (Mix::new(&plan), 0);
+            while !mix.is_at_cold_rest() {
+                begun += mix.next(1.0)?.1.range.blocks();
+            }
+            Some(begun)
+        };
+        let begun = begun_blocks(vec![of_heat(0.001, 150_000), of_heat(50.0, 2_700), of_heat(1.0, 16_400)]).unwrap();
+        assert!((17_000..=19_100).contains(&begun), "{begun} of 19,100 hot ones");
+        assert_eq!(begun_blocks(vec![of_heat(1.0, 150_000), of_heat(1.0, 16_400)]), None, "all are alike");
     }
 
     #[test]

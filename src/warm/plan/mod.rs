@@ -7,6 +7,7 @@
 mod balance;
 mod cells;
 mod chain;
+mod hot;
 mod merge;
 mod mix;
 mod slices;
@@ -213,11 +214,6 @@ impl Plan {
     /// What it says of itself.
     pub fn forecast(&self) -> Forecast {
         self.forecast
-    }
-
-    /// The heat of all that it brings, in whatever the heat of a level is counted.
-    fn heat(&self) -> f64 {
-        self.ordered().map(|step| step.link.heat).sum()
     }
 
     /// The reads of the `nth` step, by position.

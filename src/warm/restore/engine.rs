@@ -129,7 +129,7 @@ impl Engine<'_> {
     pub fn run(&self) -> Outcome {
         let started = Instant::now();
         let (mix, again) = (Mix::new(self.plan), VecDeque::new());
-        self.governor.begin_plan(self.plan.forecast().read_bytes, mix.left_heat());
+        self.governor.begin_plan(self.plan.forecast().read_bytes);
         let work = Work {
             engine: self,
             files: OpenFiles::new(self.files),
@@ -215,11 +215,12 @@ impl Work<'_> {
         let (slice, read) = queue.mix.next(self.engine.governor.read_worth())?;
         let begins = slice > queue.begun;
         queue.begun = queue.begun.max(slice);
-        let left_heat = queue.mix.left_heat();
+        if begins && queue.mix.is_at_cold_rest() {
+            self.engine.governor.note_cold_rest();
+        }
         drop(queue);
         // Whoever begins a slice looks back at the ones before. Other threads read on meanwhile.
         if begins {
-            self.engine.governor.note_left_heat(left_heat);
             self.look_back(slice);
         }
         self.engine.control.os_stopped_by().is_none().then_some((Some(slice), read))
@@ -332,7 +333,7 @@ impl Work<'_> {
         let missing_bytes = (missing(counts) + dropped) * page_bytes;
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(engine.files.geometry.block_size);
-        let filled = file.apply_read(offset, buffer)? as u64;
+        let filled = engine.governor.read(Bytes(missing_bytes), || file.apply_read(offset, buffer))? as u64;
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.keep_hot(&*file, &fork.hot, read.range, first, buffer)?;
         let loaded = missing_bytes.min(filled);

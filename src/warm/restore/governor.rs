@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use super::appetite::Appetite;
 use super::bandwidth::{Bandwidth, Beside, Stretch};
 use super::climb::{Climb, SHARE_MAX};
-use super::cooling::Cooling;
 use super::given::Given;
 use super::others::Others;
 use super::pace::{Pace, Rate};
@@ -40,8 +39,9 @@ const LAST_STRETCH: Duration = Duration::from_millis(1500);
 /// Less than this part of the bandwidth from large reads: something else than bytes is what the device is short of.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
-/// Where others take most of the reads, one of ours is worth so much of its price at most: then three of four are large ones.
-const READ_WORTH_MAX: f64 = 4.5;
+/// Where others take most of the reads, one of ours is worth so much of its price at most: then two of the plan's are large for one that is
+/// small, and those are split by what others have read.
+const READ_WORTH_MAX: f64 = 8.0;
 /// What it is more or less by, each time that it is found out what the device is short of.
 const READ_WORTH_STEP: f64 = 1.25;
 
@@ -85,6 +85,8 @@ pub struct Governor {
     needed_per_read: AtomicU64,
     /// What a read is worth, in hundredths of its price.
     read_worth: AtomicU64,
+    /// All of the plan has been begun that is hot.
+    is_cold_rest: AtomicBool,
     /// Nobody else uses the device.
     is_alone: AtomicBool,
     /// Somebody was busy while it was read.
@@ -103,7 +105,6 @@ struct Seen {
     shared_depth: SharedDepth,
     climb: Climb,
     others: Others,
-    cooling: Cooling,
     /// The most reads per second that came, to all.
     most_reads: f64,
     /// Bytes were left over for a while: reads are what the device is short of then.
@@ -139,6 +140,7 @@ impl Governor {
             is_limited: max_rate.is_some(),
             needed_per_read: AtomicU64::new(0),
             read_worth: AtomicU64::new(100),
+            is_cold_rest: AtomicBool::new(false),
             is_alone: AtomicBool::new(false),
             had_traffic: AtomicBool::new(false),
             may_have_server: AtomicBool::new(true),
@@ -148,7 +150,6 @@ impl Governor {
                 shared_depth: SharedDepth::default(),
                 climb: Climb::default(),
                 others: Others::default(),
-                cooling: Cooling::default(),
                 most_reads: 0.0,
                 was_short_of_reads: false,
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
@@ -205,15 +206,19 @@ impl Governor {
         self.pace.wait(bytes, control);
     }
 
-    /// So many bytes of a plan are to be read, of so much heat.
-    pub fn begin_plan(&self, bytes: Bytes, heat: f64) {
-        self.left_bytes.store(bytes.0, Ordering::Relaxed);
-        self.lock().cooling.begin(heat);
+    /// Does a read of so many bytes.
+    pub fn read<T>(&self, bytes: Bytes, read: impl FnOnce() -> T) -> T {
+        self.pace.read(bytes, read)
     }
 
-    /// So much of the heat of a plan nobody has begun to read.
-    pub fn note_left_heat(&self, heat: f64) {
-        self.lock().cooling.note(heat);
+    /// So many bytes of a plan are to be read.
+    pub fn begin_plan(&self, bytes: Bytes) {
+        self.left_bytes.store(bytes.0, Ordering::Relaxed);
+    }
+
+    /// All of a plan has been begun that is hot.
+    pub fn note_cold_rest(&self) {
+        self.is_cold_rest.store(true, Ordering::Relaxed);
     }
 
     /// A read of so many bytes goes out.
@@ -234,16 +239,18 @@ impl Governor {
             Situation::Alone => Load::Idle,
             Situation::Shared => Load::Waiting,
         });
-        let (mut window, mut stretch, mut seen_busy) = (None, None, 0_u32);
+        let (mut window, mut stretch, mut seen_busy, mut is_cold_rest) = (None, None, 0_u32, false);
         let mut appetite = Appetite::default();
         let started = Instant::now();
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
-            if self.lock().cooling.take_change() {
+            if !is_cold_rest && self.is_cold_rest.load(Ordering::Relaxed) {
+                is_cold_rest = true;
                 looks.try_soon();
             }
             let (load, busy) = self.look(&mut looks, started.elapsed(), appetite.may_flow, traffic);
-            let load = self.reconsider(self.distrust(load, started.elapsed()));
+            let load = self.distrust(load, started.elapsed());
+            let load = if looks.is_sure() { load } else { self.reconsider(load) };
             let busy = busy.running + busy.waiting;
             seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
             self.judge_situation(load, seen_busy);
@@ -382,26 +389,25 @@ impl Governor {
 
     fn apply(&self, allowed: Allowed) {
         self.depth.store(allowed.depth, Ordering::Relaxed);
-        let left = self.beside_others(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes()));
-        self.pace.set_rate(allowed.rate.map(|_| left));
-        self.needed_per_read.store(self.balance(left).0, Ordering::Relaxed);
+        let part = self.part(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes()));
+        // Nobody is short of reads where they are slower than the device because the user wants it.
+        let needed = if self.is_limited { Bytes(0) } else { self.lock().others.balance(part) };
+        self.needed_per_read.store(needed.0, Ordering::Relaxed);
+        self.pace.set_rate(allowed.rate.map(|_| self.beside_others(part)));
     }
 
-    /// What a read has to bring of what is left; nothing where reads are slower than the device because the user wants it.
-    fn balance(&self, left: Rate) -> Bytes {
-        let reads = left.reads.filter(|_| !self.is_limited);
-        Bytes(reads.map_or(0, |reads| (left.bytes.0 as f64 / reads.max(1.0)) as u64))
-    }
-
-    /// A restore's part, of which the server's own misses take theirs. Who is gentle takes a small part as it is.
-    fn beside_others(&self, rate: Bytes) -> Rate {
+    /// The part of the device that so many bytes a second are.
+    fn part(&self, bytes: Bytes) -> Rate {
         if self.sharing == Sharing::Gentle {
-            return Rate { bytes: rate, reads: None };
+            return Rate { bytes, reads: None };
         }
-        let reads = self.expected_reads();
-        let seen = self.lock();
-        let share = rate.seconds_at(seen.bandwidth.bytes());
-        seen.others.leave(Rate { bytes: rate, reads: Some(reads * share) })
+        let share = bytes.seconds_at(self.lock().bandwidth.bytes());
+        Rate { bytes, reads: Some(self.expected_reads() * share) }
+    }
+
+    /// What a restore may take of such a part: the server's own misses have theirs. Who is gentle takes a small part as it is.
+    fn beside_others(&self, part: Rate) -> Rate {
+        if part.reads.is_none() { part } else { self.lock().others.leave(part) }
     }
 
     /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes

@@ -7,7 +7,6 @@
 mod appetite;
 mod bandwidth;
 mod climb;
-mod cooling;
 mod engine;
 mod entry;
 mod files;

@@ -13,6 +13,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// A restore goes on: others take no more than the rest of its part.
 const LEFT_MIN: f64 = 0.25;
 
+/// A cold server's misses take more of the reads than that. What they leave is never reckoned to be less than this part.
+const LEFT_READS_MIN: f64 = 0.1;
+
 /// Others that take more than this part of the device's reads are short of the device themselves, and wait whatever a restore leaves.
 const SHORT_ABOVE: f64 = 0.5;
 
@@ -21,8 +24,8 @@ const SHORT_ABOVE: f64 = 0.5;
 pub struct Others {
     /// When it was asked last, and what was fetched by then.
     before: Option<(Instant, Bytes)>,
-    /// Bytes per second, of late.
-    rate: f64,
+    /// Bytes per second, of late; `None` before it was asked twice.
+    rate: Option<f64>,
 }
 
 impl Others {
@@ -42,19 +45,32 @@ impl Others {
         };
         let Some((at, before)) = self.before.replace((now, fetched)) else { return 0 };
         let more = fetched.0.saturating_sub(before.0);
-        self.rate = (self.rate + more as f64 / now.saturating_duration_since(at).as_secs_f64()) / 2.0;
+        let rate = more as f64 / now.saturating_duration_since(at).as_secs_f64();
+        self.rate = Some(self.rate.map_or(rate, |before| (before + rate) / 2.0));
         more
     }
 
     /// Others that fetch so many bytes a second.
     #[cfg(test)]
     pub fn fetching(rate: f64) -> Others {
-        Others { before: None, rate }
+        Others { before: None, rate: Some(rate) }
+    }
+
+    fn bytes_per_second(&self) -> f64 {
+        self.rate.unwrap_or(0.0)
     }
 
     /// Reads per second, of late.
     pub fn reads_per_second(&self) -> f64 {
-        self.rate / MISS_BYTES
+        self.bytes_per_second() / MISS_BYTES
+    }
+
+    /// Bytes that each read of a restore has to bring, so that of its part of the device the bytes run out and not the reads. The part
+    /// is meant for all: what others take of it is theirs.
+    pub fn balance(&self, all: Rate) -> Bytes {
+        let Some(reads) = all.reads else { return Bytes(0) };
+        let left_reads = (reads - self.reads_per_second()).max(reads * LEFT_READS_MIN).max(1.0);
+        Bytes((self.leave(all).bytes.0 as f64 / left_reads) as u64)
     }
 
     /// Are they short of a device of so many reads a second, themselves?
@@ -66,7 +82,7 @@ impl Others {
     /// Otherwise the two of them saturate the device, and each miss waits for that.
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
-            bytes: Bytes(left_of(all.bytes.0 as f64, self.rate).max(1.0) as u64),
+            bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second()).max(1.0) as u64),
             reads: all.reads.map(|reads| left_of(reads, self.reads_per_second())),
         }
     }
@@ -114,7 +130,12 @@ mod tests {
         server.set(Some(3000));
         assert_eq!(others.look_at(&server, at(2)), 0, "a process took what it fetched along");
         server.set(None);
-        assert_eq!((others.look_at(&server, at(3)), others.rate), (0, 0.0));
+        assert_eq!((others.look_at(&server, at(3)), others.rate), (0, None));
+        server.set(Some(1000));
+        others.look_at(&server, at(4));
+        server.set(Some(820_200));
+        others.look_at(&server, at(5));
+        assert_eq!(others.reads_per_second().round(), 1000.0, "what is seen first is believed");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! At most so many bytes and reads a second, over all threads together.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ pub struct Pace {
     max_rate: Option<Bytes>,
     /// When the device will have had time for everything that was handed out, at the rate in force.
     turns: Mutex<Turns>,
+    /// Bytes of the reads that are under way.
+    in_flight: AtomicU64,
 }
 
 /// What may be read in a second.
@@ -38,11 +41,23 @@ struct Turns {
 impl Pace {
     pub fn new(max_rate: Option<Bytes>) -> Pace {
         let (rate, now) = (max_rate.map(|bytes| Rate { bytes, reads: None }), Instant::now());
-        Pace { max_rate, turns: Mutex::new(Turns { rate, bytes_free_at: now, reads_free_at: now }) }
+        Pace {
+            max_rate,
+            turns: Mutex::new(Turns { rate, bytes_free_at: now, reads_free_at: now }),
+            in_flight: AtomicU64::new(0),
+        }
+    }
+
+    /// Does a read of so many bytes.
+    pub fn read<T>(&self, bytes: Bytes, read: impl FnOnce() -> T) -> T {
+        self.in_flight.fetch_add(bytes.0, Ordering::Relaxed);
+        let done = read();
+        self.in_flight.fetch_sub(bytes.0, Ordering::Relaxed);
+        done
     }
 
     /// From now on at most this much per second; `None`: as much as the user allows. What was handed out and not used yet counts at the
-    /// new rate.
+    /// new rate. So does what is under way when a rate comes after none: otherwise a device that is full stays so, however little is added.
     pub fn set_rate(&self, rate: Option<Rate>) {
         let rate = match (rate, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
@@ -51,7 +66,13 @@ impl Pace {
         let mut turns = self.lock();
         if turns.rate != rate {
             let now = Instant::now();
-            let [bytes, reads] = turns.rescaled(rate, now);
+            let [bytes, reads] = match (turns.rate, rate) {
+                (None, Some(rate)) => {
+                    let in_flight = Bytes(self.in_flight.load(Ordering::Relaxed));
+                    [Duration::from_secs_f64(in_flight.seconds_at(rate.bytes)), Duration::ZERO]
+                }
+                _ => turns.rescaled(rate, now),
+            };
             *turns = Turns { rate, bytes_free_at: now + bytes, reads_free_at: now + reads };
         }
     }
@@ -131,6 +152,21 @@ mod tests {
         assert!((50.0..51.0).contains(&wait.as_secs_f64()), "{wait:?}");
         pace.set_rate(None);
         assert_eq!(pace.take_turn(Bytes(1)), None);
+    }
+
+    #[test]
+    fn what_is_under_way_counts_when_a_rate_comes_after_none() {
+        let pace = Pace::new(None);
+        let before = Instant::now();
+        let turn = pace.read(Bytes(3000), || {
+            pace.set_rate(bytes(1000));
+            pace.take_turn(Bytes(1)).unwrap()
+        });
+        assert!(turn - before >= Duration::from_secs(3));
+        let pace = Pace::new(None);
+        pace.read(Bytes(1 << 40), || ());
+        pace.set_rate(bytes(1000));
+        assert!(pace.take_turn(Bytes(1)).unwrap() <= Instant::now(), "it is done");
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn for_the_end_of_a_restore_others_wait() {
     let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
     let depth = |governor: &Governor, load| governor.allow(load).depth;
     let second = governor.lock().bandwidth.bytes();
-    governor.begin_plan(Bytes(second.0 * 2), 1.0);
+    governor.begin_plan(Bytes(second.0 * 2));
     assert!(depth(&governor, Load::Waiting) < 16);
     governor.take(second.0);
     assert_eq!(depth(&governor, Load::Waiting), 16);
@@ -62,7 +62,7 @@ fn for_the_end_of_a_restore_others_wait() {
     governor.take(u64::MAX);
     assert_eq!(depth(&governor, Load::Waiting), 16);
     let gentle = Governor::new(Sharing::Gentle, 16, None, planned(ProfileSource::Told));
-    gentle.begin_plan(Bytes(0), 0.0);
+    gentle.begin_plan(Bytes(0));
     assert_eq!(depth(&gentle, Load::Waiting), 1);
 }
 
@@ -76,6 +76,8 @@ fn the_fewer_reads_others_leave_the_more_each_has_to_bring() {
     };
     assert_eq!(needed(None, 0), (125 << 20) / 3000);
     assert_eq!(needed(None, 1500), ((125 << 20) - 1500 * 8192) / 1500);
+    assert_eq!(needed(None, 2500), ((125 << 20) - 2500 * 8192) / 500, "a cold server takes most of them");
+    assert_eq!(needed(None, 5000), ((125 << 20) - 5000 * 8192) / 300, "and never all");
     assert_eq!(needed(Some(Bytes(1 << 20)), 1500), 0, "what a rate that was asked for brings is no lack of reads");
 }
 

@@ -1,0 +1,114 @@
+//! The hot part of a plan: whoever uses it has what he needs as soon as that is read.
+
+use super::chain::Link;
+
+/// Where the hot part ends, a second of the device is worth so many times less ...
+const DROP_MIN: f64 = 32.0;
+
+/// ... within this part of the plan's seconds: catalogs lie in between ...
+const DROP_WITHIN: f64 = 0.02;
+
+/// ... and what is left has no more than this part of the heat. An index is much hotter than its table, and does without it nothing.
+const LEFT_HEAT_MAX: f64 = 0.125;
+
+/// The hot part has been begun when no more than this part of its seconds is left: small catalogs may come late.
+const LEFT_MAX: f64 = 0.06;
+
+/// What of the hot part nobody has begun to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Hot {
+    /// Heat per second of the coldest step of it.
+    least: f64,
+    seconds: f64,
+    left: f64,
+}
+
+impl Hot {
+    /// That of these steps; `None` where heat falls off gently, or not at all.
+    pub fn of<'a>(steps: impl Iterator<Item = &'a Link>) -> Option<Hot> {
+        let mut hottest_first: Vec<&Link> = steps.collect();
+        hottest_first.sort_unstable_by(|one, other| other.density().total_cmp(&one.density()));
+        let all_heat: f64 = hottest_first.iter().map(|link| link.heat).sum();
+        let within = hottest_first.iter().map(|link| link.seconds).sum::<f64>() * DROP_WITHIN;
+        let (mut heat, mut seconds) = (0.0, 0.0);
+        // The first step beyond a drop, and the seconds of those between.
+        let (mut beyond, mut between) = (0, 0.0);
+        let mut hot = None;
+        for (at, link) in hottest_first.iter().enumerate() {
+            (heat, seconds) = (heat + link.heat, seconds + link.seconds);
+            between = if beyond > at { between - link.seconds } else { 0.0 };
+            beyond = beyond.max(at + 1);
+            while between < within && hottest_first.get(beyond + 1).is_some() {
+                between += hottest_first[beyond].seconds;
+                beyond += 1;
+            }
+            let Some(cold) = hottest_first.get(beyond) else { break };
+            let falls = link.density() > cold.density() * DROP_MIN;
+            if falls && all_heat - heat <= all_heat * LEFT_HEAT_MAX {
+                hot = Some(Hot { least: link.density(), seconds, left: seconds });
+            }
+        }
+        hot
+    }
+
+    /// A step begins.
+    pub fn begin(&mut self, link: &Link) {
+        if link.density() >= self.least {
+            self.left -= link.seconds;
+        }
+    }
+
+    /// Has all of it been begun?
+    pub fn is_begun(&self) -> bool {
+        self.left <= self.seconds * LEFT_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::merge::{Cost, Merging};
+    use super::*;
+
+    fn link((density, seconds): &(f64, f64)) -> Link {
+        let (merging, cost) = (Merging::default(), Cost::default());
+        Link { coldest: 0, merging, cost, wanted_blocks: 0, heat: density * seconds, seconds: *seconds }
+    }
+
+    /// How many steps are begun, in this order, when the hot part is; `None`: there is none.
+    fn count(steps: &[(f64, f64)]) -> Option<usize> {
+        let links: Vec<Link> = steps.iter().map(link).collect();
+        let mut hot = Hot::of(links.iter())?;
+        let begun = links.iter().position(|link| {
+            hot.begin(link);
+            hot.is_begun()
+        });
+        begun.map(|last| last + 1)
+    }
+
+    /// A part of so many steps that are alike.
+    fn alike(density: f64, steps: usize) -> Vec<(f64, f64)> {
+        vec![(density, 0.1); steps]
+    }
+
+    #[test]
+    fn an_index_and_its_table_are_hot_and_what_is_hardly_used_is_not() {
+        // What pg_buffercache told of a table of which the newest tenth is used.
+        let (catalogs, index) = (vec![(65_000.0, 0.05), (2_500.0, 0.001)], vec![(1_600_000.0, 0.1), (220_000.0, 0.1)]);
+        let (table, late, cold) = (alike(33_000.0, 17), vec![(4_200.0, 0.001); 30], alike(185.0, 110));
+        let steps = [&catalogs[..], &index, &table, &late, &cold].concat();
+        assert_eq!(count(&steps), Some(2 + 2 + 17));
+        let steps = [&cold[..50], &table, &late, &cold[50..], &index, &catalogs].concat();
+        assert_eq!(count(&steps), Some(50 + 17 + 30 + 60 + 2), "whatever the order");
+    }
+
+    #[test]
+    fn where_heat_falls_off_gently_there_is_none() {
+        assert_eq!(count(&alike(0.2, 50)), None);
+        assert_eq!(count(&alike(0.0, 50)), None);
+        assert_eq!(count(&[]), None);
+        let zipfian: Vec<(f64, f64)> = (1..1000).map(|rank| (1.0 / f64::from(rank), 0.1)).collect();
+        assert_eq!(count(&zipfian), None);
+        let half_of_the_heat_is_left = [alike(32_000.0, 1), alike(1000.0, 32)].concat();
+        assert_eq!(count(&half_of_the_heat_is_left), None);
+    }
+}
