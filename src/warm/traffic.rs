@@ -438,19 +438,25 @@ mod tests {
 
     #[test]
     fn it_is_tried_at_once_and_for_longer_when_what_is_hot_has_been_read() {
-        let mut looks = Looks { experiment_at: Duration::from_secs(60), ..Looks::default() };
-        assert_eq!(watch(&mut looks, 0, 1000, |_| busy(8, 0)).last(), Some(&Load::Waiting));
+        // As far as its misses tell, it could not flow.
+        let look = |looks: &mut Looks, now, busy| looks.add(Duration::from_millis(now), busy, false);
+        let mut looks = Looks::default();
+        assert_eq!(look(&mut looks, 1000, busy(8, 0)), Load::Waiting);
         looks.try_soon();
-        assert_eq!(looks.add(Duration::from_millis(1000), busy(8, 0), false), Load::Flowing, "it could not until now");
-        assert!(looks.is_sure());
-        let loads = watch(&mut looks, 1025, 1600, |_| busy(8, 0));
-        assert_eq!(loads.iter().filter(|load| **load == Load::Flowing).count(), 19, "until 1500 ms");
-        assert_eq!((loads.last(), looks.is_sure()), (Some(&Load::Waiting), false));
+        assert!(look(&mut looks, 1025, busy(8, 0)) == Load::Flowing && looks.is_sure());
+        assert!((1050..1525).step_by(25).all(|now| look(&mut looks, now, busy(8, 0)) == Load::Flowing));
+        assert!(look(&mut looks, 1525, busy(8, 0)) == Load::Waiting && !looks.is_sure(), "after half a second");
+        assert_eq!(
+            looks.add(Duration::from_millis(1550), busy(8, 0), true),
+            Load::Flowing,
+            "its misses are few by now"
+        );
+        assert!(!looks.is_sure());
+        let mut looks = Looks::default();
         looks.try_soon();
-        let mut flows_after = |ms: u64| watch(&mut looks, ms, ms + 25, |_| busy(8, 0))[0] == Load::Flowing;
-        assert!((1600..1900).step_by(25).all(&mut flows_after), "what settles does not count");
-        let loads = watch(&mut looks, 1900, 3000, |_| busy(0, 8));
-        assert!(loads.iter().all(|load| *load == Load::Flowing));
+        assert!((0..300).step_by(25).all(|now| look(&mut looks, now, busy(8, 0)) == Load::Flowing));
+        let settled = (300..3000).step_by(25).map(|now| look(&mut looks, now, busy(0, 8)));
+        assert!(settled.into_iter().all(|load| load == Load::Flowing), "what is still on its way does not count");
     }
 
     #[test]
