@@ -225,7 +225,8 @@ impl Looks {
         self.is_experiment && self.is_sure
     }
 
-    /// Adds a look, and says what to take the traffic for. Nothing is tried unless it `may_flow`.
+    /// Adds a look, and says what to take the traffic for. Nothing is tried unless it `may_flow`, or what is hot has been
+    /// read.
     pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
             return self.experiment(now, busy);

@@ -29,26 +29,17 @@ impl Hot {
         let mut hottest_first: Vec<&Link> = steps.collect();
         hottest_first.sort_unstable_by(|one, other| other.density().total_cmp(&one.density()));
         let all_heat: f64 = hottest_first.iter().map(|link| link.heat).sum();
-        let within = hottest_first.iter().map(|link| link.seconds).sum::<f64>() * DROP_WITHIN;
-        let (mut heat, mut seconds) = (0.0, 0.0);
-        // The first step beyond a drop, and the seconds of those between.
-        let (mut beyond, mut between) = (0, 0.0);
-        let mut hot = None;
-        for (at, link) in hottest_first.iter().enumerate() {
-            (heat, seconds) = (heat + link.heat, seconds + link.seconds);
-            between = if beyond > at { between - link.seconds } else { 0.0 };
-            beyond = beyond.max(at + 1);
-            while between < within && hottest_first.get(beyond + 1).is_some() {
-                between += hottest_first[beyond].seconds;
-                beyond += 1;
-            }
-            let Some(cold) = hottest_first.get(beyond) else { break };
-            let falls = link.density() > cold.density() * DROP_MIN;
-            if falls && all_heat - heat <= all_heat * LEFT_HEAT_MAX {
-                hot = Some(Hot { least: link.density(), seconds, left: seconds });
-            }
-        }
-        hot
+        let ends: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.seconds)).collect();
+        let within = ends.last()? * DROP_WITHIN;
+        let heats = cumulated(hottest_first.iter().map(|link| link.heat));
+        let steps = hottest_first.iter().zip(&ends).zip(heats);
+        let hot = steps.filter_map(|((link, end), heat)| {
+            let beyond = ends.partition_point(|other| other - end < within) + 1;
+            let cold = hottest_first[beyond.min(hottest_first.len() - 1)];
+            let ends_here = link.density() > cold.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;
+            ends_here.then(|| Hot { least: link.density(), seconds: *end, left: *end })
+        });
+        hot.last()
     }
 
     /// A step begins.
@@ -62,6 +53,14 @@ impl Hot {
     pub fn is_begun(&self) -> bool {
         self.left <= self.seconds * LEFT_MAX
     }
+}
+
+/// The sum of each with all before it.
+fn cumulated(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    values.scan(0.0, |sum, value| {
+        *sum += value;
+        Some(*sum)
+    })
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub struct Mix<'a> {
     debt: f64,
     /// Slices that were begun.
     begun: usize,
+    /// What of the hot part was not; `None`: the plan has no such part.
     hot: Option<Hot>,
 }
 
@@ -93,7 +94,9 @@ impl<'a> Mix<'a> {
         if stream.reads.is_empty() {
             stream.reads.extend(self.plan.reads(stream.next, &mut self.scratch));
             let link = &self.plan.step(stream.next).link;
-            self.hot.iter_mut().for_each(|hot| hot.begin(link));
+            if let Some(hot) = &mut self.hot {
+                hot.begin(link);
+            }
             stream.seconds = link.seconds;
             stream.next += 1;
             self.begun += 1;

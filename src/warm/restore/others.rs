@@ -69,7 +69,7 @@ impl Others {
     /// is meant for all: what others take of it is theirs.
     pub fn balance(&self, all: Rate) -> Bytes {
         let Some(reads) = all.reads else { return Bytes(0) };
-        let left_reads = (reads - self.reads_per_second()).max(reads * LEFT_READS_MIN).max(1.0);
+        let left_reads = left_of(reads, self.reads_per_second(), LEFT_READS_MIN).max(1.0);
         Bytes((self.leave(all).bytes.0 as f64 / left_reads) as u64)
     }
 
@@ -82,14 +82,15 @@ impl Others {
     /// Otherwise the two of them saturate the device, and each miss waits for that.
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
-            bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second()).max(1.0) as u64),
-            reads: all.reads.map(|reads| left_of(reads, self.reads_per_second())),
+            bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second(), LEFT_MIN).max(1.0) as u64),
+            reads: all.reads.map(|reads| left_of(reads, self.reads_per_second(), LEFT_MIN)),
         }
     }
 }
 
-fn left_of(all: f64, others: f64) -> f64 {
-    (all - others).max(all * LEFT_MIN)
+/// What others leave of `all`, this part of it at least.
+fn left_of(all: f64, others: f64, least: f64) -> f64 {
+    (all - others).max(all * least)
 }
 
 #[cfg(test)]
