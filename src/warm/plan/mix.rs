@@ -70,8 +70,7 @@ impl Stream {
 impl<'a> Mix<'a> {
     pub fn new(plan: &'a Plan) -> Mix<'a> {
         let (short, long) = Default::default();
-        let hot = Hot::of(plan.ordered().map(|step| &step.link));
-        Mix { plan, short, long, scratch: Scratch::default(), debt: 0.0, begun: 0, hot }
+        Mix { plan, short, long, scratch: Scratch::default(), debt: 0.0, begun: 0, hot: plan.hot() }
     }
 
     /// Has all been begun that is hot, and the cold rest is what is left?
@@ -265,6 +264,31 @@ mod tests {
         let begun = begun_blocks(vec![of_heat(0.001, 150_000), of_heat(50.0, 2_700), of_heat(1.0, 16_400)]).unwrap();
         assert!((17_000..=19_100).contains(&begun), "{begun} of 19,100 hot ones");
         assert_eq!(begun_blocks(vec![of_heat(1.0, 150_000), of_heat(1.0, 16_400)]), None, "all are alike");
+    }
+
+    #[test]
+    fn a_rest_that_is_planned_late_in_the_hot_part_knows_where_that_ends() {
+        let of_heat = |heat: f32, blocks| {
+            let mut fork = fork(blocks, 1, 0);
+            fork.levels[0].0 = heat;
+            fork
+        };
+        let forks = vec![of_heat(1.0, 150_000), of_heat(100.0, 19_200)];
+        let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Alone, None);
+        let begun_hot_blocks = |brought: u32| {
+            let brought = [RoaringBitmap::new(), (0..brought).collect()];
+            let rest = plan.rest(&brought, Situation::Shared);
+            assert!(Hot::of(rest.ordered().map(|step| &step.link)).is_some() == brought[1].is_empty());
+            let (mut mix, mut begun) = (Mix::new(&rest), 0);
+            while !mix.is_at_cold_rest() {
+                let (_, read) = mix.next(1.0).unwrap();
+                begun += if read.fork == 1 { read.range.blocks() } else { 0 };
+            }
+            begun
+        };
+        assert!((17_000..=19_200).contains(&begun_hot_blocks(0)));
+        assert!((50..=1200).contains(&begun_hot_blocks(18_000)), "too little is left for a drop of its own");
+        assert_eq!(begun_hot_blocks(19_200), 0);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use serde::Serialize;
 use balance::{Balance, Pricing, choose_balance};
 use cells::Cells;
 use chain::Link;
+use hot::Hot;
 use merge::Cost;
 use slices::{Slice, Slices};
 
@@ -113,6 +114,8 @@ pub struct Plan {
     steps: Vec<Step>,
     /// Indexes of `steps`, in the order of the plan.
     order: Vec<u32>,
+    /// What the hot part of the plan that this is the rest of was worth a second, at least; `None`: it is no rest, or there was none.
+    earlier_hot_least: Option<f64>,
     forecast: Forecast,
     fork_forecasts: Vec<ForkForecast>,
 }
@@ -162,6 +165,7 @@ impl Plan {
             slices: Vec::new(),
             steps: Vec::new(),
             order: Vec::new(),
+            earlier_hot_least: None,
             forecast: Forecast::default(),
             fork_forecasts: Vec::new(),
         };
@@ -174,7 +178,14 @@ impl Plan {
     pub fn rest(&self, brought: &[RoaringBitmap], situation: Situation) -> Plan {
         let mut forks = self.forks.clone();
         forks.iter_mut().zip(brought).for_each(|(fork, brought)| fork.resident |= brought);
-        Plan::new(forks, self.geometry, self.device, situation, None)
+        let earlier_hot_least = self.earlier_hot_least.or_else(|| self.hot().map(|hot| hot.least()));
+        Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
+    }
+
+    /// Its hot part, or what it has of an earlier plan's; `None`: there is no such part.
+    fn hot(&self) -> Option<Hot> {
+        let links = || self.ordered().map(|step| &step.link);
+        Hot::of(links()).or_else(|| self.earlier_hot_least.map(|least| Hot::left_of(least, links())))
     }
 
     /// The forks that were given, in their order.

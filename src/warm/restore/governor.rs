@@ -39,9 +39,9 @@ const LAST_STRETCH: Duration = Duration::from_millis(1500);
 /// Less than this part of the bandwidth from large reads: something else than bytes is what the device is short of.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
-/// Where others take most of the reads, one of ours is worth so much of its price at most. From 6 on a read of 256 kB of a common volume costs
-/// more of the reads than of the bytes: then small ones come only as far as the streams may be apart.
-const READ_WORTH_MAX: f64 = 8.0;
+/// Where others take most of the reads, one of ours is worth more than its price, but never so much that a largest one costs more of the reads
+/// than this part of what it costs of the bytes: of what is left over small reads are paid for, and catalogs are small.
+const LARGEST_READ_COST_MAX: f64 = 0.85;
 /// What it is more or less by, each time that it is found out what the device is short of.
 const READ_WORTH_STEP: f64 = 1.25;
 
@@ -72,9 +72,8 @@ pub struct Governor {
     left_bytes: AtomicU64,
     /// Bytes that the server has fetched from the device meanwhile.
     others_bytes: AtomicU64,
-    /// A mean read of at least so many bytes shows what bandwidth the device has.
-    large_read: Bytes,
     /// Of the device's profile.
+    largest_read: Bytes,
     reads_per_second: f64,
     profile_bandwidth: f64,
     /// Was it told or probed?
@@ -85,7 +84,7 @@ pub struct Governor {
     needed_per_read: AtomicU64,
     /// What a read is worth, in hundredths of its price.
     read_worth: AtomicU64,
-    /// All of the plan has been begun that is hot.
+    /// All of the pass has been begun that is hot.
     is_cold_rest: AtomicBool,
     /// Nobody else uses the device.
     is_alone: AtomicBool,
@@ -133,7 +132,7 @@ impl Governor {
             reads: AtomicU64::new(0),
             left_bytes: AtomicU64::new(u64::MAX),
             others_bytes: AtomicU64::new(0),
-            large_read: Bytes(device.profile.largest_read.0 / 2),
+            largest_read: device.profile.largest_read,
             reads_per_second: device.profile.reads_per_second,
             profile_bandwidth: bandwidth.0.max(1) as f64,
             is_told: device.source != ProfileSource::Default,
@@ -198,7 +197,12 @@ impl Governor {
 
     /// While little is loaded the server's misses take most of the reads.
     fn begin_shared(&self) {
-        self.read_worth.store((READ_WORTH_MAX * 100.0) as u64, Ordering::Relaxed);
+        self.read_worth.store((self.read_worth_max() * 100.0) as u64, Ordering::Relaxed);
+    }
+
+    fn read_worth_max(&self) -> f64 {
+        let price = 1.0 / self.reads_per_second;
+        (self.largest_read.0 as f64 / self.profile_bandwidth * LARGEST_READ_COST_MAX / price).max(1.0)
     }
 
     /// Waits for the turn of a read of so many bytes.
@@ -211,12 +215,17 @@ impl Governor {
         self.pace.read(bytes, read)
     }
 
+    /// Something else is read than before, of which nothing was begun.
+    pub fn begin_pass(&self) {
+        self.is_cold_rest.store(false, Ordering::Relaxed);
+    }
+
     /// So many bytes of a plan are to be read.
     pub fn begin_plan(&self, bytes: Bytes) {
         self.left_bytes.store(bytes.0, Ordering::Relaxed);
     }
 
-    /// All of a plan has been begun that is hot.
+    /// All of the plan has been begun that is hot.
     pub fn note_cold_rest(&self) {
         self.is_cold_rest.store(true, Ordering::Relaxed);
     }
@@ -478,8 +487,11 @@ impl Governor {
     }
 
     /// So many reads per second came, to all, with this share of the bandwidth. A limit falters for a tenth of a second now and then, so
-    /// what came before counts too, with whatever bytes.
+    /// what came before counts too, with whatever bytes. A device that answers nothing for a while says nothing of its reads.
     fn note_reads(&self, reads: f64, share: f64) {
+        if reads == 0.0 {
+            return;
+        }
         let mut seen = self.lock();
         seen.most_reads = seen.most_reads.max(reads);
         seen.was_short_of_reads |= share < SHORT_OF_READS_RATIO;
@@ -497,15 +509,17 @@ impl Governor {
     fn worth_after(&self, share: f64) -> f64 {
         match (self.situation(), self.read_worth()) {
             (Situation::Alone, _) => 1.0,
-            (Situation::Shared, worth) if share < SHORT_OF_READS_RATIO => (worth * READ_WORTH_STEP).min(READ_WORTH_MAX),
+            (Situation::Shared, worth) if share < SHORT_OF_READS_RATIO => {
+                (worth * READ_WORTH_STEP).min(self.read_worth_max())
+            }
             (Situation::Shared, worth) if share > SHORT_OF_BYTES_RATIO => (worth / READ_WORTH_STEP).max(1.0),
             (Situation::Shared, worth) => worth,
         }
     }
 
-    /// Were these reads large ones, at the device's own speed?
+    /// Were these reads large ones in the mean, at the device's own speed? Such reads show what bandwidth it has.
     fn are_large(&self, given: Given) -> bool {
-        !self.is_limited && given.reads > 0 && given.read_bytes / given.reads >= self.large_read.0
+        !self.is_limited && given.reads > 0 && given.read_bytes / given.reads >= self.largest_read.0 / 2
     }
 
     fn count(&self, load: Load, allowed: Allowed, lasted: Duration) {

@@ -167,6 +167,7 @@ impl OsTier<'_> {
     /// Reads what `plan` says, and plans what is left of it again when others come or go.
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
         self.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
+        self.governor.begin_pass();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
             // Without it nobody is yielded to.

@@ -32,6 +32,8 @@ pub struct Rate {
 
 #[derive(Debug)]
 struct Turns {
+    /// What was asked for, and what of it the user allows.
+    asked: Option<Rate>,
     rate: Option<Rate>,
     /// For the bytes that were handed out, and for the reads.
     bytes_free_at: Instant,
@@ -43,7 +45,7 @@ impl Pace {
         let (rate, now) = (max_rate.map(|bytes| Rate { bytes, reads: None }), Instant::now());
         Pace {
             max_rate,
-            turns: Mutex::new(Turns { rate, bytes_free_at: now, reads_free_at: now }),
+            turns: Mutex::new(Turns { asked: None, rate, bytes_free_at: now, reads_free_at: now }),
             in_flight: AtomicU64::new(0),
         }
     }
@@ -57,24 +59,24 @@ impl Pace {
     }
 
     /// From now on at most this much per second; `None`: as much as the user allows. What was handed out and not used yet counts at the
-    /// new rate. So does what is under way when a rate comes after none: otherwise a device that is full stays so, however little is added.
-    pub fn set_rate(&self, rate: Option<Rate>) {
-        let rate = match (rate, self.max_rate) {
+    /// new rate. So does what is under way when a rate is asked for after none: otherwise a device that is full stays so, however little is
+    /// added.
+    pub fn set_rate(&self, asked: Option<Rate>) {
+        let rate = match (asked, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
             (None, max) => max.map(|bytes| Rate { bytes, reads: None }),
         };
         let mut turns = self.lock();
         if turns.rate != rate {
             let now = Instant::now();
-            let [bytes, reads] = match (turns.rate, rate) {
-                (None, Some(rate)) => {
-                    let in_flight = Bytes(self.in_flight.load(Ordering::Relaxed));
-                    [Duration::from_secs_f64(in_flight.seconds_at(rate.bytes)), Duration::ZERO]
-                }
-                _ => turns.rescaled(rate, now),
-            };
-            *turns = Turns { rate, bytes_free_at: now + bytes, reads_free_at: now + reads };
+            let [bytes, reads] = turns.rescaled(rate, now);
+            let begun = rate.filter(|_| turns.asked.is_none() && asked.is_some());
+            let under_way =
+                begun.map_or(0.0, |rate| Bytes(self.in_flight.load(Ordering::Relaxed)).seconds_at(rate.bytes));
+            turns.bytes_free_at = now + bytes.max(Duration::from_secs_f64(under_way));
+            turns.reads_free_at = now + reads;
         }
+        (turns.asked, turns.rate) = (asked, rate);
     }
 
     /// Waits for the turn of a read, or until there is a reason to stop.
@@ -163,6 +165,12 @@ mod tests {
             pace.take_turn(Bytes(1)).unwrap()
         });
         assert!(turn - before >= Duration::from_secs(3));
+        let pace = Pace::new(Some(Bytes(1 << 40)));
+        let turn = pace.read(Bytes(3000), || {
+            pace.set_rate(bytes(1000));
+            pace.take_turn(Bytes(1)).unwrap()
+        });
+        assert!(turn - before >= Duration::from_secs(3), "the user's limit is above the device");
         let pace = Pace::new(None);
         pace.read(Bytes(1 << 40), || ());
         pace.set_rate(bytes(1000));

@@ -102,6 +102,26 @@ fn a_device_that_nobody_told_has_the_reads_that_it_shows() {
 }
 
 #[test]
+fn a_device_that_answers_nothing_for_a_while_stops_nothing() {
+    let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Default));
+    let start = Instant::now().checked_sub(Duration::from_secs(1)).map(|start| (start, governor.given()));
+    governor.judge_shortage(start, Load::Waiting, Allowed { depth: 4, rate: None });
+    assert_eq!(governor.expected_reads(), 3000.0, "nothing is known of its reads");
+    let allowed = governor.allow(Load::Flowing);
+    assert!(allowed.rate.is_some());
+    governor.wait(Bytes(8192), &Control::default());
+}
+
+#[test]
+fn that_the_rest_is_cold_is_not_true_of_the_next_pass() {
+    let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
+    governor.note_cold_rest();
+    assert!(governor.is_cold_rest.load(Ordering::Relaxed));
+    governor.begin_pass();
+    assert!(!governor.is_cold_rest.load(Ordering::Relaxed));
+}
+
+#[test]
 fn a_moment_of_somebodys_work_is_no_traffic() {
     let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
     let busy = |running| Fixed(Some(Busy { running, waiting: 0 }));
@@ -123,7 +143,11 @@ fn a_moment_of_somebodys_work_is_no_traffic() {
 fn a_read_is_dearer_while_others_take_the_reads() {
     let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
     governor.begin(&Fixed(Some(Busy { running: 0, waiting: 8 })));
-    assert_eq!(governor.worth_after(0.5), READ_WORTH_MAX);
+    let most = governor.read_worth();
+    assert_eq!((governor.worth_after(0.5) * 100.0) as u64, (most * 100.0) as u64);
+    let DeviceProfile { reads_per_second, bandwidth, largest_read, .. } = DeviceProfile::default();
+    let of_bytes = largest_read.seconds_at(bandwidth);
+    assert!((4.0..6.0).contains(&most) && most / reads_per_second < of_bytes, "large reads pay for small ones: {most}");
     governor.read_worth.store(100, Ordering::Relaxed);
     assert!((governor.worth_after(0.5) - READ_WORTH_STEP).abs() < 1e-9);
     governor.read_worth.store(290, Ordering::Relaxed);
