@@ -163,7 +163,7 @@ pub const MEASURES: &[Measure] = &[
         time(one, |time| time.activity_reports)
     }),
     measure("time_switches", Unit::PerSecond, "how often processes of the server came on a processor", |one| {
-        time(one, |time| Some(time.switches))
+        time(one, |time| time.is_exact().then_some(time.switches))
     }),
     measure("time_explained_ratio", Unit::Ratio, "of the lives of the server's processes, by a clock outside", |one| {
         time(one, |time| time.explained_ratio)

@@ -75,7 +75,7 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
     ]
 }
 
-/// Who looks now and then counts no commands.
+/// Who looks now and then counts neither commands nor switches.
 fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
     one.time.is_exact().then_some(number)
 }
@@ -130,7 +130,10 @@ fn sums(points: &[TimedPoint], processors: u32) -> Vec<Column> {
         Column::number(
             "SWITCHES/S",
             0,
-            cells(points, |one| format!("{:.0}", one.time.total.switches / one.time.length_seconds)),
+            cells(points, |one| {
+                let switches = if_counted(one, one.time.total.switches / one.time.length_seconds);
+                switches.map_or_else(|| "-".to_owned(), |switches| format!("{switches:.0}"))
+            }),
         ),
         Column::number("COST", 0, cells(points, |one| percent(Some(cost(one))))),
     ]
@@ -196,3 +199,35 @@ const READ: &str = "READ is from the end of one command to the receipt of the ne
 
 const CUT_SHORT: &str = "some trials have an account of their first seconds alone, for it took more than 2 % of all processors: time = true in the \
                          study file lets it go on";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::{TimeFigures, TimeUse};
+
+    #[test]
+    fn what_nobody_counts_is_no_nought() {
+        let point = |ready_seconds| {
+            let total = TimeUse { ready_seconds, lived_seconds: 10.0, ..TimeUse::default() };
+            TimedPoint {
+                number: 0,
+                clients: Some(1),
+                others: String::new(),
+                tps: None,
+                response_us: None,
+                explained_seconds: None,
+                time: TimeFigures { length_seconds: 10.0, total, ..TimeFigures::default() },
+                reading_seconds: 0.0,
+                processors_used: 0.0,
+            }
+        };
+        let cells = |one: TimedPoint| {
+            let points = [one];
+            let columns = groups(&points).into_iter().flatten().chain(sums(&points, 2));
+            let of = |title: &str| columns.clone().find(|column| column.title == title).unwrap().cells[0].clone();
+            ["READ", "HANDLED", "SWITCHES/S"].map(of)
+        };
+        assert_eq!(cells(point(None)), ["-", "-", "-"]);
+        assert_eq!(cells(point(Some(0.0))), ["0", "0", "0"]);
+    }
+}

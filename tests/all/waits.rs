@@ -189,6 +189,11 @@ fn looks_at_memory_or_over_sql_tell_less_and_say_so() {
         assert!((500_000_000..1_500_000_000).contains(&total), "{source}: {total}");
         assert_eq!((&sleeps[0]["count"], &sleeps[0]["p99_ns"]), (&Value::from(0), &Value::Null));
         assert_eq!((&report["source"], &report["ready_ns"]), (&Value::from(*source), &Value::Null));
+        for part in [&report, &report["seconds"][0]] {
+            for counted in ["commands", "handled", "handled_ns", "switches"] {
+                assert_eq!(part.get(counted), Some(&Value::Null), "{counted} is counted by nobody: {part}");
+            }
+        }
         let text = server.pgthaw(&["waits", "--seconds", "1", "--source", source]).ok().stdout;
         assert!(text.contains("times are estimates") && text.contains("between two looks"), "{text}");
     }

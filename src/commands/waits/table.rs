@@ -108,7 +108,7 @@ fn second_rows(number: u64, second: &TimeSecond) -> Vec<Vec<Cell>> {
     let shares = &second.shares;
     let kinds = [
         ("lived", Some(u64::from(second.processes)), Some(shares.lived_ns)),
-        ("running", Some(shares.switches), Some(shares.running_ns)),
+        ("running", shares.switches, Some(shares.running_ns)),
         ("ready", None, shares.ready_ns),
         ("client", None, Some(shares.client_ns)),
         ("idle", None, Some(shares.idle_ns)),
@@ -116,7 +116,7 @@ fn second_rows(number: u64, second: &TimeSecond) -> Vec<Vec<Cell>> {
         ("no_event", None, Some(shares.no_event_ns)),
         ("unknown", None, Some(shares.unknown_ns)),
         ("commands", shares.commands, None),
-        ("handled", shares.commands.and(Some(shares.handled)), shares.commands.and(Some(shares.handled_ns))),
+        ("handled", shares.handled, shares.handled_ns),
     ];
     let known = kinds.into_iter().filter(|(_, count, ns)| count.is_some() || ns.is_some());
     let row = |(name, count, ns): (&str, Option<u64>, Option<u64>)| {

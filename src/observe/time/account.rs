@@ -95,11 +95,11 @@ pub struct TimeShares {
     pub unknown_ns: u64,
     /// Received from clients; `None` where the source does not count them.
     pub commands: Option<u64>,
-    /// Commands that were handled, and the time from their receipt on: it lies across all the other kinds.
-    pub handled: u64,
-    pub handled_ns: u64,
-    /// How often processes came on a processor.
-    pub switches: u64,
+    /// Commands that were handled, and the time from their receipt on: it lies across all the other kinds. `None` where `commands` is.
+    pub handled: Option<u64>,
+    pub handled_ns: Option<u64>,
+    /// How often processes came on a processor; `None` where the source does not count it.
+    pub switches: Option<u64>,
 }
 
 impl TimeShares {
@@ -121,9 +121,9 @@ impl TimeShares {
         self.no_event_ns += more.no_event_ns;
         self.unknown_ns += more.unknown_ns;
         self.commands = add_known(self.commands, more.commands);
-        self.handled += more.handled;
-        self.handled_ns += more.handled_ns;
-        self.switches += more.switches;
+        self.handled = add_known(self.handled, more.handled);
+        self.handled_ns = add_known(self.handled_ns, more.handled_ns);
+        self.switches = add_known(self.switches, more.switches);
     }
 
     fn charge(&mut self, part: &str, detail: &str, ns: u64) {
@@ -321,15 +321,20 @@ impl Accounting {
     ) -> TimeShares {
         let until = process.ended_ns.map_or(at_ns, |ended| ended.min(at_ns));
         let handled = process.handled.since(&earlier.handled);
+        // Of the second in which they began to be counted no more it has those before.
+        let commands = Some(process.commands - earlier.commands).filter(|some| *some > 0 || self.counts_commands);
+        // Of that second one more may end than was received, for none is received behind it.
+        let most_handled = if self.counts_commands { Some(u64::MAX) } else { commands };
+        let switches = process.switches - earlier.switches;
         let mut shares = TimeShares {
             lived_ns: until.saturating_sub(process.started_ns.max(from_ns)),
             running_ns: process.running_ns.saturating_sub(earlier.running_ns),
             ready_ns: process.ready_ns.map(|ready| ready.saturating_sub(earlier.ready_ns.unwrap_or(0))),
-            // Of the second in which they began to be counted no more it has those before.
-            commands: Some(process.commands - earlier.commands).filter(|some| *some > 0 || self.counts_commands),
-            handled: handled.count,
-            handled_ns: handled.total_ns,
-            switches: process.switches - earlier.switches,
+            commands,
+            handled: most_handled.map(|most| handled.count.min(most)),
+            handled_ns: commands.map(|_| handled.total_ns),
+            // Who cannot tell who is ready sees no switch.
+            switches: process.ready_ns.map(|_| switches),
             ..TimeShares::default()
         };
         self.imperfect.recovered += process.recovered - earlier.recovered;
@@ -343,7 +348,7 @@ impl Accounting {
         self.handling.extend(process.handling_ns.map(|length_ns| (place.clone(), length_ns)));
         let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
         for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
-            self.merge(&place, "processor", detail, &Statistic::of_time(shares.switches, ns));
+            self.merge(&place, "processor", detail, &Statistic::of_time(switches, ns));
         }
         for (event, statistic) in &process.waits {
             let before = earlier.waits.iter().find(|(before, _)| before == event).map(|(_, before)| *before);
@@ -520,7 +525,30 @@ mod tests {
         let seen = ProcessTimes { ready_ns: None, ..process(1, 0, 100, Statistic::default()) };
         accounting.add(Reading { counts_commands: false, ..reading(100, vec![seen]) }, backend);
         assert_eq!((accounting.total.running_ns, accounting.total.explained()), (100, None));
-        assert_eq!(accounting.total.commands, None);
+        let TimeShares { commands, handled, handled_ns, switches, .. } = accounting.total;
+        assert_eq!((commands, handled, handled_ns, switches), (None, None, None, None));
+    }
+
+    #[test]
+    fn where_receipts_are_given_up_no_more_are_handled_than_were_received() {
+        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
+        let handling = |pid, at_ns, commands, handled| ProcessTimes {
+            commands,
+            handled: Statistic::of_time(handled, at_ns),
+            switches: 3,
+            ..process(pid, 0, at_ns, Statistic::default())
+        };
+        let both = |at_ns, first: (u64, u64), second: (u64, u64)| {
+            vec![handling(1, at_ns, first.0, first.1), handling(2, at_ns, second.0, second.1)]
+        };
+        let counted = Reading { counts_commands: true, ..reading(SECOND, both(SECOND, (5, 4), (1, 0))) };
+        accounting.add(counted, backend);
+        accounting.add(reading(2 * SECOND, both(2 * SECOND, (9, 9), (1, 1))), backend);
+        accounting.add(reading(3 * SECOND, both(3 * SECOND, (9, 9), (1, 1))), backend);
+        let told: Vec<_> = accounting.seconds.iter().map(|one| (one.shares.commands, one.shares.handled)).collect();
+        assert_eq!(told, [(Some(6), Some(4)), (Some(4), Some(4)), (None, None)]);
+        assert_eq!(accounting.seconds[2].shares.switches, Some(0), "the scheduler is still looked at");
+        assert_eq!(accounting.handled[CLIENT_BACKEND].count, 10, "the lengths of all are known");
     }
 
     #[test]
