@@ -69,8 +69,19 @@ impl Explain for Error {
 
     fn full_disk(&self) -> Option<FullDisk> {
         match self {
-            Error::File { path, source, .. } => FullDisk::of_file(source, path, None),
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, Some("--record FILE")),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_place_for_a_record_is_named_by_its_option() {
+        let full = Error::file("write", Path::new("/x"), io::Error::from_raw_os_error(28)).full_disk();
+        assert_eq!(full.and_then(|full| full.instead), Some("--record FILE"));
     }
 }

@@ -27,6 +27,8 @@ pub enum Error {
     Stranger(postgres::Error),
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("cannot export to {}: {source}", path.display())]
+    ExportTo { path: PathBuf, option: &'static str, source: std::io::Error },
     #[error("cannot {action} {place}: {source}")]
     Access { action: &'static str, place: Place, source: sqlx::Error },
     #[error("the schema \"{schema}\" of the results server {server} is no safe place: {who} may put functions into it")]
@@ -83,9 +85,6 @@ fn is_away(error: &sqlx::Error) -> bool {
     }
 }
 
-/// What is done when results are exported to a file.
-pub(super) const WRITE_EXPORT: &str = "export to";
-
 /// The result code of a full disk.
 const SQLITE_FULL: u32 = 13;
 
@@ -127,11 +126,16 @@ impl Explain for Error {
             | Error::UnknownRun(_)
             | Error::NeitherFileNorRun(_)
             | Error::AmbiguousRun { .. } => ErrorKind::Usage,
-            Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::File { source, .. } | Error::ExportTo { source, .. }
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                ErrorKind::Privilege
+            }
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::Newer(_)
             | Error::Damaged { .. }
             | Error::Export(_)
+            | Error::ExportTo { .. }
             | Error::Away { .. }
             | Error::File { .. }
             | Error::Access { .. } => ErrorKind::Failed,
@@ -184,16 +188,14 @@ impl Explain for Error {
             Error::Access { place: Place::File(_), source, .. } if is_busy(source) => Some(
                 "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends".into(),
             ),
-            Error::Export(_) | Error::File { .. } | Error::Access { .. } => None,
+            Error::Export(_) | Error::ExportTo { .. } | Error::File { .. } | Error::Access { .. } => None,
         }
     }
 
     fn full_disk(&self) -> Option<FullDisk> {
         let another = Some("--results FILE");
         match self {
-            Error::File { action: WRITE_EXPORT, path, source } => {
-                FullDisk::of_file(source, path, Some("--output FILE"))
-            }
+            Error::ExportTo { path, option, source } => FullDisk::of_file(source, path, Some(option)),
             Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
             Error::Access { place: Place::File(path), source, .. } => (primary_code(source) == Some(SQLITE_FULL))
                 .then(|| FullDisk { path: Some(path.clone()), instead: another }),

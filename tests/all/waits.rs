@@ -325,6 +325,14 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_looked_at() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+#[test]
+fn a_full_disk_is_told_with_the_option_that_names_another_place() {
+    let server = servers::start_any(&[]);
+    let output = server.pgthaw(&["waits", "--source", "sql", "--parquet", "/dev/full", "--", "true"]).ends_with(1);
+    assert!(output.stderr.contains("No space left on device"), "{}", output.stderr);
+    assert!(output.stderr.contains("another place with --parquet FILE"), "{}", output.stderr);
+}
+
 /// Of a container only its pid namespace: its server's pids are others out here.
 #[test]
 fn a_server_in_a_container_is_seen_from_its_host() {

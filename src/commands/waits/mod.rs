@@ -32,7 +32,7 @@ const STEP: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     // A place that cannot be written to is told before anything is looked at.
-    let file = arguments.parquet.as_deref().map(ExportFile::open).transpose()?;
+    let file = arguments.parquet.as_deref().map(|path| ExportFile::open(path, "--parquet FILE")).transpose()?;
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let (mut looks, mut who) = (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);

@@ -13,12 +13,13 @@ use super::parquet::ParquetRows;
 use super::table::{Cell, ExportColumn, RowWriter as _};
 use crate::files::{Draft, as_owner_of, directory_of, draft_beside};
 use crate::results::Error;
-use crate::results::error::WRITE_EXPORT;
 
 /// Opened, and not there yet. Dropping it leaves nothing behind.
 #[derive(Debug)]
 pub struct ExportFile {
     path: PathBuf,
+    /// What names it on the command line.
+    option: &'static str,
     target: Target,
 }
 
@@ -32,13 +33,13 @@ enum Target {
 }
 
 impl ExportFile {
-    /// Opens what is to be written, with the rights of whose place it is.
-    pub fn open(path: &Path) -> Result<ExportFile, Error> {
+    /// Opens what is to be written, with the rights of whose place it is; `option` is what names it, such as `--output FILE`.
+    pub fn open(path: &Path, option: &'static str) -> Result<ExportFile, Error> {
         // Where everybody may put a name it says nothing of who decides.
         let place = if is_shared(path) { directory_of(path) } else { path };
         let opened = as_owner_of(place, || open_target(path)).and_then(|opened| opened);
-        let target = opened.map_err(|source| Error::File { action: WRITE_EXPORT, path: path.to_owned(), source })?;
-        Ok(ExportFile { path: path.to_owned(), target })
+        let target = opened.map_err(|source| Error::ExportTo { path: path.to_owned(), option, source })?;
+        Ok(ExportFile { path: path.to_owned(), option, target })
     }
 
     /// Writes a table of this name and places the file; `facts` are what it says of itself, as keys and text.
@@ -72,17 +73,15 @@ impl ExportFile {
     }
 
     fn failed(&self, source: io::Error) -> Error {
-        Error::File { action: WRITE_EXPORT, path: self.path.clone(), source }
+        Error::ExportTo { path: self.path.clone(), option: self.option, source }
     }
 
     /// What was written gets its name.
     pub(super) fn place(self) -> Result<(), Error> {
-        let ExportFile { path, target } = self;
+        let ExportFile { path, option, target } = self;
         match target {
             Target::Stream(_) => Ok(()),
-            Target::File(name, draft) => {
-                draft.place(name).map_err(|source| Error::File { action: WRITE_EXPORT, path, source })
-            }
+            Target::File(name, draft) => draft.place(name).map_err(|source| Error::ExportTo { path, option, source }),
         }
     }
 }

@@ -87,7 +87,7 @@ impl Store {
         format: ExportFormat,
         path: &Path,
     ) -> Result<u64, Error> {
-        let file = ExportFile::open(path)?;
+        let file = ExportFile::open(path, "--output FILE")?;
         let rows = self.export(table, ids, format, file.output()?).await.map_err(|error| file.told(error))?;
         file.place()?;
         Ok(rows)
