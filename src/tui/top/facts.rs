@@ -1,8 +1,8 @@
 //! What is told in words: throughput, hits, device, checkpoint, memory, cost. A line has as many of its parts as fit.
 
-use crate::observe::looks_after;
 use crate::observe::time::{ProbeCost, Tier};
 use crate::observe::top::{CheckpointPhase, CheckpointStep, DeviceUse, TopFrame};
+use crate::observe::{GivenUp, looks_after};
 use crate::terminal::{printable, render_given_up, render_looks, render_ns};
 use crate::units::{Bytes, counted};
 
@@ -213,6 +213,9 @@ fn cost_of(frame: &TopFrame) -> Fact {
 fn source_of(frame: &TopFrame) -> String {
     match frame.source {
         Some(Tier::Bpf) if frame.cost.kernel_refusal.is_some() => "bpf, whose cost is not counted".to_owned(),
+        Some(Tier::Bpf) if frame.reductions.iter().any(|one| one.given_up == GivenUp::Receives) => {
+            "bpf: all but commands is counted".to_owned()
+        }
         Some(Tier::Bpf) => "bpf: all is counted".to_owned(),
         Some(Tier::Memory) => {
             format!("memory: {} looks/s, estimates", render_looks(looks_after(&frame.reductions)))
@@ -251,6 +254,7 @@ fn number(value: f64) -> String {
 mod tests {
     use super::super::fixture::frame;
     use super::*;
+    use crate::observe::Reduction;
 
     fn texts(frame: &TopFrame, width: usize) -> Vec<String> {
         facts_of(frame, frame.at_ms).iter().map(|fact| format!("{}: {}", fact.label, fact.text(width))).collect()
@@ -286,6 +290,20 @@ mod tests {
         assert!(lines[5].contains("SQL alone"), "{lines:#?}");
         let stale = facts_of(&frame(9), 1000)[0].text(200);
         assert!(stale.ends_with("the server was last heard 8 s ago"), "{stale}");
+    }
+
+    #[test]
+    fn what_was_given_up_is_not_called_counted() {
+        let mut frame = frame(9);
+        let reduction = Reduction {
+            after_ns: 2_000_000_000,
+            given_up: GivenUp::Receives,
+            share: 0.03,
+            budget: 0.02,
+            looks_per_second: None,
+        };
+        frame.reductions = vec![reduction, Reduction { given_up: GivenUp::NothingLeft, ..reduction }];
+        assert!(texts(&frame, 69)[5].contains("bpf: all but commands is counted"), "{:#?}", texts(&frame, 69));
     }
 
     #[test]
