@@ -7,6 +7,7 @@ use super::checkpoint::CheckpointPhase;
 use super::totals::{Name, Totals};
 use crate::observe::statistic::{BUCKETS, Statistic, upper_bound};
 use crate::observe::time::Tier;
+use crate::units::is_treacherous;
 
 /// All metrics. What is not known is left out.
 pub fn render_metrics(totals: &Totals) -> String {
@@ -53,10 +54,20 @@ impl Page {
     }
 }
 
-/// Backslashes and ends of lines; of a label's value quotes too.
+/// The format knows no escape for this, and the page may be read on a terminal, which would obey it.
+const MARK: char = char::REPLACEMENT_CHARACTER;
+
+/// Backslashes and ends of lines; of a label's value quotes too. Whatever else a terminal would obey is told by its number behind a mark,
+/// and so is the mark itself: names that differ stay two.
 fn escape(text: &str, is_label: bool) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('\n', "\\n");
-    if is_label { escaped.replace('"', "\\\"") } else { escaped }
+    let escape = |character: char| match character {
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '"' if is_label => "\\\"".to_owned(),
+        character if is_treacherous(character) || character == MARK => format!("{MARK}{{{:x}}}", u32::from(character)),
+        character => character.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -315,6 +326,25 @@ mod tests {
         let lock = "{where=\"client backend\",class=\"Lock\",event=\"transactionid\"}";
         assert_eq!(samples[&format!("pgthaw_process_time_seconds_total{lock}")], 3.0);
         assert!(samples.keys().any(|name| name.contains(r#"where="a \"role\"\\\nof two lines""#)), "{samples:?}");
+    }
+
+    #[test]
+    fn no_name_is_obeyed_by_a_terminal_and_names_that_differ_stay_two() {
+        let name = |place: &str| escape(place, true);
+        assert_eq!(name("a\u{1b}[31mb\r\t\u{202e}é"), "a\u{fffd}{1b}[31mb\u{fffd}{d}\u{fffd}{9}\u{fffd}{202e}é");
+        assert_eq!(escape("of \"x\"\n\\", false), "of \"x\"\\n\\\\");
+        let mut totals = totals(1);
+        let mut frame = totals.last.clone();
+        frame.statistics = TopStatistic::all_of(&span());
+        frame.statistics.truncate(2);
+        for (one, place) in frame.statistics.iter_mut().zip(["a\u{7}\u{9b}2J", "a\u{fffd}{7}\u{fffd}{9b}2J"]) {
+            one.named.place = place.into();
+        }
+        totals.add(&frame);
+        let page = render_metrics(&totals);
+        assert!(!page.contains(|c: char| is_treacherous(c) && c != '\n'), "{page:?}");
+        // Both are told, and neither twice.
+        parse(&page);
     }
 
     #[test]
