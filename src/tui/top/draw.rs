@@ -49,7 +49,9 @@ pub fn draw_top(frame: &mut Frame<'_>, live: &mut LiveTop, canvas: Canvas) {
         return place(frame, area, shown, "Esc, ? close  ↑↓ scroll  q quit", canvas);
     }
     let mut lines = vec![status_line(live, width, canvas)];
-    lines.extend(fact_lines(live, width, canvas));
+    // Beside these, the titles and the keys.
+    let most = height.saturating_sub(lines.len() + NAME_LINES + 2);
+    lines.extend(fact_lines(live, width, most, canvas));
     // The names have half of what is left, and the chart the other half; but neither is squeezed to nothing.
     let room = height.saturating_sub(lines.len() + 1);
     let with_chart = room >= CHART_LINES + NAME_LINES + 2;
@@ -103,25 +105,28 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> Line<'static> {
     Line::styled(format!("pgthaw top  {subject}  {}", parts.join("  ")), Modifier::BOLD)
 }
 
-fn fact_lines(live: &LiveTop, width: usize, canvas: Canvas) -> Vec<Line<'static>> {
+/// So many lines as there is room for, but whether there is a server, and its throughput, at least. The last go first: what is not seen,
+/// what is of the machine, and then the stall.
+fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<Line<'static>> {
     let coloured = |colour: Color| if canvas.colours { Style::new().fg(colour) } else { Style::new() };
     let mut lines = Vec::new();
     if let Some(failure) = &live.shown.failure {
         let text = format!("no server: {}", printable(failure));
         lines.push(Line::styled(shorten_middle(&text, width, canvas.mark()), coloured(Color::Red)));
     }
+    let least = lines.len() + 1;
     for fact in facts_of(&live.shown, live.server_at_ms) {
         let label = format!("{:<LABEL_CELLS$}", fact.label);
         let text = fact.text(width.saturating_sub(LABEL_CELLS));
         lines.push(Line::from(vec![Span::styled(label, coloured(Color::Cyan)), Span::raw(text)]));
     }
-    if let Some(stall) = live.shown.stalls.last() {
-        let text = told(&format!("stall: {stall}"), canvas.unicode);
-        let coloured = coloured(Color::Red);
-        lines.extend(cut_lines(&text, width, canvas).into_iter().map(|line| Line::styled(line, coloured)));
-    }
+    let stall = live.shown.stalls.last().map(|stall| told(&format!("stall: {stall}"), canvas.unicode));
+    let stall = stall.map(|text| cut_lines(&text, width, canvas)).unwrap_or_default();
+    lines.truncate(most.saturating_sub(stall.len()).max(least));
+    lines.extend(stall.into_iter().map(|line| Line::styled(line, coloured(Color::Red))));
     let missing = missing_line(&live.shown);
     lines.extend(missing.map(|text| Line::styled(cut_end(&text, width, canvas), Modifier::DIM)));
+    lines.truncate(most.max(least));
     lines
 }
 
@@ -368,6 +373,33 @@ mod tests {
             drawn += 1;
         }
         assert!(drawn > 200, "{drawn}");
+    }
+
+    #[test]
+    fn a_small_screen_has_the_throughput_and_the_first_names() {
+        let mut live = live();
+        let lines = screen(&mut live, 40, 10);
+        assert!(lines[1].starts_with("throughput 2413 tps"), "{lines:#?}");
+        let names = |lines: &[String]| lines.iter().filter(|line| line.contains("::")).count();
+        assert!(lines.iter().any(|line| line.starts_with("NAME")) && names(&lines) == 3, "{lines:#?}");
+        assert!(lines[9].starts_with("q quit ? help"), "{lines:#?}");
+        // Nor does a server that is gone hide them, or a stall.
+        let stall = Stall {
+            begin_ms: 97_000,
+            end_ms: None,
+            length_ns: 3_000_000_000,
+            kind: StallKind::Lock,
+            sentence: "no command for 3.0 s: somebody waits for somebody, and another one for him.".into(),
+            least_per_second: 0.0,
+            usual_per_second: 5000.0,
+        };
+        live.take(&TopFrame { stalls: vec![stall], ..frame(100) });
+        let lines = screen(&mut live, 40, 10);
+        assert!(lines[1].contains("2413 tps") && lines[2].starts_with("stall:"), "{lines:#?}");
+        assert_eq!(names(&lines), 3, "{lines:#?}");
+        // What is shown on a greater screen is shown as before.
+        assert!(screen(&mut live, 80, 24).iter().any(|line| line.starts_with("not seen")));
+        assert!(screen(&mut live, 40, 5)[1].contains("2413 tps"));
     }
 
     #[test]
