@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -34,11 +35,12 @@ const HEADERS_MAX: usize = 64;
 /// Answers what is asked over `stream` until the other side goes, takes too long, or `ending` turns true.
 pub(super) async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin,
+    moved: LastMoved,
     router: Router,
     mut ending: watch::Receiver<bool>,
     patience: Patience,
 ) {
-    let stream = TokioIo::new(Patient { stream, stall: patience.stall, stalled: None });
+    let stream = TokioIo::new(Patient { stream, moved, stall: patience.stall, stalled: None });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience.head)
@@ -57,9 +59,28 @@ pub(super) async fn answer(
     let _ = timeout(patience.lifetime, talk).await;
 }
 
+/// When something came or went through a connection last. Clones are of one connection.
+#[derive(Clone, Debug)]
+pub(super) struct LastMoved(Arc<Mutex<Instant>>);
+
+impl LastMoved {
+    pub fn now() -> LastMoved {
+        LastMoved(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    pub fn at(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_moved(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
+
 /// A stream that fails when what is written is not taken for too long.
 struct Patient<S> {
     stream: S,
+    moved: LastMoved,
     stall: Duration,
     /// Runs since the other side took the last byte.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -83,13 +104,21 @@ impl<S> Patient<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, into);
+        if into.filled().len() > before {
+            self.moved.has_moved();
+        }
+        read
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if written.is_ready() {
+            self.moved.has_moved();
+        }
         self.check(context, written)
     }
 
@@ -121,7 +150,7 @@ mod tests {
         let (browser, server) = duplex(1024);
         let (tell_end, ending) = watch::channel(false);
         let router = Router::new().route("/", get(async || "x".repeat(10_000_000)));
-        (browser, tell_end, tokio::spawn(answer(server, router, ending, patience)))
+        (browser, tell_end, tokio::spawn(answer(server, LastMoved::now(), router, ending, patience)))
     }
 
     async fn read(mut browser: DuplexStream) -> String {

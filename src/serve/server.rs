@@ -8,18 +8,19 @@ use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use axum::{Router, middleware};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::access::{guard, is_loopback_address};
 use super::answers::{self, Served};
-use super::connection::{PATIENCE, answer};
+use super::connection::{LastMoved, PATIENCE, answer};
 use super::{Error, Token};
 use crate::report::{render_missing_page, render_served_page};
 use crate::results::Store;
 
-/// Open at once: a browser opens six. Whoever comes when there are as many waits until one goes.
+/// Open at once: a browser opens six. Whoever comes when there are as many has the place of the one through which nothing has moved for
+/// the longest time: who is slow or idle keeps nobody waiting.
 const CONNECTIONS_MAX: usize = 64;
 
 /// What was asked before the end has so long to be answered.
@@ -101,7 +102,7 @@ impl Server {
         let mut connections = JoinSet::new();
         tokio::select! {
             () = end => {}
-            () = accept(&self.listener, &mut connections, |stream| answer(stream, router.clone(), ending.clone(), PATIENCE)) => {}
+            () = accept(&self.listener, &mut connections, |stream, moved| answer(stream, moved, router.clone(), ending.clone(), PATIENCE)) => {}
         }
         drop((self.listener, router));
         let _ = tell_end.send(true);
@@ -112,22 +113,22 @@ impl Server {
 }
 
 /// Has `talk` speak with whoever comes, with so many at once. It ends never.
-async fn accept<F>(listener: &TcpListener, connections: &mut JoinSet<()>, talk: impl Fn(TcpStream) -> F)
+async fn accept<F>(listener: &TcpListener, connections: &mut JoinSet<()>, talk: impl Fn(TcpStream, LastMoved) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut open: Vec<(LastMoved, AbortHandle)> = Vec::new();
     loop {
-        // It is closed by nobody.
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
-        while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, _)) => {
-                let talk = talk(stream);
-                connections.spawn(async move {
-                    talk.await;
-                    drop(seat);
-                });
+                while connections.try_join_next().is_some() {}
+                open.retain(|(_, connection)| !connection.is_finished());
+                let stillest = (0..open.len()).min_by_key(|place| open[*place].0.at());
+                if let Some(place) = stillest.filter(|_| open.len() >= CONNECTIONS_MAX) {
+                    open.swap_remove(place).1.abort();
+                }
+                let moved = LastMoved::now();
+                open.push((moved.clone(), connections.spawn(talk(stream, moved))));
             }
             // One that is gone already, or no descriptor is free: neither is a reason to serve nobody any more.
             Err(_) => sleep(ACCEPT_PAUSE).await,

@@ -221,6 +221,24 @@ fn prometheus_reads_what_is_answered() {
 }
 
 #[test]
+fn who_says_nothing_keeps_nobody_waiting() {
+    let server = servers::start_any(&[]);
+    let (_top, host) = listen(&server, &[]);
+    let loopback = format!("Host: {host}\r\n");
+    // More than are let in at once: half of them idle, half within a head.
+    let silent: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(&host).unwrap()).collect();
+    for mut stream in silent.iter().step_by(2) {
+        let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: loc");
+    }
+    let (told, answered) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(get(&host, "/metrics", &loopback)));
+    // Sooner than any of them is given up for its silence.
+    let page = answered.recv_timeout(std::time::Duration::from_secs(7)).expect("it is answered beside them");
+    assert!(page.starts_with("HTTP/1.0 200"), "{page}");
+    drop(silent);
+}
+
+#[test]
 fn an_address_that_others_reach_takes_a_token() {
     let server = servers::start_any(&[]);
     let refused = server.pgthaw(&["top", "--listen", "0.0.0.0:0"]).ends_with(2);
