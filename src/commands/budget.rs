@@ -2,13 +2,13 @@
 
 use clap::Args;
 
-use crate::observe::DEFAULT_BUDGET;
+use crate::study::ACCOUNT_DEAR;
 
 /// The flag of every command that looks on.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct BudgetArguments {
     /// Look at less when looking costs more of all processors than so many percent
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * DEFAULT_BUDGET)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * ACCOUNT_DEAR)]
     budget: f64,
 }
 

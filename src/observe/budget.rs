@@ -16,9 +16,6 @@ const SPAN_NS: u64 = 1_000_000_000;
 /// So many spans in a row are above it when less is looked at: a single one may be an accident.
 const SPANS: u32 = 2;
 
-/// Share of all processors that looking may cost when nobody says another.
-pub const DEFAULT_BUDGET: f64 = 0.02;
-
 /// What was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

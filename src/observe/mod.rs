@@ -19,7 +19,7 @@ pub mod top;
 mod waits;
 
 pub use backends::{BackendReads, BackendRole, BackendTotals, apply_end_strategy_backends};
-pub use budget::{BudgetedSource, DEFAULT_BUDGET, GivenUp, Reduction, looks_after};
+pub use budget::{BudgetedSource, GivenUp, Reduction, looks_after};
 pub use error::Error;
 pub use gauges::{GaugeSampler, GaugeSources, ServerPart};
 pub use lwlocks::{LwlockWaits, LwlockWatch, LwlocksEnd};

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An account that takes a larger share of all processors than this disturbs what it tells of.
+/// An account that takes a larger share of all processors than this disturbs what it tells of: a trial's ends then, and `waits` and `top`
+/// look at less.
 pub const ACCOUNT_DEAR: f64 = 0.02;
 
 /// What client backends did with their time, and what of the server's background processes is worth telling beside it. pgthaw's own

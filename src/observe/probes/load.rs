@@ -30,12 +30,7 @@ pub struct Loading {
 impl Loading {
     /// Reads it: where pids mean other processes than to the kernel no program is of use.
     pub fn open() -> Result<Loading, Error> {
-        if !has_kernel_pids()? {
-            return Err(refusal(
-                "pgthaw is in a pid namespace of its own",
-                "run pgthaw on the host, not in a container",
-            ));
-        }
+        require_kernel_pids()?;
         if let Some(read) = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Ok(read);
         }
@@ -48,6 +43,17 @@ impl Loading {
     fn read() -> Result<Loading, BtfError> {
         Ok(Loading { types: Btf::from_sys_fs()?, loader: EbpfLoader::new() })
     }
+}
+
+/// The loader alone, for programs that are attached to no tracepoint of the kernel: what it has read itself finds structures for them.
+pub fn open_loader() -> Result<EbpfLoader<'static>, Error> {
+    require_kernel_pids()?;
+    Ok(EbpfLoader::new())
+}
+
+fn require_kernel_pids() -> Result<(), Error> {
+    let remedy = "run pgthaw on the host, not in a container";
+    has_kernel_pids()?.then_some(()).ok_or_else(|| refusal("pgthaw is in a pid namespace of its own", remedy))
 }
 
 /// Reads what [`Loading::open`] will want, tens of milliseconds of work, while its caller does something else; one that comes meanwhile

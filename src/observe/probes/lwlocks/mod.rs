@@ -10,7 +10,7 @@ use aya::Ebpf;
 use aya::maps::{Array, MapData, PerCpuHashMap};
 use aya::programs::UProbe;
 
-use super::load::{CostCount, Loading, REBUILD, refusal, refused, take_map};
+use super::load::{CostCount, REBUILD, open_loader, refusal, refused, take_map};
 use super::time::{STATISTIC_WORDS, parse_statistic};
 use crate::linux;
 use crate::linux::foreign_memory::read_text;
@@ -54,8 +54,8 @@ impl LwlockProbe {
     /// When the server's program has not these probes, or nobody may attach to them.
     pub fn open(postmaster_pid: u32) -> Result<LwlockProbe, Error> {
         let places = find_places(postmaster_pid)?;
-        let Loading { mut loader, .. } = Loading::open()?;
-        let mut ebpf = loader.override_global("postmaster_pid", &postmaster_pid, true).load(OBJECT).map_err(refused)?;
+        let mut ebpf =
+            open_loader()?.override_global("postmaster_pid", &postmaster_pid, true).load(OBJECT).map_err(refused)?;
         let mut probe = LwlockProbe {
             attached: Vec::new(),
             tranches: take_map(&mut ebpf, "tranches")?.try_into().map_err(refused)?,
