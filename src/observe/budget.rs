@@ -122,6 +122,31 @@ impl BudgetedSource {
         &self.reductions
     }
 
+    /// Goes on with this source, of a server that was restarted: what was given up stays so.
+    pub fn follow(&mut self, mut source: Box<dyn TimeSource>, postmaster_pid: Option<u32>) -> Result<(), Error> {
+        let now_ns = read_monotonic().as_nanos() as u64;
+        self.lwlocks.as_mut().map_or(Ok(false), |watch| watch.end(now_ns, LwlocksEnd::Restart))?;
+        for reduction in &self.reductions {
+            match reduction.given_up {
+                GivenUp::Receives => _ = source.drop_receives(),
+                GivenUp::Looks => _ = source.look_less(),
+                GivenUp::LightweightLocks | GivenUp::Programs | GivenUp::NothingLeft => {}
+            }
+        }
+        self.put_aside()?;
+        // All that it tells is new.
+        self.begins_from = Some(Vec::new());
+        (self.source, self.postmaster_pid) = (source, postmaster_pid);
+        Ok(())
+    }
+
+    /// Keeps what the source has cost and seen of files, for it goes.
+    fn put_aside(&mut self) -> Result<(), Error> {
+        self.files = self.files()?;
+        self.spent = [self.spent.take(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and);
+        Ok(())
+    }
+
     fn read_kernel_ns(&self) -> u64 {
         self.cost().map_or(0, |cost| cost.total_ns())
     }
@@ -170,7 +195,7 @@ impl BudgetedSource {
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(None) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
-        (self.spent, self.files) = (self.source.cost(), self.source.files()?);
+        self.put_aside()?;
         self.begins_from = Some(looks.read()?.processes);
         self.source = looks;
         Ok(Some((GivenUp::Programs, Some(LOOKS_PER_SECOND))))
@@ -193,7 +218,7 @@ impl TimeSource for BudgetedSource {
     }
 
     fn cost(&self) -> Option<ProbeCost> {
-        let cost = self.source.cost().or_else(|| self.spent.clone());
+        let cost = [self.spent.clone(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and);
         // What was refused has none.
         let of_lwlocks = self.lwlocks.as_ref().map(LwlockWatch::cost).filter(|cost| !cost.programs.is_empty());
         let Some(of_lwlocks) = of_lwlocks else { return cost };
@@ -207,7 +232,7 @@ impl TimeSource for BudgetedSource {
     }
 
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
-        Ok(if self.files.is_empty() { self.source.files()? } else { self.files.clone() })
+        Ok(FileTimes::merge(self.files.iter().cloned().chain(self.source.files()?).collect()))
     }
 }
 

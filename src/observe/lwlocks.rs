@@ -23,6 +23,8 @@ pub enum LwlocksEnd {
     Limit,
     /// Looking cost too much.
     Budget,
+    /// The server was restarted.
+    Restart,
     /// They could not be counted.
     Refused { reason: String, remedy: Option<String> },
 }
@@ -67,6 +69,7 @@ impl LwlockWatch {
 
     /// Ends when it is time.
     pub fn keep_within_limit(&mut self, now_ns: u64) -> Result<(), Error> {
+        self.probe.as_mut().into_iter().for_each(LwlockProbe::learn_names);
         match now_ns.saturating_sub(self.begin_ns) >= self.waits.limit_ns {
             true => self.end(now_ns, LwlocksEnd::Limit).map(drop),
             false => Ok(()),
@@ -75,7 +78,7 @@ impl LwlockWatch {
 
     /// Counts no more, and no process stops. Whether it counted until now.
     pub fn end(&mut self, now_ns: u64, end: LwlocksEnd) -> Result<bool, Error> {
-        let Some(probe) = self.probe.take() else { return Ok(false) };
+        let Some(mut probe) = self.probe.take() else { return Ok(false) };
         self.spent = probe.cost();
         (self.waits.tranches, self.waits.lost) = probe.read()?;
         self.waits.end = end;

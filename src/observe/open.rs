@@ -17,17 +17,18 @@ pub struct RefusedSource {
 }
 
 /// Opens the source that is wanted, or the most exact one that can be had, with those that were refused before. The server's
-/// postmaster has to be on this host for all but SQL. What is asked over SQL is counted as `own`.
+/// postmaster has to be on this host for all but SQL. What is asked over SQL is counted as `own`, where somebody
+/// wants to know.
 pub async fn open_time_source(
     wanted: Option<Tier>,
     postmaster_pid: Option<u32>,
     connection: PgConnection,
-    own: &OwnTransactions,
+    own: Option<OwnTransactions>,
 ) -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> {
     let (source, refused) = open_local_source(wanted, postmaster_pid)?;
     match source {
         Some(source) => Ok((source, refused)),
-        None => Ok((Box::new(SqlLooks::start(connection, own.clone()).await?), refused)),
+        None => Ok((Box::new(SqlLooks::start(connection, own).await?), refused)),
     }
 }
 

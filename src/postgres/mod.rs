@@ -84,4 +84,4 @@ pub use statistics::tests::statistics_of;
 pub use statistics::{
     RowDelta, ServerStatistics, StatisticsDelta, read_all_transactions, read_server_statistics, read_table_statistics,
 };
-pub use waits::{Wait, WaitLook, read_backend_pid, read_waits};
+pub use waits::{Wait, WaitLook, read_backend_pid, read_postmaster_start, read_waits};

@@ -51,6 +51,12 @@ pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Erro
     pid.map(|pid| pid as u32).map_err(|source| Error::Query { action: "ask for the connection's process", source })
 }
 
+/// When the server was started, by its own clock, in seconds since 1970 UTC: another number is another start.
+pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64, Error> {
+    let asked = sqlx::query_scalar(include_str!("sql/postmaster_start_13.sql")).fetch_one(connection).await;
+    asked.map_err(|source| Error::Query { action: "ask when the server was started", source })
+}
+
 /// One look. The process that serves this connection is left out, and so are background
 /// processes that sleep.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error> {

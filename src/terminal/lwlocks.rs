@@ -30,6 +30,7 @@ fn render_end(lwlocks: &LwlockUse) -> String {
         LwlocksEnd::End => "to the end",
         LwlocksEnd::Limit => "then the time for it was over",
         LwlocksEnd::Budget => "then it cost too much",
+        LwlocksEnd::Restart => "then the server was restarted",
     };
     let counted_in = render_ns(lwlocks.length_ns);
     let waits: u64 = lwlocks.statistics.iter().map(|one| one.statistic.count).sum();

@@ -11,6 +11,7 @@ use parquet::record::{Field, Row};
 use serde_json::{Value, json};
 
 use pgthaw::postgres::StopMode;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::servers::{self, Output, TestServer};
 
@@ -331,6 +332,72 @@ fn a_full_disk_is_told_with_the_option_that_names_another_place() {
     let output = server.pgthaw(&["waits", "--source", "sql", "--parquet", "/dev/full", "--", "true"]).ends_with(1);
     assert!(output.stderr.contains("No space left on device"), "{}", output.stderr);
     assert!(output.stderr.contains("another place with --parquet FILE"), "{}", output.stderr);
+}
+
+/// Looks on for long in another process, and what it tells when it is interrupted.
+fn watch_beside(server: &mut TestServer, options: &[&str], meanwhile: impl FnOnce(&mut TestServer)) -> Value {
+    let arguments = [&["waits", "--json", "--seconds", "600"], options].concat();
+    let child = server.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_sessions(server);
+    meanwhile(server);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    Output::from(child.wait_with_output().unwrap()).ends_with(130).json()
+}
+
+/// Until pgthaw is there and asks.
+fn wait_for_sessions(server: &TestServer) {
+    let asks =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgthaw' AND query LIKE '%backend_type%'";
+    while server.psql(asks) == "0" {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_server_that_is_restarted_is_looked_at_again() {
+    let sources: &[&str] = match (can_probe(), rustix::process::geteuid().is_root()) {
+        (true, _) => &["bpf", "memory", "sql"],
+        (_, true) => &["memory", "sql"],
+        _ => &["sql"],
+    };
+    for source in sources {
+        let mut server = servers::start_any(&[]);
+        let report = watch_beside(&mut server, &["--source", source], |server| {
+            server.psql("SELECT pg_sleep(1.5)");
+            server.restart();
+            wait_for_sessions(server);
+            server.psql("SELECT pg_sleep(1.5)");
+        });
+        let remarks = report["remarks"].as_array().unwrap();
+        assert_eq!(remarks.len(), 1, "{source}: {report:#}");
+        assert!(remarks[0].as_str().unwrap().starts_with("the server was restarted: it went away at "), "{remarks:?}");
+        assert_eq!(report["source"], *source);
+        let sleeps = ending(&report, "client backend::Timeout::PgSleep");
+        assert_eq!(sleeps.len(), 1, "{source}: {report:#}");
+        // One before, and one after; a busy machine looks late.
+        let total = sleeps[0]["total_ns"].as_u64().unwrap();
+        assert!((2_200_000_000..4_000_000_000).contains(&total), "{source}: {total}");
+        if *source == "bpf" {
+            assert_eq!(sleeps[0]["count"], 2, "{report:#}");
+            assert!((0.97..1.03).contains(&explained(&report)), "{report:#}");
+        }
+        // The new server's processes are known by their kind, and nobody else's.
+        assert_eq!(ending(&report, "checkpointer::Activity::CheckpointerMain").len(), 1, "{source}: {report:#}");
+    }
+}
+
+#[test]
+fn whose_sessions_are_ended_opens_new_ones_and_says_so() {
+    let mut server = servers::start_any(&[]);
+    let report = watch_beside(&mut server, &["--source", "sql"], |server| {
+        let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'pgthaw'";
+        assert_eq!(server.psql(ended), "2");
+        wait_for_sessions(server);
+        server.psql("SELECT pg_sleep(1.5)");
+    });
+    let remarks = report["remarks"].to_string();
+    assert!(remarks.contains("ended pgthaw's sessions at") && !remarks.contains("restarted"), "{remarks}");
+    assert_eq!(ending(&report, "client backend::Timeout::PgSleep").len(), 1, "{report:#}");
 }
 
 /// Of a container only its pid namespace: its server's pids are others out here.

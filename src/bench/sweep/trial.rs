@@ -19,7 +19,7 @@ use crate::lab::{
 };
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Judgement;
-use crate::observe::time::{OwnTransactions, SqlLooks, TimeSampler, TimedServer};
+use crate::observe::time::{SqlLooks, TimeSampler, TimedServer};
 use crate::observe::{Cadence, WaitSampler, open_local_source};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
@@ -192,7 +192,7 @@ impl TrialSetup<'_> {
                 let server = Server::connect(&options).await?;
                 let mut connection = server.connect_to(&server.database).await?;
                 apply_no_session_limits(&mut connection).await?;
-                SqlLooks::start(connection, OwnTransactions::default()).await
+                SqlLooks::start(connection, None).await
             };
             let source = match source {
                 Some(source) => source,

@@ -1,6 +1,7 @@
 //! `pgthaw waits`: the work is done in `src/observe/time/`.
 
 mod arguments;
+mod opened;
 mod table;
 
 use std::process::Stdio;
@@ -16,12 +17,11 @@ use crate::failure::ErrorKind;
 use crate::linux::clock::read_own_cpu_time;
 use crate::linux::count_cores;
 use crate::linux::process::terminate;
-use crate::observe::stall::StallWatch;
-use crate::observe::time::{LookingCost, OwnTransactions, Roster, Tier, TimeReport, TimeSource as _, WaitNames, Watch};
-use crate::observe::{BudgetedSource, Error, RefusedSource, open_time_source};
-use crate::postgres::read_backend_pid;
+use crate::observe::time::{LookingCost, Tier, TimeReport, TimeSource as _, Watch};
+use crate::observe::{BudgetedSource, Error, RefusedSource};
 use crate::results::ExportFile;
 use crate::terminal::{self, Canvas, Progress};
+use opened::{Following, Here};
 
 /// Looked at for so long when nobody says how long.
 const SECONDS: u32 = 10;
@@ -35,26 +35,22 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let file = arguments.parquet.as_deref().map(|path| ExportFile::open(path, "--parquet FILE")).transpose()?;
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
-    let (mut looks, mut who) = (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);
-    let own_pids = vec![read_backend_pid(&mut looks).await?, read_backend_pid(&mut who).await?];
-    let (postmaster_pid, own) = (target.find_postmaster(), OwnTransactions::default());
-    let (source, refused) = open_time_source(arguments.source, postmaster_pid, looks, &own).await?;
-    let names = WaitNames::of_version(server.facts.version_num);
+    let here = Here::open(&target, arguments.source).await?;
     // Why its files are not seen says the source's own refusal.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
-    if names.is_empty() && source.tier() != Tier::Sql {
+    if here.names.is_empty() && here.source.tier() != Tier::Sql {
         remarks.push(format!("the wait events of PostgreSQL {} have no names here", server.facts.version));
     }
     let cpu_before = read_own_cpu_time();
-    let mut source = BudgetedSource::new(source, postmaster_pid, arguments.budget.share());
+    let mut following = Following::new(&target, arguments.source, &here);
+    let (roster, stalls) = (here.roster(), here.stalls(&target));
+    let mut source = BudgetedSource::new(here.source, here.postmaster_pid, arguments.budget.share());
     if let Some(seconds) = arguments.lwlocks {
         source.watch_lwlocks(Duration::from_secs(seconds.into()));
     }
-    let roster = Roster::new(postmaster_pid, own_pids);
-    let stalls = StallWatch::new(names.clone(), target.data_directory.as_ref().map(|directory| &*directory.path));
-    let mut watch = Watch::begin(&mut source, (who, own), roster, arguments.by, names, Some(stalls)).await?;
-    let status = arguments.wait(&mut watch, &mut source, output).await?;
+    let mut watch = Watch::begin(&mut source, (here.who, None), roster, arguments.by, here.names, Some(stalls)).await?;
+    let status = arguments.wait(&mut following, &mut watch, &mut source, output).await?;
     source.end_lwlocks()?;
     let cost = LookingCost {
         kernel: source.cost(),
@@ -63,8 +59,9 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
         processors: count_cores(),
     };
     let watched = watch.finish(&mut source).await?;
+    remarks.extend(following.remarks);
     remarks.extend((!watched.answered).then(|| "the server did not answer any more before the end".to_owned()));
-    let report = TimeReport::new(watched, &source, arguments.by, refused, cost, remarks);
+    let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
     let written =
         file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
     // A disk that is full by now is no reason to keep it back.
@@ -90,6 +87,7 @@ impl WaitsArguments {
     /// Until the time is over, the command has ended, or somebody wants an end; what is known by then is told.
     async fn wait(
         &self,
+        following: &mut Following<'_>,
         watch: &mut Watch,
         source: &mut BudgetedSource,
         output: OutputArguments,
@@ -98,7 +96,7 @@ impl WaitsArguments {
             let seconds = self.seconds.unwrap_or(SECONDS).into();
             let progress = Progress::steps("looking, by seconds", seconds, output.shows_progress());
             let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
-            let ended = watch.until(source, STEP, end, |_, _, _| progress.advance(1)).await;
+            let ended = following.until(watch, source, STEP, end, || progress.advance(1)).await;
             progress.finish();
             // Without signals to wait for there is the time alone.
             return Ok(match ended? {
@@ -122,7 +120,7 @@ impl WaitsArguments {
             child.id().into_iter().for_each(terminate);
             child.wait().await
         };
-        let status = watch.until(source, STEP, end, |_, _, _| ()).await?.context("cannot wait for the command")?;
+        let status = following.until(watch, source, STEP, end, || ()).await?.context("cannot wait for the command")?;
         Ok(match status.code() {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),

@@ -259,6 +259,11 @@ impl Accounting {
         }
     }
 
+    /// From now on events have these names: the server is another one.
+    pub fn rename(&mut self, names: WaitNames) {
+        self.names = names;
+    }
+
     /// Time between the first reading and the last.
     pub fn length_ns(&self) -> u64 {
         self.at_ns - self.begin_ns

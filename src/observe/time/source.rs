@@ -261,6 +261,20 @@ impl ProbeCost {
         self.programs.iter().fold(0, |sum, program| sum.saturating_add(program.total_ns))
     }
 
+    /// Both: of programs of the same name the sum.
+    pub fn and(mut self, more: ProbeCost) -> ProbeCost {
+        for one in more.programs {
+            match self.programs.iter_mut().find(|known| known.name == one.name) {
+                Some(known) => {
+                    known.runs = known.runs.saturating_add(one.runs);
+                    known.total_ns = known.total_ns.saturating_add(one.total_ns);
+                }
+                None => self.programs.push(one),
+            }
+        }
+        self
+    }
+
     /// What was added since `earlier`.
     pub fn since(&self, earlier: &ProbeCost) -> ProbeCost {
         let grown = |now: &ProgramCost| {

@@ -24,8 +24,11 @@ pub struct SqlLooks {
 }
 
 impl SqlLooks {
-    /// Looks through this connection from now on. Where the server does not answer any more it looks no more.
-    pub async fn start(mut connection: PgConnection, own: OwnTransactions) -> Result<SqlLooks, postgres::Error> {
+    /// Looks through this connection from now on, each of which is counted as `own`, where somebody wants to know. Where the server does not answer any more it looks no more.
+    pub async fn start(
+        mut connection: PgConnection,
+        own: Option<OwnTransactions>,
+    ) -> Result<SqlLooks, postgres::Error> {
         let (sums, (stop, mut stopped)) = (LookSums::default(), oneshot::channel::<()>());
         let to_add = sums.clone();
         let own_pid = read_backend_pid(&mut connection).await?;
@@ -38,7 +41,7 @@ impl SqlLooks {
                     _ = &mut stopped => return,
                     _ = ticks.tick() => {}
                 }
-                own.add();
+                own.iter().for_each(OwnTransactions::add);
                 let Ok(sessions) = read_sessions(&mut connection).await else { return };
                 to_add.add(read_monotonic().as_nanos() as u64, seen(sessions, own_pid));
             }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use super::account::{Accounting, By};
@@ -23,10 +24,14 @@ const LOOK: Duration = Duration::from_millis(250);
 pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
-    own: OwnTransactions,
+    own: Option<OwnTransactions>,
+    /// Is told when the server does not answer any more.
+    gone: Option<oneshot::Sender<()>>,
     accounting: Accounting,
     /// `None` where stalls are not looked for.
     stalls: Option<StallWatch>,
+    /// Those of servers that were looked at before this one.
+    earlier_stalls: Vec<Stall>,
     /// The last reading, when it has not been added up, and those who ended before it and have not been either.
     latest: Option<Reading>,
     ended: Vec<ProcessTimes>,
@@ -47,10 +52,10 @@ pub struct Watched {
 }
 
 impl Watch {
-    /// Begins with what the source says now. What is asked through the connection is counted as `own`.
+    /// Begins with what the source says now. What is asked through the connection is counted as `own`, where somebody wants to know.
     pub async fn begin(
         source: &mut dyn TimeSource,
-        (connection, own): (PgConnection, OwnTransactions),
+        (connection, own): (PgConnection, Option<OwnTransactions>),
         roster: Roster,
         by: By,
         names: WaitNames,
@@ -62,13 +67,35 @@ impl Watch {
             roster,
             connection,
             own,
+            gone: None,
             accounting,
             stalls,
+            earlier_stalls: Vec::new(),
             latest: None,
             ended: Vec::new(),
             lasting: Vec::new(),
             read_at_ns: 0,
         })
+    }
+
+    /// Is told when the server does not answer any more.
+    pub fn hear_gone(&mut self) -> oneshot::Receiver<()> {
+        let (gone, is_gone) = oneshot::channel();
+        self.gone = Some(gone);
+        is_gone
+    }
+
+    /// Goes on with a server that answers again. What was added up stays, and what was found.
+    pub fn follow(&mut self, connection: PgConnection, roster: Roster) {
+        (self.connection, self.roster) = (Some(connection), roster);
+    }
+
+    /// Goes on with another server, or the same one after a restart: its events have other names, perhaps, and there is no throughput yet
+    /// to judge stalls by.
+    pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
+        self.accounting.rename(names);
+        let earlier = std::mem::replace(&mut self.stalls, stalls);
+        self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
 
     /// Reads at each `step` until `end` is there, and once more then. `hear` is told of each reading, and may take out what was
@@ -111,12 +138,16 @@ impl Watch {
 
     async fn look(&mut self) {
         let Some(connection) = &mut self.connection else { return };
-        self.own.add();
+        self.own.iter().for_each(OwnTransactions::add);
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => self.roster.see(sessions),
             // A server that is stopped meanwhile ends no measurement.
-            Ok(Err(_)) => self.connection = None,
+            Ok(Err(_)) => {
+                self.connection = None;
+                // Who does not listen does not want to know.
+                _ = self.gone.take().map(|gone| gone.send(()));
+            }
             Err(_) => {}
         }
     }
@@ -157,9 +188,10 @@ impl Watch {
                 *relation = stalls.name_relation(&file.file, connection).await;
             }
         }
+        let found = self.stalls.map(StallWatch::finish).unwrap_or_default();
         Ok(Watched {
             accounting: self.accounting,
-            stalls: self.stalls.map(StallWatch::finish).unwrap_or_default(),
+            stalls: self.earlier_stalls.into_iter().chain(found).collect(),
             files: files.into_iter().zip(relations).collect(),
             answered: self.connection.is_some(),
         })

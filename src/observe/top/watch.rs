@@ -77,7 +77,8 @@ impl TopWatch {
     /// Looks on until the server does not answer any more, and says why it does not; `None`: nobody takes frames any more.
     pub async fn watch(&mut self, here: Here) -> Result<Option<String>, Error> {
         let own = OwnTransactions::default();
-        let (source, refused) = open_time_source(self.source, here.postmaster_pid, here.looks, &own).await?;
+        let (source, refused) =
+            open_time_source(self.source, here.postmaster_pid, here.looks, Some(own.clone())).await?;
         let (gone, is_gone) = oneshot::channel();
         let own_pids = here.own_pids.clone();
         let period = self.step.max(SLOWEST_TICK);
@@ -107,7 +108,7 @@ impl TopWatch {
         // What opening took belongs to no step.
         let mut source = BudgetedSource::new(source, here.postmaster_pid, self.budget);
         let cpu_before = read_own_cpu_time();
-        let mut watch = Watch::begin(&mut source, (here.who, own), roster, self.by, names, stalls).await?;
+        let mut watch = Watch::begin(&mut source, (here.who, Some(own)), roster, self.by, names, stalls).await?;
         let mut steps = Steps {
             by: self.by,
             block_size: here.block_size,

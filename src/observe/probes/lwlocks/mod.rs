@@ -2,7 +2,7 @@
 //!
 //! `build.rs` compiles it from `lwlocks.bpf.c`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::os::fd::AsFd as _;
 
@@ -44,6 +44,8 @@ pub struct LwlockProbe {
     tranches: PerCpuHashMap<MapData, u64, [u64; STATISTIC_WORDS]>,
     lost: Array<MapData, u64>,
     postmaster_pid: u32,
+    /// By their addresses, as long as the server was there.
+    names: HashMap<u64, String>,
     cost: CostCount,
 }
 
@@ -62,6 +64,7 @@ impl LwlockProbe {
             lost: take_map(&mut ebpf, "lost")?.try_into().map_err(refused)?,
             cost: CostCount::begin(),
             postmaster_pid,
+            names: HashMap::new(),
             ebpf,
         };
         for (program, places) in PROGRAMS.iter().zip(&places) {
@@ -81,12 +84,24 @@ impl LwlockProbe {
         Ok(())
     }
 
+    /// Reads the names of tranches that were waited for since it was asked: a server that ends takes them with it.
+    pub fn learn_names(&mut self) {
+        for address in self.tranches.keys().filter_map(Result::ok) {
+            if !self.names.contains_key(&address)
+                && let Ok(name) = read_text(self.postmaster_pid, address, NAME_BYTES_MAX)
+            {
+                self.names.insert(address, name);
+            }
+        }
+    }
+
     /// The waits of each tranche so far, by its name, and how many no tranche has.
-    pub fn read(&self) -> Result<(BTreeMap<String, Statistic>, u64), Error> {
+    pub fn read(&mut self) -> Result<(BTreeMap<String, Statistic>, u64), Error> {
+        self.learn_names();
         let mut found: BTreeMap<String, Statistic> = BTreeMap::new();
         for (address, of_processors) in self.tranches.iter().filter_map(Result::ok) {
             // A name that only another process has is its address.
-            let name = read_text(self.postmaster_pid, address, NAME_BYTES_MAX).unwrap_or_default();
+            let name = self.names.get(&address).cloned().unwrap_or_default();
             let name = if name.is_empty() { format!("{address:#x}") } else { name };
             let sum = found.entry(name).or_default();
             of_processors.iter().for_each(|words| sum.merge(&parse_statistic(words)));
