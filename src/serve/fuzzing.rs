@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::Token;
 use super::answers::Served;
-use super::connection::{PATIENCE, answer};
+use super::connection::{LastMoved, PATIENCE, answer};
 use super::server::routes;
 use crate::results::Store;
 
@@ -31,7 +31,7 @@ impl Answers {
         let _ = browser.write_all(sent).await;
         let _ = browser.shutdown().await;
         let (_tell_end, ending) = watch::channel(false);
-        answer(server, self.0.clone(), ending, PATIENCE).await;
+        answer(server, LastMoved::now(), self.0.clone(), ending, PATIENCE).await;
         let mut answered = Vec::new();
         let _ = browser.read_to_end(&mut answered).await;
         answered
