@@ -28,6 +28,8 @@ pub enum GivenUp {
     Programs,
     /// Every other look at processes.
     Looks,
+    /// Most questions to the server who its processes are.
+    Questions,
     /// What there is costs more than the budget, and less would not cost less.
     NothingLeft,
 }
@@ -68,6 +70,8 @@ pub struct BudgetedSource {
     /// Of a source that was given up: what it cost, and what it knew of files.
     spent: Option<ProbeCost>,
     files: Vec<FileTimes>,
+    /// The server is asked seldom who its processes are.
+    asks_seldom: bool,
     /// What the processes had when the source that is read next began.
     begins_from: Option<Vec<ProcessTimes>>,
 }
@@ -96,6 +100,7 @@ impl BudgetedSource {
             spent: None,
             files: Vec::new(),
             begins_from: None,
+            asks_seldom: false,
         };
         budgeted.kernel_ns = budgeted.read_kernel_ns();
         budgeted
@@ -130,7 +135,7 @@ impl BudgetedSource {
             match reduction.given_up {
                 GivenUp::Receives => _ = source.drop_receives(),
                 GivenUp::Looks => _ = source.look_less(),
-                GivenUp::LightweightLocks | GivenUp::Programs | GivenUp::NothingLeft => {}
+                GivenUp::LightweightLocks | GivenUp::Programs | GivenUp::Questions | GivenUp::NothingLeft => {}
             }
         }
         self.put_aside()?;
@@ -185,20 +190,27 @@ impl BudgetedSource {
             return Ok(Some((GivenUp::LightweightLocks, None)));
         }
         if self.source.tier() != Tier::Bpf {
-            return Ok(self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks))));
+            let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
+            return Ok(looks.or_else(|| self.ask_seldom()));
         }
         if !are_programs_dear {
-            return Ok(None);
+            return Ok(self.ask_seldom());
         }
         if self.source.drop_receives() {
             return Ok(Some((GivenUp::Receives, None)));
         }
-        let Some(postmaster_pid) = self.postmaster_pid else { return Ok(None) };
+        let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
         self.put_aside()?;
         self.begins_from = Some(looks.read()?.processes);
         self.source = looks;
         Ok(Some((GivenUp::Programs, Some(LOOKS_PER_SECOND))))
+    }
+
+    /// `None` where it was seldom already.
+    fn ask_seldom(&mut self) -> Option<(GivenUp, Option<f64>)> {
+        let was_seldom = std::mem::replace(&mut self.asks_seldom, true);
+        (!was_seldom).then_some((GivenUp::Questions, None))
     }
 }
 
@@ -229,6 +241,10 @@ impl TimeSource for BudgetedSource {
 
     fn cost_refusal(&self) -> Option<String> {
         self.source.cost_refusal()
+    }
+
+    fn asks_seldom(&self) -> bool {
+        self.asks_seldom
     }
 
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
@@ -294,13 +310,13 @@ mod tests {
         assert!(reductions[0].share > 0.0 && reductions[0].budget == 0.0);
         // Without a server on this host there is nothing else to look at.
         let given_up: Vec<GivenUp> = after_spans(0.0, dear_ns, 9).reductions().iter().map(|one| one.given_up).collect();
-        assert_eq!(given_up, [GivenUp::Receives, GivenUp::NothingLeft]);
+        assert_eq!(given_up, [GivenUp::Receives, GivenUp::Questions, GivenUp::NothingLeft]);
         assert!(after_spans(1e9, dear_ns, 4).reductions().is_empty());
     }
 
     #[test]
     fn what_costs_little_is_not_given_up_for_what_else_costs_much() {
         let given_up: Vec<GivenUp> = after_spans(0.0, 0, 6).reductions().iter().map(|one| one.given_up).collect();
-        assert_eq!(given_up, [GivenUp::NothingLeft]);
+        assert_eq!(given_up, [GivenUp::Questions, GivenUp::NothingLeft]);
     }
 }

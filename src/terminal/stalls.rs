@@ -96,6 +96,7 @@ pub fn render_given_up(reduction: &Reduction) -> String {
             render_looks(looks)
         ),
         GivenUp::Looks => format!("processes are looked at {} times a second", render_looks(looks)),
+        GivenUp::Questions => "the server is asked every other second who its processes are".to_owned(),
         GivenUp::NothingLeft => "nothing is left to give up that would cost less: it goes on".to_owned(),
     }
 }

@@ -317,6 +317,11 @@ pub trait TimeSource: Send {
         false
     }
 
+    /// Is who reads it to ask the server seldom who its processes are? Each answer has all of them, which costs as well.
+    fn asks_seldom(&self) -> bool {
+        false
+    }
+
     /// Looks half as often, which costs less: how often a second from now on. `None` where it does not look now and then, or hardly ever
     /// does.
     fn look_less(&mut self) -> Option<f64> {

@@ -19,12 +19,16 @@ use crate::postgres::read_sessions;
 /// often the source is read too where stalls are looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// Where that is too dear it is asked once in so long.
+const SELDOM_LOOK: Duration = Duration::from_secs(2);
+
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
 #[derive(Debug)]
 pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
     own: Option<OwnTransactions>,
+    asked_at: Instant,
     /// Is told when the server does not answer any more.
     gone: Option<oneshot::Sender<()>>,
     accounting: Accounting,
@@ -67,6 +71,7 @@ impl Watch {
             roster,
             connection,
             own,
+            asked_at: Instant::now(),
             gone: None,
             accounting,
             stalls,
@@ -121,7 +126,10 @@ impl Watch {
                 ended = &mut end => Some(ended),
                 _ = ticks.tick() => None,
             };
-            self.look().await;
+            // Ticks come a little sooner or later.
+            if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
+                self.look().await;
+            }
             let is_due = looks % looks_of_step == 0 || ended.is_some();
             if is_due || self.stalls.is_some() {
                 self.add(source.read()?).await;
@@ -138,6 +146,7 @@ impl Watch {
 
     async fn look(&mut self) {
         let Some(connection) = &mut self.connection else { return };
+        self.asked_at = Instant::now();
         self.own.iter().for_each(OwnTransactions::add);
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
