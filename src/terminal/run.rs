@@ -4,6 +4,9 @@ use super::printable;
 use crate::trace::{Attended, OthersSeen, PutBack, RunReceipt, Way};
 use crate::units::{Bytes, counted};
 
+/// What is less in shared_buffers is not worth a sentence, nor is what is less than a tenth of what the job brought.
+const BUFFERS_TOLD_MIN: u64 = 1 << 20;
+
 /// The receipt as a paragraph: what was saved, what was brought, what the others had and what they find. `--json` has the rest.
 pub fn render_run(receipt: &RunReceipt) -> String {
     let mut said = vec![format!("pgthaw: the job took {}", render_seconds(receipt)), render_preloaded(receipt)];
@@ -13,6 +16,7 @@ pub fn render_run(receipt: &RunReceipt) -> String {
         said.push("another run goes on, and puts back when it ends what was cached before".to_owned());
     }
     said.extend(receipt.put_back.as_ref().map(render_found));
+    said.extend(receipt.put_back.as_ref().and_then(render_stayed));
     let mut text = format!("{}.", said.join("; "));
     for remark in receipt.remarks.iter().chain(receipt.put_back.iter().flat_map(|done| &done.remarks)) {
         text.push_str(&format!("\nnote: {}", printable(remark)));
@@ -53,6 +57,24 @@ fn render_found(done: &PutBack) -> String {
         before => format!("{:.1} % of the {before} that were cached before it are cached again", 100.0 * there(done)),
     };
     format!("{found}{}", buffers.unwrap_or_default())
+}
+
+/// What the job brought and still has cached, or will have, and why.
+fn render_stayed(done: &PutBack) -> Option<String> {
+    let PutBack { brought_bytes, stayed_bytes, unwritten_bytes, .. } = done;
+    let why = match *unwritten_bytes {
+        Bytes(0) => "for others use them".to_owned(),
+        all if all >= *stayed_bytes => "for they have yet to be written".to_owned(),
+        some => format!("for {some} have yet to be written, and others use the rest"),
+    };
+    let stayed = (*stayed_bytes > Bytes(0))
+        .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job brought are still cached, {why}"));
+    let in_buffers = done.buffers_unwritten_bytes.filter(|dirty| dirty.0 >= BUFFERS_TOLD_MIN.max(brought_bytes.0 / 10));
+    let in_buffers = in_buffers.map(|dirty| {
+        format!("{dirty} of what it brought are dirty in shared_buffers, and cached again when the server writes them")
+    });
+    let said: Vec<String> = [stayed, in_buffers].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// Which part of what was cached before is cached now.
@@ -159,6 +181,34 @@ mod tests {
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.0, error_ratio: -0.1, saved_seconds: None };
         let text = render_run(&RunReceipt { judged: Some(judged), ..receipt(Way::Nothing) });
         assert!(text.starts_with("pgthaw: the job took 6.0 s, and 7.0 s were forecast; nothing"), "{text}");
+    }
+
+    #[test]
+    fn what_stays_of_what_a_job_brought_is_told_with_the_reason() {
+        let of = |stayed, unwritten, dirty: Option<u64>| {
+            let megabytes = |megabytes: u64| Bytes(megabytes << 20);
+            render_stayed(&PutBack {
+                brought_bytes: megabytes(40),
+                stayed_bytes: megabytes(stayed),
+                unwritten_bytes: megabytes(unwritten),
+                buffers_unwritten_bytes: dirty.map(megabytes),
+                ..PutBack::default()
+            })
+        };
+        assert_eq!((of(0, 0, None), of(0, 0, Some(3))), (None, None));
+        let stayed = "32 MB of the 40 MB that the job brought are still cached, for";
+        assert_eq!(of(32, 32, None).unwrap(), format!("{stayed} they have yet to be written"));
+        assert_eq!(of(32, 0, None).unwrap(), format!("{stayed} others use them"));
+        assert_eq!(of(32, 2, None).unwrap(), format!("{stayed} 2 MB have yet to be written, and others use the rest"));
+        let dirty =
+            "20 MB of what it brought are dirty in shared_buffers, and cached again when the server writes them";
+        assert_eq!(of(0, 0, Some(20)).unwrap(), dirty);
+        assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they have yet to be written; {dirty}"));
+        let put_back =
+            Some(PutBack { brought_bytes: Bytes(9 << 20), stayed_bytes: Bytes(8 << 20), ..PutBack::default() });
+        assert!(
+            render_run(&RunReceipt { put_back, ..receipt(Way::Nothing) }).contains("8 MB of the 9 MB that the job")
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod assist;
 mod attend;
+mod brought;
 mod decision;
 mod edit;
 mod error;

@@ -8,6 +8,7 @@ use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use super::Error;
+use super::brought::{Brought, Gone, drop_brought};
 use super::journal::Left;
 use super::record::Came;
 use crate::cache::{ForkMap, Map, MapInputs, RelationMap, TierState, Tiers, read_map_of};
@@ -30,6 +31,11 @@ pub struct PutBack {
     /// Bytes that the jobs had brought into the page cache and that were there at the end, and those that are still there.
     pub brought_bytes: Bytes,
     pub stayed_bytes: Bytes,
+    /// Bytes of those that stayed and have yet to be written; 0 where the kernel does not tell.
+    pub unwritten_bytes: Bytes,
+    /// Bytes of what they brought that stand dirty in shared_buffers: the server writes them some time, and so they come into the page
+    /// cache again. `None` where nobody could see.
+    pub buffers_unwritten_bytes: Option<Bytes>,
     /// Bytes that the page cache had before the jobs.
     pub cached_before_bytes: Bytes,
     /// Bytes of the page cache that were gone, and those that are back.
@@ -80,12 +86,14 @@ impl PuttingBack<'_> {
         if let TierState::Unknown { reason } = &now.os {
             return Err(Error::NothingSeen(reason.clone()));
         }
-        self.drop_brought(before, &left.brought, &mut done);
-        let gone = compute_gone(before, &now);
         let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
+        let sees_buffers = now.buffers == TierState::Measured;
+        let brought = compute_brought(before, &left.brought);
+        done.buffers_unwritten_bytes = sees_buffers.then(|| bytes(count_dirty(&brought, &now)));
+        self.drop_brought(before, brought, &mut done).await;
+        let gone = compute_gone(before, &now);
         done.cached_before_bytes = bytes(before.os_blocks());
         done.gone_bytes = bytes(gone.os_blocks());
-        let sees_buffers = now.buffers == TierState::Measured;
         done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone.buffer_blocks()));
         if gone.relations.is_empty() {
             done.buffers_back_bytes = done.buffers_gone_bytes;
@@ -96,26 +104,13 @@ impl PuttingBack<'_> {
         Ok(done)
     }
 
-    /// Drops what the jobs brought and nobody had cached before.
-    fn drop_brought(&self, before: &Map, brought: &Came, done: &mut PutBack) {
-        let cached: HashMap<(&RelationPath, Fork), &RoaringBitmap> =
-            before.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.os)).collect();
+    async fn drop_brought(&self, before: &Map, brought: Vec<Brought<'_>>, done: &mut PutBack) {
         let geometry = Geometry { block_size: before.source.block_size, segment_blocks: before.source.segment_blocks };
         let files = Files { cache: &*self.page_cache, directory: &self.directory.path, geometry };
-        for ((path, fork), blocks) in brought {
-            let own = cached.get(&(path, *fork)).map_or_else(|| blocks.clone(), |before| blocks - *before);
-            if own.is_empty() || self.control.is_interrupted() {
-                continue;
-            }
-            let dropped = files.drop_blocks(path, *fork, &own, |_, run| Ok(vec![files.pages(run)]));
-            match dropped.error {
-                None => {
-                    done.brought_bytes += dropped.before_bytes;
-                    done.stayed_bytes += dropped.after_bytes;
-                }
-                Some(error) => done.remarks.push(format!("what was brought in of {path} may still be there: {error}")),
-            }
-        }
+        let Gone { brought_bytes, stayed_bytes, unwritten_bytes, remarks } =
+            drop_brought(files, brought, &self.control).await;
+        (done.brought_bytes, done.stayed_bytes, done.unwritten_bytes) = (brought_bytes, stayed_bytes, unwritten_bytes);
+        done.remarks.extend(remarks);
     }
 
     /// Brings back what is gone, as a restore does, and takes its word for what is there then.
@@ -158,6 +153,25 @@ impl PuttingBack<'_> {
     }
 }
 
+/// What the jobs brought and nobody had cached before.
+fn compute_brought<'a>(before: &Map, brought: &'a Came) -> Vec<Brought<'a>> {
+    let cached: HashMap<(&RelationPath, Fork), &RoaringBitmap> =
+        before.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.os)).collect();
+    let own = |((path, fork), blocks): (&'a (RelationPath, Fork), &RoaringBitmap)| {
+        let blocks = cached.get(&(path, *fork)).map_or_else(|| blocks.clone(), |before| blocks - *before);
+        (!blocks.is_empty()).then_some(Brought { path, fork: *fork, blocks })
+    };
+    brought.iter().filter_map(own).collect()
+}
+
+/// Blocks of it that are dirty in shared_buffers now.
+fn count_dirty(brought: &[Brought<'_>], now: &Map) -> u64 {
+    let dirty: HashMap<(&RelationPath, Fork), &RoaringBitmap> =
+        now.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.dirty)).collect();
+    let of = |one: &Brought<'_>| Some(dirty.get(&(one.path, one.fork))?.intersection_len(&one.blocks));
+    brought.iter().filter_map(of).sum()
+}
+
 /// What was cached before and is not now. What of it has no file any more is left out.
 fn compute_gone(before: &Map, now: &Map) -> Map {
     let there: HashMap<(&RelationPath, Fork), &ForkMap> =
@@ -185,12 +199,8 @@ fn compute_gone(before: &Map, now: &Map) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::cache::fixtures::{map_of, relation};
-    use crate::linux::page_cache::FakePageCache;
-    use crate::units::PageRange;
 
     fn fork(os: std::ops::Range<u32>, blocks: u64) -> ForkMap {
         ForkMap { os: os.collect(), ..ForkMap::empty(Fork::Main, blocks) }
@@ -207,19 +217,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_brought_is_dropped_and_what_stays_is_counted() {
-        let cache = FakePageCache::new();
-        let file = Path::new("/data/base/5/1");
-        cache.insert(file, 100 * 8192, &[PageRange::new(0, 100)]);
-        cache.pin(file, PageRange::new(20, 22));
-        let geometry = Geometry { block_size: 8192, segment_blocks: 40 };
-        let files = Files { cache: &cache, directory: Path::new("/data"), geometry };
-        let path = relation(1, fork(0..0, 1)).relation.path;
-        let blocks: RoaringBitmap = (5..20).chain(39..45).chain(60..61).collect();
-        let dropped = files.drop_blocks(&path, Fork::Main, &blocks, |_, run| Ok(vec![files.pages(run)]));
-        assert!(dropped.error.is_none());
-        assert_eq!((dropped.before_bytes, dropped.after_bytes), (Bytes(16 * 8192), Bytes(8192)));
-        let expected = [PageRange::new(0, 10), PageRange::new(20, 22), PageRange::new(40, 78), PageRange::new(80, 100)];
-        assert_eq!(cache.resident(file), expected);
+    fn what_was_cached_before_is_not_the_jobs() {
+        let before = map_of(vec![relation(1, fork(0..10, 100))]);
+        let came = |number| (relation(number, fork(0..0, 1)).relation.path, Fork::Main);
+        let came = Came::from([(came(1), (5..20).collect()), (came(2), (0..3).collect())]);
+        let brought = compute_brought(&before, &came);
+        let blocks: u64 = brought.iter().map(|one| one.blocks.len()).sum();
+        assert_eq!((brought.len(), blocks), (2, 13));
+        let mut written = fork(0..30, 100);
+        written.dirty.insert_range(8..15);
+        assert_eq!(count_dirty(&brought, &map_of(vec![relation(1, written)])), 5);
     }
 }

@@ -6,8 +6,11 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use roaring::RoaringBitmap;
+
 use super::attend::Progress;
 use super::preload::{Bringer, JOB_ENDED, Preloaded};
+use super::touched::TouchedFork;
 use super::windows::Window;
 use crate::units::Bytes;
 use crate::warm::restore::Files;
@@ -44,6 +47,8 @@ struct State {
     /// Windows that are loaded and that the job is not through with, and their bytes.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
+    /// What stayed of the window that was let go last, by fork.
+    behind: Vec<(usize, RoaringBitmap)>,
 }
 
 impl Windowed<'_> {
@@ -134,17 +139,27 @@ impl Windowed<'_> {
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.windows[*at].until) {
             state.ahead.pop_front();
             state.ahead_bytes -= self.windows[at].bytes.0;
-            let Bringer { page_cache, directory, geometry, touched, .. } = self.bringer;
-            let files = Files { cache: &**page_cache, directory, geometry: *geometry };
-            for (fork, blocks) in touched.forks.iter().zip(&self.windows[at].last_touched) {
-                let own = blocks - &fork.resident;
-                if !own.is_empty() {
-                    // What cannot be dropped is pushed out sooner or later.
-                    let dropped = files.drop_blocks(&fork.path, fork.fork, &own, |_, run| Ok(vec![files.pages(run)]));
-                    state.done.dropped_bytes.0 += dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0);
-                }
+            // What the job had written to, as by its hint bits, was not to be dropped before it was written, and can go by now. What stays even
+            // then is pushed out sooner or later.
+            for (fork, blocks) in std::mem::take(&mut state.behind) {
+                self.drop_blocks(fork, &blocks, &mut state.done);
+            }
+            for (fork, blocks) in self.windows[at].last_touched.iter().enumerate() {
+                let own = blocks - &self.bringer.touched.forks[fork].resident;
+                let stayed = self.drop_blocks(fork, &own, &mut state.done);
+                state.behind.extend((!stayed.is_empty()).then_some((fork, stayed)));
             }
         }
+    }
+
+    /// Drops blocks of a fork, and returns those of which something stayed.
+    fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
+        let Bringer { page_cache, directory, geometry, touched, .. } = self.bringer;
+        let files = Files { cache: &**page_cache, directory, geometry: *geometry };
+        let TouchedFork { path, fork, .. } = &touched.forks[fork];
+        let dropped = files.drop_blocks(path, *fork, blocks, |_, run| Ok(vec![files.pages(run)]));
+        done.dropped_bytes.0 += dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0);
+        dropped.stayed
     }
 }
 
@@ -153,13 +168,11 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::AtomicBool;
 
-    use roaring::RoaringBitmap;
-
     use super::*;
     use crate::linux::memory::LoadableMemory;
     use crate::linux::page_cache::FakePageCache;
     use crate::postgres::RelationPath;
-    use crate::trace::touched::{Touched, TouchedFork};
+    use crate::trace::touched::Touched;
     use crate::units::{BlockRange, Fork, PageRange};
     use crate::warm::Room;
     use crate::warm::plan::{Geometry, Read};
@@ -257,6 +270,33 @@ mod tests {
             let done = replay.join().unwrap();
             assert_eq!(done.stopped.as_deref(), Some(JOB_ENDED));
             assert_eq!((done.bytes, done.dropped_bytes), (Bytes(47 * BLOCK), Bytes(17 * BLOCK)));
+        });
+    }
+
+    #[test]
+    fn what_the_job_wrote_to_goes_with_the_next_window() {
+        let case = Case::new();
+        let wait_for = |expected: PageRange| {
+            while case.resident() != [PageRange::new(0, 6), expected] {
+                std::thread::yield_now();
+            }
+        };
+        case.move_to(0, 0);
+        std::thread::scope(|scope| {
+            let replay = scope.spawn(|| case.run(None));
+            while case.resident() != [PageRange::new(0, 60)] {
+                std::thread::yield_now();
+            }
+            // Of what was cached before, and of what came.
+            case.cache.write(Path::new(FILE), PageRange::new(4, 20));
+            case.move_to(1500, 0);
+            while case.resident() != [PageRange::new(0, 80)] {
+                std::thread::yield_now();
+            }
+            case.move_to(2500, 0);
+            wait_for(PageRange::new(40, 100));
+            case.stop.store(true, Ordering::Relaxed);
+            assert_eq!(replay.join().unwrap().dropped_bytes, Bytes(17 * BLOCK));
         });
     }
 

@@ -411,3 +411,16 @@ fn who_may_not_see_the_page_cache_records_nothing() {
     let output = server.pgthaw_as(65534, &["run", "-U", "postgres", "--like", "x", "--", "echo", "done"]).ok();
     assert_eq!(output.stdout, "done\n");
 }
+
+#[test]
+fn what_the_first_to_read_a_table_makes_dirty_goes_too() {
+    let mut server = server(15);
+    // More than is read into shared_buffers as a whole, and hint bits on none of its rows.
+    server.psql("CREATE TABLE fresh AS SELECT i, repeat('f', 100) AS body FROM generate_series(1, 300000) AS i");
+    make_cold(&mut server);
+    let (_, receipt) = run(&server, &["--protect"], "SELECT count(body) FROM fresh");
+    let done = &receipt["put_back"];
+    assert!(number(done, "/brought_bytes") > 30_000_000, "{receipt:#}");
+    assert_eq!(number(done, "/unwritten_bytes"), 0, "{receipt:#}");
+    assert_resident(&server, "fresh", 0.0, 0.02);
+}

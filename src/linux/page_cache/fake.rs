@@ -51,6 +51,10 @@ struct State {
     active: Vec<PageRange>,
     /// Pages that no eviction removes.
     pinned: Vec<PageRange>,
+    /// Pages that were written to, and those of them that are on their way to the device: they go from one list to the other, and then
+    /// from the cache, each time that they are to be dropped.
+    dirty: Vec<PageRange>,
+    writeback: Vec<PageRange>,
     extents: Vec<Extent>,
     refusal: Option<FakeRefusal>,
 }
@@ -91,6 +95,14 @@ impl FakePageCache {
         self.change(path, |state| {
             add(&mut state.resident, range);
             add(&mut state.pinned, range);
+        });
+    }
+
+    /// Writes to these pages, as another process would.
+    pub fn write(&self, path: &Path, range: PageRange) {
+        self.change(path, |state| {
+            add(&mut state.resident, range);
+            add(&mut state.dirty, range);
         });
     }
 
@@ -176,9 +188,7 @@ impl FakeFile {
 impl State {
     /// The cached pages of a range, as maximal runs.
     fn runs_within(&self, range: PageRange) -> impl Iterator<Item = PageRange> {
-        let first = self.resident.partition_point(|run| run.end <= range.start);
-        let overlapping = self.resident[first..].iter().take_while(move |run| run.start < range.end);
-        overlapping.map(move |run| intersect(*run, range))
+        within(&self.resident, range)
     }
 }
 
@@ -189,8 +199,11 @@ impl CachedFile for FakeFile {
 
     fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error> {
         lock(&self.calls).counts += 1;
-        let cached = self.read_runs(range)?.iter().map(|run| run.pages()).sum();
-        Ok(PageCounts { cached, ..PageCounts::default() })
+        let cached = count_pages(self.read_runs(range)?);
+        let state = lock(&self.state);
+        let (dirty, writeback) = (within(&state.dirty, range), within(&state.writeback, range));
+        let (dirty, writeback) = (count_pages(dirty), count_pages(writeback));
+        Ok(PageCounts { cached, dirty, writeback, ..PageCounts::default() })
     }
 
     fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error> {
@@ -241,8 +254,12 @@ impl CachedFile for FakeFile {
         let mut state = lock(&self.state);
         subtract(&mut state.resident, range);
         subtract(&mut state.active, range);
-        let pinned = state.pinned.clone();
-        pinned.into_iter().for_each(|run| add(&mut state.resident, run));
+        let begun: Vec<PageRange> = within(&state.dirty, range).collect();
+        subtract(&mut state.dirty, range);
+        subtract(&mut state.writeback, range);
+        begun.iter().for_each(|run| add(&mut state.writeback, *run));
+        let kept = [state.pinned.clone(), begun].concat();
+        kept.into_iter().for_each(|run| add(&mut state.resident, run));
         Ok(())
     }
 
@@ -250,7 +267,8 @@ impl CachedFile for FakeFile {
         lock(&self.calls).evictions += 1;
         let mut state = lock(&self.state);
         state.resident = state.pinned.clone();
-        state.active.clear();
+        let State { active, dirty, writeback, .. } = &mut *state;
+        [active, dirty, writeback].into_iter().for_each(Vec::clear);
         Ok(())
     }
 }
@@ -258,6 +276,17 @@ impl CachedFile for FakeFile {
 /// A test that panicked while holding a lock has failed already: the others go on.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The parts of ordered, disjoint runs that are in a range.
+fn within(runs: &[PageRange], range: PageRange) -> impl Iterator<Item = PageRange> {
+    let first = runs.partition_point(|run| run.end <= range.start);
+    let overlapping = runs[first..].iter().take_while(move |run| run.start < range.end);
+    overlapping.map(move |run| intersect(*run, range))
+}
+
+fn count_pages(runs: impl IntoIterator<Item = PageRange>) -> u64 {
+    runs.into_iter().map(|run| run.pages()).sum()
 }
 
 fn intersect(one: PageRange, other: PageRange) -> PageRange {

@@ -53,6 +53,10 @@ pub struct Dropped {
     /// Bytes of them that were cached before, and after.
     pub before_bytes: Bytes,
     pub after_bytes: Bytes,
+    /// Bytes of those that stayed and have yet to be written; 0 where the kernel does not tell.
+    pub unwritten_bytes: Bytes,
+    /// The runs of which something stayed.
+    pub stayed: RoaringBitmap,
     /// The first thing that went wrong. What it was about stays, and is not counted.
     pub error: Option<linux::Error>,
 }
@@ -138,18 +142,26 @@ impl Files<'_> {
                 let bytes = |cached: u64| Bytes(cached * self.cache.page_bytes());
                 let before = file.read_counts(pages)?.cached;
                 file.apply_drop(pages)?;
+                let after = file.read_counts(pages)?;
                 dropped.before_bytes += bytes(before);
-                dropped.after_bytes += bytes(file.read_counts(pages)?.cached);
-                Ok::<(), linux::Error>(())
+                dropped.after_bytes += bytes(after.cached);
+                dropped.unwritten_bytes += bytes(after.dirty + after.writeback);
+                Ok::<bool, linux::Error>(after.cached > 0)
             };
-            let mut error = None;
+            let (mut stayed, mut error) = (RoaringBitmap::new(), None);
             let mut runs = within.iter();
-            while let Some(run) = runs.next_range() {
-                let run = BlockRange::new(u64::from(*run.start()) - start, u64::from(*run.end()) + 1 - start);
+            while let Some(blocks) = runs.next_range() {
+                let run = BlockRange::new(u64::from(*blocks.start()) - start, u64::from(*blocks.end()) + 1 - start);
+                let mut drop_all =
+                    |all: Vec<PageRange>| all.into_iter().try_fold(false, |some, pages| Ok(drop_pages(pages)? || some));
                 // The kernel keeps what it likes anyway: an error is no more than that.
-                let done = choose(&*file, run).and_then(|all| all.into_iter().try_for_each(&mut drop_pages));
-                error = error.or(done.err());
+                match choose(&*file, run).and_then(&mut drop_all) {
+                    Ok(true) => _ = stayed.insert_range(blocks),
+                    Ok(false) => {}
+                    Err(failed) => _ = error.get_or_insert(failed),
+                }
             }
+            dropped.stayed |= stayed;
             dropped.error = dropped.error.or(error);
         }
         dropped

@@ -37,7 +37,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_blocking;
 
 pub use entry::{Missing, Row};
-pub use files::Files;
+pub use files::{Dropped, Files};
 pub use governor::Governor;
 pub use host::{Host, SystemRoom, choose_room, join_memory_cgroup};
 pub use names::{Catalog, Found};
