@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use crate::postgres::{Relation, RelationKind, RelationName};
 
 /// A relation's identity: its name; of a TOAST table and its index the name of the table that owns it, because their own
-/// names are made of an oid, which a dump and restore changes.
+/// names are made of an oid, which a dump and restore changes. The index of a TOAST table of PostgreSQL's own has its name: those
+/// oids stay, and a snapshot does not keep such a table while it is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: RelationName,
@@ -31,7 +32,7 @@ pub fn compute_identities<'a>(relations: impl Iterator<Item = &'a Relation> + Cl
         let of_toast = parent.and_then(|parent| owners.get(&(one.name.database.as_str(), parent.to_owned())).copied());
         match (one.kind, parent, of_toast) {
             (RelationKind::Toast, Some(owner), _) => owned(one, owner, Part::Toast),
-            (RelationKind::Index, _, Some(owner)) => owned(one, owner, Part::ToastIndex),
+            (RelationKind::Index, _, Some(owner)) if !one.is_system => owned(one, owner, Part::ToastIndex),
             _ => Identity { name: one.name.clone(), part: Part::Itself },
         }
     };
@@ -65,6 +66,15 @@ mod tests {
             make(RelationKind::Table, "public", "t", None),
             make(RelationKind::Index, "public", "t_pkey", Some("public.t")),
         ]
+    }
+
+    /// A map has PostgreSQL's own empty relations, and a snapshot has not.
+    #[test]
+    fn the_index_of_an_empty_toast_table_of_postgresql_itself_is_known_without_it() {
+        let mut live = relations(2604);
+        live.iter_mut().for_each(|one| one.is_system = true);
+        let kept: Vec<Relation> = live.iter().filter(|one| one.kind != RelationKind::Toast).cloned().collect();
+        assert_eq!(compute_identities(kept.iter())[0], compute_identities(live.iter())[0]);
     }
 
     #[test]

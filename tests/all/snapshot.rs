@@ -96,6 +96,22 @@ test_every_version! {
     }
 }
 
+/// A snapshot does not keep PostgreSQL's own empty TOAST tables, whose indexes have a block each.
+#[test]
+fn nothing_is_new_or_gone_where_nothing_changed() {
+    let server = servers::start_any(&[("autovacuum", "off")]);
+    take(&server, &[]);
+    take(&server, &[]);
+    for since in [&["newest"][..], &["newest~1", "newest"]] {
+        let arguments = [&["snapshot", "diff", "--json", "--top", "0"], since].concat();
+        let difference = server.pgthaw(&arguments).ok().json();
+        let relations = difference["relations"].as_array().unwrap();
+        let other: Vec<&Value> =
+            relations.iter().filter(|one| one["change"] == "new" || one["change"] == "gone").collect();
+        assert!(relations.len() > 100 && other.is_empty(), "{since:?}: {other:#?}");
+    }
+}
+
 #[test]
 fn generations_are_kept_by_label() {
     let server = servers::start_any(&[]);
