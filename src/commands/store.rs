@@ -6,8 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::timeout;
 
+use crate::postgres::hide_password;
 use crate::results::{self, Place, Store};
 use crate::terminal;
+
+const VARIABLE: &str = "PGTHAW_RESULTS";
 
 /// Where results are kept.
 #[derive(Clone, Debug, Default, Args)]
@@ -15,7 +18,7 @@ use crate::terminal;
 pub struct StoreArguments {
     /// The file that keeps results, or a database of a server: postgres://USER@HOST/DATABASE [default:
     /// pgthaw/results.sqlite in $XDG_STATE_HOME or ~/.local/state]
-    #[arg(long = "results", value_name = "FILE|ADDRESS", env = "PGTHAW_RESULTS", global = true)]
+    #[arg(long = "results", value_name = "FILE|ADDRESS", env = VARIABLE, global = true)]
     place: Option<String>,
 }
 
@@ -45,10 +48,13 @@ impl StoreArguments {
     }
 
     fn place(&self) -> Result<Place, results::Error> {
-        match &self.place {
-            Some(text) => text.parse(),
-            None => Ok(Place::File(results::default_path()?)),
+        let Some(text) = &self.place else { return Ok(Place::File(results::default_path()?)) };
+        let place: Place = text.parse()?;
+        // The environment leads there by itself, and may hold a password that is not shown.
+        if std::env::var(VARIABLE).ok().as_ref() != Some(text) {
+            terminal::complete_commands_with_results(&hide_password(text).unwrap_or_else(|| text.clone()));
         }
+        Ok(place)
     }
 }
 

@@ -77,7 +77,10 @@ pub use map_json::render_map_json;
 pub use nanoseconds::render_ns;
 pub use password::ask_password;
 pub use pasteable::find_commands;
-pub use pasted::{PastedCommands, complete_commands, complete_commands_with, complete_commands_with_store, hide_words};
+pub use pasted::{
+    PastedCommands, complete_commands, complete_commands_with, complete_commands_with_results,
+    complete_commands_with_store, hide_words,
+};
 pub use predict::{render_prediction, render_rough_estimate};
 pub use printable::{printable, shorten_middle};
 

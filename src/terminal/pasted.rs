@@ -25,6 +25,9 @@ const CONNECTING: [&str; 15] = [
     "snapshot verify",
 ];
 
+/// Commands of pgthaw that read results.
+const READING_RESULTS: [&str; 4] = ["report", "results", "serve", "steady"];
+
 /// What a text says where the command that runs is meant, as it was typed.
 const TYPED: &str = "pgthaw …";
 
@@ -52,6 +55,9 @@ pub struct PastedCommands {
 /// ` --dir DIRECTORY`, where one was given.
 static STORE: OnceLock<String> = OnceLock::new();
 
+/// ` --results FILE`, where one was given.
+static RESULTS: OnceLock<String> = OnceLock::new();
+
 static PASTED: LazyLock<RwLock<Option<PastedCommands>>> = LazyLock::new(RwLock::default);
 
 /// Words that were typed and hold a password, each with what is shown instead.
@@ -76,10 +82,16 @@ pub fn complete_commands_with_store(directory: &Path) {
     STORE.get_or_init(|| format!(" --dir {}", quote_argument(&directory.display().to_string())));
 }
 
+/// From now on commands that are printed read results in this place. A run has one.
+pub fn complete_commands_with_results(place: &str) {
+    RESULTS.get_or_init(|| format!(" --results {}", quote_argument(place)));
+}
+
 /// A text that is about to be printed, with its commands completed, and without what is secret of the command line.
 pub fn complete_commands(text: &str) -> String {
     let hide = |text: String, (word, shown): &(String, String)| text.replace(&**word, shown);
     let text = HIDDEN.read().map_or_else(|_| text.to_owned(), |hidden| hidden.iter().fold(text.to_owned(), hide));
+    let text = RESULTS.get().map_or_else(|| text.clone(), |results| complete_with_results(&text, results));
     match PASTED.read().ok().as_deref() {
         Some(Some(pasted)) => pasted.complete(&text, STORE.get().map_or("", String::as_str)),
         _ => text,
@@ -108,6 +120,15 @@ impl PastedCommands {
     }
 }
 
+/// `results`: what leads a command that reads results to them. What was completed before stays as it is.
+fn complete_with_results(text: &str, results: &str) -> String {
+    READING_RESULTS.iter().fold(text.to_owned(), |text, name| {
+        replace_whole(&text, &format!("pgthaw {name}"), |_, command, behind| {
+            (!behind.starts_with(results)).then(|| format!("{command}{results}"))
+        })
+    })
+}
+
 /// Replaces a command where it is no part of a longer word, by what is made of the text before it, itself and the text
 /// behind it; `None` leaves it.
 fn replace_whole(text: &str, command: &str, with: impl Fn(&str, &str, &str) -> Option<String>) -> String {
@@ -129,6 +150,17 @@ fn replace_whole(text: &str, command: &str, with: impl Fn(&str, &str, &str) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_printed_command_leads_to_the_results() {
+        let complete = |text: &str| complete_with_results(text, " --results 'a b'");
+        let once = complete("draw it: pgthaw report x; `pgthaw results list` lists, pgthaw bench judge does not");
+        assert_eq!(
+            once,
+            "draw it: pgthaw report --results 'a b' x; `pgthaw results --results 'a b' list` lists, pgthaw bench judge does not"
+        );
+        assert_eq!(complete(&once), once);
+    }
 
     #[test]
     fn a_printed_command_leads_to_the_server() {

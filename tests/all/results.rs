@@ -89,7 +89,11 @@ fn the_beginning_of_a_name_is_enough_when_it_is_the_only_one() {
     assert_eq!(read(&file(&home), NEWEST).unwrap().0.id, "20260102-000000-bbbb");
     assert!(matches!(read(&file(&home), "2026010"), Err(Error::AmbiguousRun { matches, .. }) if matches.len() == 2));
     let unknown = home.pgthaw(&["results", "show", "1999"]).ends_with(2);
-    assert!(unknown.stderr.contains("pgthaw results list"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("`pgthaw results list`"), "{}", unknown.stderr);
+    // A command that is printed reads where this one did.
+    std::fs::copy(file(&home), home.path().join("my results")).unwrap();
+    let elsewhere = home.pgthaw(&["results", "show", "1999", "--results", "my results"]).ends_with(2);
+    assert!(elsewhere.stderr.contains("`pgthaw results --results 'my results' list`"), "{}", elsewhere.stderr);
 
     home.pgthaw(&["results", "drop", "20260102"]).ok();
     let (kept, trials) = read(&file(&home), NEWEST).unwrap();
