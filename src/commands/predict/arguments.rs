@@ -13,6 +13,10 @@ use crate::commands::{ConnectionArguments, SnapshotsArguments};
 use crate::model::compute_hit_seconds;
 use crate::units::Bytes;
 
+/// Unlike other commands a forecast is never of the whole cluster: a workload is one database's.
+const DATABASE_HELP: &str = "The database whose clients are watched: the forecast is of one [default: the one that psql would \
+                             connect to]. Or a connection string or URI: 'host=db user=app', postgresql://app@db/shop";
+
 /// How long a warm-up will take, before it happens
 ///
 /// For a running server: watches what the clients of the database (-d) ask for, takes the device from `doctor --probe` and popularity from the
@@ -21,6 +25,7 @@ use crate::units::Bytes;
 /// the latency of a transaction with one read and of one without (--miss, --hit), the number of clients. Or how long a recorded job takes
 /// with other memory (--film).
 #[derive(Debug, Args)]
+#[command(mut_arg("databases", |argument| argument.help(DATABASE_HELP)))]
 pub struct PredictArguments {
     #[command(flatten)]
     pub connection: ConnectionArguments,
