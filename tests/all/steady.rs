@@ -39,6 +39,34 @@ fn real_runs_get_the_right_verdict() {
     }
 }
 
+/// Faster than any device, so nothing but its noise speaks against it.
+#[test]
+fn a_level_whose_interval_has_nought_in_it_is_not_decided() {
+    let wandering =
+        |seconds: u32| (0..seconds).map(|second| 40_000.0 * (1.0 + 0.2 * (f64::from(second) / 2.2 + 20.0).sin()));
+    let fast = |seconds: u32| progress_lines(wandering(seconds)).replace("lat 1.0", "lat 0.2");
+    let judged = steady_of(&fast(14)).ends_with(10).json();
+    let curve = &judged["curves"][0];
+    assert!(curve["reason"].as_str().unwrap().starts_with("its level cannot be told from its noise"), "{curve}");
+    assert!(curve["should_have_run_seconds"].as_f64().unwrap() > 14.0, "{curve}");
+    let home = Home::new();
+    fs::write(home.path().join("run.txt"), fast(14)).unwrap();
+    let shown = home.pgthaw(&["steady", "run.txt"]).ends_with(10).stdout;
+    assert!(shown.starts_with("not decided whether it is steady: "), "{shown}");
+    assert!(shown.contains("\nneeded "), "{shown}");
+}
+
+/// A cold server is as even as a warm one.
+#[test]
+fn twelve_even_seconds_are_not_decided_and_say_what_would_decide() {
+    let home = Home::new();
+    let even = progress_lines((0..12).map(|second| 4000.0 + f64::from(second * 7 % 12) * 10.0));
+    fs::write(home.path().join("run.txt"), even).unwrap();
+    let shown = home.pgthaw(&["steady", "run.txt"]).ends_with(10).stdout;
+    assert!(shown.starts_with("not decided whether it is steady: it was flat from the start"), "{shown}");
+    assert!(shown.contains("--pages says how many blocks"), "{shown}");
+}
+
 /// Its fit sees a plateau of the device's and takes it for the warm one: 520 to 8945 pages, where the scale says 19,126.
 #[test]
 fn a_fit_that_the_known_pages_contradict_promises_nothing() {

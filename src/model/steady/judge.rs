@@ -3,7 +3,7 @@
 use super::approach::find_approach;
 use super::plateau::{OWN_RISE, suspect_cold};
 use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend};
-use super::verdict::{LEAST_TAIL_SHARE, TOO_SHORT};
+use super::verdict::{LEAST_TAIL_SHARE, NOISY, TOO_SHORT};
 use super::{Judgement, Verdict};
 use crate::model::statistics::compute_running_median;
 use crate::model::{Bucket, Fit, Series, fit_warm_up};
@@ -25,8 +25,14 @@ const ERRORS: f64 = 3.0;
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
-/// A level that its noise leaves open by more, as a share of it, is none. (Real runs beside busy neighbours have up to 2.0.)
-const TOLD_LEVEL: f64 = 2.3;
+/// A level that its noise leaves open by more, as a share of it, is none: its interval has nought in it.
+const TOLD_LEVEL: f64 = 1.0;
+
+/// The same where reads prove that it is warm, whatever neighbours do to its level. (Real runs beside busy ones have up to 2.0.)
+const PROVEN_LEVEL: f64 = 2.3;
+
+/// A level that would have to last for more values to be told never will be.
+const MOST_TOLD_VALUES: usize = 20_000;
 
 /// Above this probability a rise is not over.
 const LIKELY: f64 = 0.35;
@@ -141,7 +147,7 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String)
         return (Verdict::NotReached, "the rate was limited: a cold server keeps it too".into());
     }
     if reads == Some(Floor::Warm) {
-        return decide_level(tail);
+        return decide_level(tail, PROVEN_LEVEL);
     }
     if let Some(reason) = suspect_cold(series, tail, pages) {
         return (Verdict::NotReached, reason);
@@ -155,26 +161,33 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String)
         );
         return (Verdict::NotReached, reason);
     }
-    decide_level(tail)
+    decide_level(tail, TOLD_LEVEL)
 }
 
-fn decide_level(tail: &Tail) -> (Verdict, String) {
+fn decide_level(tail: &Tail, told: f64) -> (Verdict, String) {
+    let error = level_error(tail, tail.len());
+    if error > told {
+        return (Verdict::NotReached, format!("{NOISY} (±{:.0} %)", 100.0 * error));
+    }
     match tail.period {
         Some(_) => (Verdict::Periodic, "the same dips come back again and again".into()),
-        None => {
-            let error = level_error(tail);
-            if error > TOLD_LEVEL {
-                let reason = format!("its level cannot be told from its noise (±{:.0} %)", 100.0 * error);
-                return (Verdict::NotReached, reason);
-            }
-            (Verdict::Steady, format!("it kept its level until the end (±{:.1} %)", 100.0 * error))
-        }
+        None => (Verdict::Steady, format!("it kept its level until the end (±{:.1} %)", 100.0 * error)),
     }
 }
 
-/// The 95 % interval of the tail's level, either way.
-fn level_error(tail: &Tail) -> f64 {
-    (INTERVAL * tail.noise.level_error(tail.len())).hypot(LEAST_INTERVAL)
+/// The 95 % interval, either way, of a level that lasts for so many values with the tail's noise.
+fn level_error(tail: &Tail, values: usize) -> f64 {
+    (INTERVAL * tail.noise.level_error(values)).hypot(LEAST_INTERVAL)
+}
+
+/// Seconds after which the tail's level would have lasted long enough to be one, and to be told from its noise.
+fn told_seconds(tail: &Tail, reads: Option<Floor>) -> Option<f64> {
+    let told = if reads == Some(Floor::Warm) { PROVEN_LEVEL } else { TOLD_LEVEL };
+    let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
+    let mut lengths = std::iter::successors(Some(tail.len().max(least_values(reads))), longer);
+    let values = lengths.find(|values| level_error(tail, *values) <= told)?;
+    let (start, lasts) = (tail.start_seconds(), values as f64 * tail.width);
+    Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)))
 }
 
 /// The end of a warm-up leads into the level from a few percent below. A rise that goes on does so in the second half.
@@ -273,7 +286,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
         level_lasts_seconds,
         period_seconds: tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64 * tail.width),
         steady_tps,
-        level_error_share: is_level.then(|| level_error(tail)),
+        level_error_share: is_level.then(|| level_error(tail, tail.len())),
         mean_tps,
         mean_error_share: steady_tps.map(|steady| mean_tps / steady - 1.0),
         to_50_seconds,
@@ -289,7 +302,11 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
         Verdict::Steady | Verdict::Periodic => {
             Some(judgement.needed_seconds(judgement.steady_from_seconds.unwrap_or(0.0)))
         }
-        Verdict::NotReached => to_95_seconds.map(|seconds| judgement.needed_seconds(seconds)),
+        Verdict::NotReached => {
+            let reached = to_95_seconds.map(|seconds| judgement.needed_seconds(seconds));
+            let told = told_seconds(tail, read_floor(series, tail));
+            [reached, told].into_iter().flatten().reduce(f64::max)
+        }
         Verdict::Degrading => None,
     };
     judgement.should_have_run_seconds = needed.filter(|seconds| is_level || *seconds > series.seconds());

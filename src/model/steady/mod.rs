@@ -20,5 +20,4 @@ mod verdict_tests;
 
 pub use consistency::find_disorder;
 pub use judge::judge;
-pub use plateau::SIZE_NOT_KNOWN;
-pub use verdict::{Judgement, Verdict};
+pub use verdict::{Judgement, Verdict, lacks_size};

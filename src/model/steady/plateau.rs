@@ -1,6 +1,7 @@
 //! What contradicts that a level is a warm server's: transactions too few to bring in the pages, or to tell a cold plateau.
 
 use super::tail::Tail;
+use super::verdict::{AS_FLAT, SIZE_NOT_KNOWN};
 use crate::model::Series;
 
 /// A transaction of a client that takes less waits for no device, or hardly: flash takes 0.1 ms for a read, and a lookup by an
@@ -33,9 +34,6 @@ const RISEN_SHARE: f64 = 0.8;
 /// Share of the transactions that a rise takes of the least possible form, below which it was another rise: read-ahead and
 /// pages beside the table's leave so much.
 pub(super) const OWN_RISE: f64 = 0.5;
-
-/// What is said where nobody told the size. Who could tell it is told how beside it.
-pub const SIZE_NOT_KNOWN: &str = "a database whose size is not known";
 
 /// Why the level at the end may not be a warm server's; `None` where nothing contradicts it.
 pub(super) fn suspect_cold(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<String> {
@@ -98,7 +96,7 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
             None => SIZE_NOT_KNOWN.to_owned(),
         };
         format!(
-            "it was flat {}, and a cold server with {what} would have been as flat: its {transactions:.0} transactions since \
+            "it was flat {}, and a cold server with {what} {AS_FLAT}: its {transactions:.0} transactions since \
              then make it faster by {:.1} %, and the noise may hide {:.1} %",
             if tail.has_warm_up { "after a short slow start" } else { "from the start" },
             100.0 * transactions / most_pages,

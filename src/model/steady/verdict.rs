@@ -10,6 +10,15 @@ pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;
 /// Why a run with too little of a level was not judged to have one.
 pub(super) const TOO_SHORT: &str = "its level at the end did not last long enough to be one";
 
+/// Why a level whose interval has nought in it was not judged to be one.
+pub(super) const NOISY: &str = "its level cannot be told from its noise";
+
+/// What is said of a run that a cold server could have made too.
+pub(super) const AS_FLAT: &str = "would have been as flat";
+
+/// What is said where nobody told the size. Who could tell it is told how beside it.
+pub(super) const SIZE_NOT_KNOWN: &str = "a database whose size is not known";
+
 /// What follows the share of the run's level that a trial was steady at.
 const OF_THE_RUN: &str = "of the run's steady throughput";
 
@@ -109,6 +118,12 @@ impl Judgement {
         self.should_have_run_seconds = Some(needed);
     }
 
+    /// Is it open whether it was steady, rather than seen that it was not?
+    pub fn is_undecided(&self) -> bool {
+        self.verdict == Verdict::NotReached
+            && [TOO_SHORT, NOISY, AS_FLAT].into_iter().any(|why| self.reason.contains(why))
+    }
+
     /// Tells that its level is another one than that of the other trials, which its times are of: so much of it.
     pub fn tell_share(&mut self, share: f64) {
         if self.steady_from_seconds.is_some() && !self.is_of_other_level() {
@@ -129,4 +144,9 @@ impl Judgement {
         self.should_have_run_seconds = None;
         self.remarks.push(format!("the fit promises nothing: the workload chooses from {pages:.0} pages"));
     }
+}
+
+/// Is this the reason of a judgement that had to do without the size of the database?
+pub fn lacks_size(reason: &str) -> bool {
+    reason.contains(SIZE_NOT_KNOWN)
 }

@@ -1,7 +1,7 @@
 //! What is said of what was imported: findings that are of nothing else, and remedies for whoever has pgbench alone.
 
 use super::{Finding, steady_remedy};
-use crate::model::SIZE_NOT_KNOWN;
+use crate::model::lacks_size;
 use crate::units::counted;
 
 impl Finding {
@@ -39,7 +39,7 @@ impl Finding {
     pub fn import_remedy(&self) -> String {
         match self {
             Finding::NeverSteady { verdict, start, should_have_run_seconds, reason } => {
-                let size = if reason.ends_with(SIZE_NOT_KNOWN) {
+                let size = if lacks_size(reason) {
                     "; of pgbench's own scripts --script and --scale tell the size"
                 } else {
                     ""
