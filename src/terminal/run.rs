@@ -7,6 +7,9 @@ use crate::units::{Bytes, counted};
 /// What is less in shared_buffers is not worth a sentence, nor is what is less than a tenth of what the job brought.
 const BUFFERS_TOLD_MIN: u64 = 1 << 20;
 
+/// Fewer seconds are shown as 0.0 s.
+const SHOWN_MIN: f64 = 0.05;
+
 /// The receipt as a paragraph: what was saved, what was brought, what the others had and what they find. `--json` has the rest.
 pub fn render_run(receipt: &RunReceipt) -> String {
     let mut said = vec![format!("pgthaw: the job took {}", render_seconds(receipt)), render_preloaded(receipt)];
@@ -29,8 +32,10 @@ fn render_seconds(receipt: &RunReceipt) -> String {
     let own = format!("{:.1} s", receipt.seconds);
     let Some(judged) = &receipt.judged else { return own };
     let before = judged.took_seconds - receipt.seconds;
-    let before = if before > 0.0 { format!(" after {before:.1} s of reading") } else { String::new() };
+    // What is shown with a digit is none where that is 0.
+    let before = if before >= SHOWN_MIN { format!(" after {before:.1} s of reading") } else { String::new() };
     match judged.saved_seconds {
+        Some(saved) if saved.abs() < SHOWN_MIN => format!("{own}{before}, as long as was forecast without pgthaw"),
         Some(saved) => {
             let (saved, than) = (saved.abs(), if saved < 0.0 { "more" } else { "less" });
             format!("{own}{before}, {saved:.1} s {than} than was forecast without pgthaw")
@@ -51,10 +56,11 @@ fn render_preloaded(receipt: &RunReceipt) -> String {
 /// What of the caches those find who come after the job.
 fn render_found(done: &PutBack) -> String {
     let buffers = done.buffers_gone_bytes.zip(done.buffers_back_bytes).filter(|(gone, _)| gone.0 > 0);
-    let buffers = buffers.map(|(gone, back)| format!(", and {back} of the {gone} that shared_buffers had lost"));
+    let buffers =
+        buffers.map(|(gone, back)| format!(", and {back} of the {gone} that shared_buffers had lost are back"));
     let found = match done.cached_before_bytes {
         Bytes(0) => "nothing was cached before the job".to_owned(),
-        before => format!("{:.1} % of the {before} that were cached before it are cached again", 100.0 * there(done)),
+        before => format!("{} of the {before} that were cached before it are cached again", render_there(done)),
     };
     format!("{found}{}", buffers.unwrap_or_default())
 }
@@ -81,6 +87,11 @@ fn render_stayed(done: &PutBack) -> Option<String> {
 fn there(done: &PutBack) -> f64 {
     let before = done.cached_before_bytes;
     before.0.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before.0 as f64
+}
+
+/// The same in percent: what lacks something is not all.
+fn render_there(done: &PutBack) -> String {
+    format!("{:.1} %", (1000.0 * there(done)).floor() / 10.0)
 }
 
 /// How it was set apart.
@@ -128,11 +139,11 @@ pub fn render_put_back(done: &PutBack) -> String {
         _ => format!(", {back_bytes} of the {gone_bytes} that were pushed out are back"),
     });
     if let Some((gone, back)) = done.buffers_gone_bytes.zip(done.buffers_back_bytes).filter(|(gone, _)| gone.0 > 0) {
-        said.push_str(&format!(", of shared_buffers {back} of {gone}"));
+        said.push_str(&format!(", {back} of the {gone} that shared_buffers had lost are back"));
     }
     let before = done.cached_before_bytes;
     if before > Bytes(0) {
-        said.push_str(&format!(", so that {:.1} % of the {before} from before are cached", 100.0 * there(done)));
+        said.push_str(&format!(", so that {} of the {before} from before are cached", render_there(done)));
     }
     format!("{said}, measured after {:.1} s", done.seconds)
 }
@@ -170,8 +181,28 @@ mod tests {
             "pgthaw: the job took 6.0 s after 2.0 s of reading, 4.0 s less than was forecast without pgthaw; 512 MB were \
              brought before it in 1203 reads; the server did 798 transactions a second meanwhile, 95 % of the 840 before; \
              98.0 % of the 1000 MB that were cached before it are cached again, and 1 MB of the 2 MB that shared_buffers had \
-             lost."
+             lost are back."
         );
+        let put_back = PutBack {
+            buffers_gone_bytes: Some(Bytes(728 << 10)),
+            buffers_back_bytes: Some(Bytes(728 << 10)),
+            ..PutBack::default()
+        };
+        let lost = "728 kB of the 728 kB that shared_buffers had lost are back";
+        assert_eq!(render_found(&put_back), format!("nothing was cached before the job, and {lost}"));
+        let told = render_put_back(&put_back);
+        assert!(told.contains(&format!("nothing was pushed out, {lost}, measured after")), "{told}");
+    }
+
+    #[test]
+    fn figures_that_are_shown_do_not_contradict_the_words() {
+        let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };
+        let preloaded = Some(Preloaded { bytes: Bytes(1 << 20), reads: 1, ..Preloaded::default() });
+        let text = render_run(&RunReceipt { judged: Some(judged), preloaded, ..receipt(Way::SetFirst) });
+        assert!(text.starts_with("pgthaw: the job took 6.0 s, as long as was forecast without pgthaw; 1 MB"), "{text}");
+        let (before, gone) = (Bytes(1 << 30), Bytes(1 << 13));
+        let put_back = PutBack { cached_before_bytes: before, gone_bytes: gone, ..PutBack::default() };
+        assert!(render_found(&put_back).starts_with("99.9 % of"), "{}", render_found(&put_back));
     }
 
     #[test]

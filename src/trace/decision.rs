@@ -206,10 +206,9 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let Some((Candidate { way, reads }, seconds)) = best else {
         return Decision::nothing("what is to be brought with the gaps between it would not be sure to stay");
     };
-    let told = format!("{seconds:.1} s are forecast with it and {nothing:.1} s without");
+    let told = render_forecasts(seconds, nothing);
     if !is_worth_it(seconds, nothing) {
-        let reason = format!("{told}, a gain of less than 10 %");
-        return Decision { forecasts: Some(forecasts), ..Decision::nothing(reason) };
+        return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
     }
     Decision {
         way,
@@ -283,9 +282,9 @@ fn decide_windowed(
     let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device())?;
     let seconds = windows::forecast(&windows, &job.device(), job.own_seconds());
     forecasts.windowed = Some(seconds);
-    let told = format!("{seconds:.1} s are forecast with it and {:.1} s without", forecasts.nothing);
+    let told = render_forecasts(seconds, forecasts.nothing);
     if !is_worth_it(seconds, forecasts.nothing) {
-        return declined(forecasts, &format!("read ahead window by window, {told}, a gain of less than 10 %"));
+        return declined(forecasts, &format!("read ahead window by window, {told}"));
     }
     Ok(Decision {
         way: Way::Windowed,
@@ -299,7 +298,26 @@ fn decide_windowed(
 }
 
 fn is_worth_it(seconds: f64, nothing: f64) -> bool {
-    1.0 - seconds / nothing.max(f64::MIN_POSITIVE) >= GAIN_MIN
+    gain(seconds, nothing) >= GAIN_MIN
+}
+
+fn gain(seconds: f64, nothing: f64) -> f64 {
+    1.0 - seconds / nothing.max(f64::MIN_POSITIVE)
+}
+
+/// Both forecasts in figures that differ as they do, and why the gain is not worth it.
+fn render_forecasts(seconds: f64, nothing: f64) -> String {
+    let digits = match nothing {
+        ..1.0 => 3,
+        ..10.0 => 2,
+        _ => 1,
+    };
+    let told = format!("{seconds:.digits$} s are forecast with it and {nothing:.digits$} s without");
+    match gain(seconds, nothing) {
+        gain if gain >= GAIN_MIN => told,
+        gain if gain < 0.01 => format!("{told}, hardly a gain"),
+        gain => format!("{told}, a gain of {:.0} %, and 10 % are asked for", (gain * 100.0).floor()),
+    }
 }
 
 /// Bytes of a read of the device in the film's run, on the mean.
@@ -372,7 +390,18 @@ mod tests {
     fn a_scan_is_left_to_itself() {
         let decision = decided(&touched((0..1250).map(|at| (at * 16, 16))), 2.0, None);
         assert_eq!(decision.way, Way::Nothing);
-        assert!(decision.reason.contains("less than 10 %"), "{}", decision.reason);
+        assert!(decision.reason.contains("hardly a gain"), "{}", decision.reason);
+    }
+
+    #[test]
+    fn figures_do_not_contradict_what_follows_from_them() {
+        assert_eq!(
+            render_forecasts(0.444, 0.461),
+            "0.444 s are forecast with it and 0.461 s without, a gain of 3 %, and 10 % are asked for"
+        );
+        assert!(render_forecasts(4.54, 5.04).ends_with("a gain of 9 %, and 10 % are asked for"));
+        assert!(render_forecasts(5.1, 5.04).ends_with("5.04 s without, hardly a gain"));
+        assert_eq!(render_forecasts(3.0, 12.0), "3.0 s are forecast with it and 12.0 s without");
     }
 
     #[test]
