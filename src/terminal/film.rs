@@ -14,6 +14,9 @@ use crate::trace::{
 };
 use crate::units::{Bytes, counted};
 
+/// A name with its time and number (22 cells) and a label of some length.
+const NAME_SHORTEST: usize = 40;
+
 /// A film in the list: what it says of itself, or why it cannot be read.
 #[derive(Debug)]
 pub struct FilmLine {
@@ -54,7 +57,8 @@ pub fn render_films(lines: &[FilmLine], canvas: Canvas) -> String {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
     let mut columns = vec![
-        Column::text("film", 24, texts(&|line| printable(&line.generation.name).into_owned())),
+        // What it is called begins with its time, by which it is named: the job gives way first, then what only counts.
+        Column::text("film", NAME_SHORTEST, texts(&|line| printable(&line.generation.name).into_owned())),
         Column::number("seconds", 2, of_header(&|header| format!("{:.1}", header.seconds))),
         Column::number("came", 0, of_header(&|header| header.bytes(header.totals.fetched_blocks).to_string())),
         Column::number("preloaded", 3, of_header(&|header| header.bytes(header.totals.preloaded_blocks).to_string())),
@@ -283,7 +287,27 @@ pub fn render_film_difference_json(headers: [&FilmHeader; 2], difference: &FilmD
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::CurvePoint;
+    use crate::trace::{CurvePoint, FilmStore};
+
+    #[test]
+    fn a_films_name_is_whole_on_eighty_columns() {
+        let names = ["20261126-103049.123.12-nightly-report", "20261126-113049.123.13-nightly-report"];
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("7")).unwrap();
+        for name in names {
+            std::fs::write(directory.path().join(format!("7/{name}.parquet")), "").unwrap();
+        }
+        let line = |generation| FilmLine {
+            generation,
+            header: Ok(FilmHeader { job: "psql -X -d shop -f report.sql".to_owned(), ..FilmHeader::for_tests() }),
+        };
+        let films = FilmStore::at(directory.path().to_owned()).read_all().unwrap().films;
+        let lines: Vec<FilmLine> = films.into_iter().map(line).collect();
+        let canvas = Canvas { width: Some(80), height: None, colours: false, unicode: true };
+        let text = render_films(&lines, canvas);
+        assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
+        assert!(names.iter().all(|name| text.contains(name)), "{text}");
+    }
 
     #[test]
     fn where_any_memory_suffices_there_is_no_table_of_less() {
