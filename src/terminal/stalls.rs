@@ -5,7 +5,7 @@ use super::nanoseconds::{render_ns, render_share};
 use super::printable;
 use super::wrap::wrap_text;
 use crate::observe::stall::Stall;
-use crate::observe::time::{FileKind, FileUse, TimeReport};
+use crate::observe::time::{FileKind, FileUse, TimeReport, or_nameless};
 use crate::observe::{GivenUp, Reduction};
 use crate::units::Bytes;
 
@@ -67,7 +67,7 @@ fn render_longest(file: &FileUse) -> String {
 }
 
 fn render_name(file: &FileUse) -> String {
-    let path = if file.path.is_empty() { "a file without a name" } else { &file.path };
+    let path = or_nameless(&file.path);
     let relation = file.relation.as_ref().map(|relation| format!(" ({relation})"));
     let temporary = if file.kind == FileKind::Temporary { ", all" } else { "" };
     printable(&format!("{path}{temporary}{}", relation.unwrap_or_default())).into_owned()

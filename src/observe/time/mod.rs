@@ -19,7 +19,7 @@ mod watch;
 
 pub use account::{Accounting, By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle};
 pub use event_word::EventWord;
-pub use file_name::{FileKind, FileName};
+pub use file_name::{FileKind, FileName, or_nameless};
 pub use memory_looks::{LOOKS_PER_SECOND, MemoryLooks};
 pub use names::WaitNames;
 pub use own_transactions::OwnTransactions;
