@@ -27,6 +27,7 @@ mod lab;
 mod map;
 mod measured;
 mod output;
+mod owners_films;
 mod predict;
 mod record;
 mod recorder;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
+use super::owners_films::with_owners;
 use super::recorder::SourceArguments;
 use super::restore::DeviceArguments;
 use super::run::{FilmAsked, ProtectionArguments, RunArguments};
@@ -39,11 +40,14 @@ pub struct ReplayArguments {
 /// Runs the command.
 pub async fn run(arguments: ReplayArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let ReplayArguments { connection, film, protection, device, job } = arguments;
-    let store = FilmStore::open();
-    let film = match store.has_label(&film)? {
+    let films = FilmStore::open().read_all()?;
+    let film = match films.has_label(&film) {
         true => FilmAsked::Label(film),
-        // Nothing runs for a film that nobody has.
-        false => store.find(&film).map(|_| FilmAsked::Name(film))?,
+        false => {
+            // Nothing runs for a film that nobody has.
+            films.find_of(None, &film).map_err(|error| with_owners(error, &film, &connection))?;
+            FilmAsked::Name(film, films)
+        }
     };
     let arguments = RunArguments {
         connection,

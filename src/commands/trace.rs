@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{ExitStatus, OutputArguments};
+use super::owners_films::{owners_store, with_owners};
+use super::{ConnectionArguments, ExitStatus, OutputArguments};
 use crate::cache::{Error, check_label};
 use crate::report;
 use crate::terminal::{self, Canvas, FilmLine};
@@ -145,20 +146,27 @@ fn list(store: &FilmStore, output: OutputArguments) -> anyhow::Result<()> {
         let header = is_file.and_then(|()| FilmHeader::read_unverified(&generation.path));
         FilmLine { generation, header }
     };
-    let lines: Vec<FilmLine> = store.read_all()?.into_iter().map(line).collect();
+    let lines: Vec<FilmLine> = store.read_all()?.films.into_iter().map(line).collect();
     match output.json {
         true => terminal::print_json(&terminal::render_films_json(&lines))?,
-        false if lines.is_empty() => terminal::print_line(&format!(
-            "there is no film in {} yet: pgthaw record -- COMMAND makes one",
-            store.root().display()
-        )),
+        false if lines.is_empty() => terminal::print_line(&render_none(store)),
         false => terminal::print_line(&terminal::render_films(&lines, Canvas::of_stdout(false))),
     }
     Ok(())
 }
 
+/// Where there is none, and who may have some.
+fn render_none(store: &FilmStore) -> String {
+    let elsewhere = owners_store(&ConnectionArguments::default())
+        .filter(|owners| owners.read_all().is_ok_and(|some| !some.films.is_empty()))
+        .map(|owners| format!("; the server's owner keeps his in {}", owners.root().display()));
+    let more = elsewhere.unwrap_or_else(|| " yet: pgthaw record -- COMMAND makes one".to_owned());
+    format!("there is no film in {}{more}", store.root().display())
+}
+
 fn open(store: &FilmStore, name: &str) -> anyhow::Result<Film<File>> {
-    Ok(Film::open(&store.find(name)?)?)
+    let path = store.find(name).map_err(|error| with_owners(error, name, &ConnectionArguments::default()))?;
+    Ok(Film::open(&path)?)
 }
 
 impl NewFilmArguments {

@@ -26,6 +26,8 @@ pub enum Error {
     NoFilm(PathBuf),
     #[error("no film in {} is called \"{name}\"", directory.display())]
     UnknownFilm { name: String, directory: PathBuf },
+    #[error("{error}")]
+    KeptElsewhere { error: Box<Error>, film: PathBuf },
     #[error("\"{name}\" could be any of {}", candidates.join(", "))]
     AmbiguousFilm { name: String, candidates: Vec<String> },
     #[error("film {} does not say what other memory would do to its job: {reason}", path.display())]
@@ -80,6 +82,14 @@ impl Error {
     }
 }
 
+/// Says that the server's owner has the film that this user lacks, and how it is named.
+fn kept_elsewhere(film: &Path) -> String {
+    format!(
+        "the server's owner has one, which is named by its path: {}",
+        postgres::quote_argument(&film.display().to_string())
+    )
+}
+
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
@@ -95,6 +105,7 @@ impl Explain for Error {
             | Error::NoCurve { .. }
             | Error::NothingNamed
             | Error::UnknownFilm { .. }
+            | Error::KeptElsewhere { .. }
             | Error::AmbiguousFilm { .. } => ErrorKind::Usage,
             other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
         }
@@ -107,6 +118,7 @@ impl Explain for Error {
                 let file = postgres::quote_argument(&path.display().to_string());
                 return Some(format!("record the job again, and remove this one: rm -- {file}"));
             }
+            Error::KeptElsewhere { film, .. } => return Some(kept_elsewhere(film)),
             Error::Contradiction { .. } | Error::TooLarge { .. } => "pgthaw did not write this: record the job again",
             Error::NewerFormat { .. } => "install the pgthaw that wrote it, or a newer one, or record the job again",
             Error::OtherCluster { .. } => {

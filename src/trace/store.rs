@@ -12,13 +12,17 @@ use super::film::{Film, FilmHeader};
 use super::record::Recorded;
 use crate::cache::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
 use crate::files::{Draft, draft_beside};
-use crate::warm::state_directory;
+use crate::linux::home::state_in;
+use crate::warm::{STATE, state_directory};
 
 /// Films that are kept under one name.
 pub const KEPT: usize = 7;
 
 /// A film with this share of the blocks of the largest is as good as that: 0 to 1.
 const WHOLE: f64 = 0.8;
+
+/// In the directory where pgthaw keeps its state.
+const BELOW_STATE: &str = "films";
 
 /// The films of this user.
 #[derive(Clone, Debug)]
@@ -36,10 +40,50 @@ pub struct Like {
     pub remarks: Vec<String>,
 }
 
+/// The films of a store, as they were when it was read.
+#[derive(Clone, Debug)]
+pub struct Films {
+    root: PathBuf,
+    /// The newest first.
+    pub films: Vec<Generation>,
+}
+
+impl Films {
+    /// Is one kept under this name?
+    pub fn has_label(&self, label: &str) -> bool {
+        self.films.iter().any(|one| one.label() == Some(label))
+    }
+
+    /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name. Those of this cluster come before those
+    /// of others.
+    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
+        if is_path(name) {
+            return Ok(name.into());
+        }
+        let mut films = self.films.clone();
+        films.sort_by_key(|one| cluster.is_some_and(|cluster| one.system_identifier != cluster));
+        if films.is_empty() {
+            return Err(Error::NoFilm(self.root.clone()));
+        }
+        if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
+            return Ok(one.path.clone());
+        }
+        find_by_beginning(films, name).map(|one| one.path).map_err(|candidates| match candidates.is_empty() {
+            true => Error::UnknownFilm { name: name.to_owned(), directory: self.root.clone() },
+            false => Error::AmbiguousFilm { name: name.to_owned(), candidates },
+        })
+    }
+}
+
 impl FilmStore {
     /// The store in pgthaw's state directory.
     pub fn open() -> FilmStore {
-        FilmStore::at(state_directory().join("films"))
+        FilmStore::at(state_directory().join(BELOW_STATE))
+    }
+
+    /// Where a user with this home keeps his, unless he said otherwise.
+    pub fn in_home(home: &Path) -> FilmStore {
+        FilmStore::at(state_in(home).join(STATE).join(BELOW_STATE))
     }
 
     /// The store in a directory.
@@ -79,16 +123,11 @@ impl FilmStore {
         Ok((path, header))
     }
 
-    /// Every film of every cluster, the newest first.
-    pub fn read_all(&self) -> Result<Vec<Generation>, Error> {
+    /// Every film of every cluster that is there now, the newest first.
+    pub fn read_all(&self) -> Result<Films, Error> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
-        Ok(films)
-    }
-
-    /// Is a film kept under this name?
-    pub fn has_label(&self, label: &str) -> Result<bool, Error> {
-        Ok(self.read_all()?.iter().any(|one| one.label() == Some(label)))
+        Ok(Films { root: self.root().to_owned(), films })
     }
 
     /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name.
@@ -98,21 +137,13 @@ impl FilmStore {
 
     /// The same, where those of one cluster come before those of others.
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
-        if is_path(name) {
-            return Ok(name.into());
-        }
-        let mut films = self.read_all()?;
-        films.sort_by_key(|one| cluster.is_some_and(|cluster| one.system_identifier != cluster));
-        if films.is_empty() {
-            return Err(Error::NoFilm(self.root().to_owned()));
-        }
-        if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
-            return Ok(one.path.clone());
-        }
-        find_by_beginning(films, name).map(|one| one.path).map_err(|candidates| match candidates.is_empty() {
-            true => Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() },
-            false => Error::AmbiguousFilm { name: name.to_owned(), candidates },
-        })
+        if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
+    }
+
+    /// The newest film of a cluster under `label`, if there is any.
+    pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>, Error> {
+        let films = self.0.read_generations(cluster)?;
+        Ok(films.into_iter().find(|one| one.label() == Some(label)).map(|one| one.path))
     }
 
     /// The film under `label` that says best what `job` will touch: of those whose command is the most alike, and that have four fifths of
@@ -220,7 +251,7 @@ mod tests {
             std::fs::write(cluster.join(format!("{name}.parquet")), "").unwrap();
         }
         let store = FilmStore::at(directory.path().to_owned());
-        let names: Vec<String> = store.read_all().unwrap().into_iter().map(|one| one.name).collect();
+        let names: Vec<String> = store.read_all().unwrap().films.into_iter().map(|one| one.name).collect();
         assert_eq!(names, [films[0].1, films[2].1, films[1].1]);
         let newest = |cluster| store.find_of(cluster, NEWEST).unwrap().file_stem().unwrap().to_owned();
         assert_eq!(newest(None), films[0].1);

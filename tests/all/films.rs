@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -423,4 +424,52 @@ fn what_the_first_to_read_a_table_makes_dirty_goes_too() {
     assert!(number(done, "/brought_bytes") > 30_000_000, "{receipt:#}");
     assert_eq!(number(done, "/unwritten_bytes"), 0, "{receipt:#}");
     assert_resident(&server, "fresh", 0.0, 0.02);
+}
+
+/// pgthaw against this server, where the password database says that its owner's home is `home`. Needs root.
+fn pgthaw_with_owners_home(server: &TestServer, home: &Path, arguments: &[&str]) -> Output {
+    let owner = fs::metadata(server.data_directory()).unwrap().uid().to_string();
+    let moved = |line: &str| {
+        let mut fields: Vec<&str> = line.split(':').collect();
+        if fields.get(2) == Some(&&*owner) {
+            fields[5] = home.to_str().unwrap();
+        }
+        fields.join(":") + "\n"
+    };
+    let users: String = fs::read_to_string("/etc/passwd").unwrap().lines().map(moved).collect();
+    let file = server.home().join("passwd");
+    fs::write(&file, users).unwrap();
+    let command = server.command(arguments);
+    let script = format!("mount --bind {} /etc/passwd && exec \"$0\" \"$@\"", file.display());
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "sh", "-c", &script]).arg(command.get_program()).args(command.get_args());
+    inside.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    servers::output_of(&mut inside)
+}
+
+#[test]
+fn a_film_that_the_servers_owner_has_is_told_to_who_lacks_it() {
+    needs_root!();
+    let server = server(15);
+    run(&server, &["--like", "nightly"], "SELECT count(body) FROM u");
+    let home = server.home().join("owner");
+    fs::create_dir_all(home.join(".local/state/pgthaw")).unwrap();
+    let films = home.join(".local/state/pgthaw/films");
+    fs::rename(server.home().join("state/pgthaw/films"), &films).unwrap();
+    let told = |arguments: &[&str]| pgthaw_with_owners_home(&server, &home, arguments);
+
+    let listed = told(&["trace", "list"]).ok().stdout.replace("\n  ", " ");
+    assert!(listed.contains("the server's owner keeps his in") && listed.contains("owner/.local"), "{listed}");
+    for refused in
+        [&["trace", "show", "nightly"][..], &["replay", "nightly", "--", "true"], &["predict", "--film", "nightly"]]
+    {
+        let refused = told(refused).ends_with(2).stderr;
+        assert!(refused.contains("the server's owner has one") && refused.contains("-nightly.parquet"), "{refused}");
+    }
+    let first = told(&["run", "--json", "--like", "nightly", "--", "true"]).ok();
+    let remarks = receipt(&first)["remarks"].to_string();
+    assert!(remarks.contains("pgthaw replay") && remarks.contains("-nightly.parquet"), "{remarks}");
+    // By now this user has one.
+    let second = told(&["run", "--json", "--like", "nightly", "--", "true"]).ok();
+    assert!(!receipt(&second)["remarks"].to_string().contains("owner"), "{second:?}");
 }

@@ -9,6 +9,7 @@ use super::change::Changes;
 use super::hardware::read_device;
 use super::stopped::read_buffers_bytes;
 use crate::commands::Target;
+use crate::commands::owners_films::with_owners;
 use crate::linux::memory::read_memory;
 use crate::model::{Error, JobCosts, PriceSource, RecordedJob};
 use crate::terminal::{self, JobAsRecorded, JobCase, JobPrediction};
@@ -41,7 +42,8 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         Err(_) if !is_named => Asked::default(),
         Err(error) => return Err(error),
     };
-    let film = Film::open(&FilmStore::open().find_of(asked.cluster, name)?)?;
+    let found = FilmStore::open().find_of(asked.cluster, name);
+    let film = Film::open(&found.map_err(|error| with_owners(error, name, connection))?)?;
     let header = film.header();
     let of_film = header.source.system_identifier;
     let asked = match asked.cluster {

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::commands::ConnectionArguments;
 use crate::commands::recorder::SourceArguments;
 use crate::commands::restore::DeviceArguments;
+use crate::trace::Films;
 
 /// Run a job, bring what it needs while it starts, and leave the cache as it was
 ///
@@ -51,8 +52,8 @@ pub struct RunArguments {
 pub enum FilmAsked {
     /// The best under this name.
     Label(String),
-    /// A path, `newest`, or the beginning of a name; of this cluster rather than of another.
-    Name(String),
+    /// A path, `newest`, or the beginning of a name, among these films; of this cluster rather than of another.
+    Name(String, Films),
 }
 
 /// How the others are protected from a job.

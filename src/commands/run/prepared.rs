@@ -13,10 +13,12 @@ use super::clean_up;
 use super::others::Others;
 use crate::cache::{Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
+use crate::commands::owners_films::find_owners_like;
 use crate::commands::recorder::{RecordingAsked, ask_sessions, new_header, open_source};
 use crate::commands::{Target, describe};
 use crate::linux::cgroup::{memory_directory_of, move_memory_to};
 use crate::linux::memory::read_untouched_shared_memory;
+use crate::postgres::quote_argument;
 use crate::terminal;
 use crate::trace::{
     Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Named, Own, Planned,
@@ -132,7 +134,7 @@ impl Prepared {
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = journals.remove_left_cgroups();
-        remarks.extend(unusable.into_iter().chain(unnamed));
+        remarks.extend(unusable.into_iter().chain(unnamed).chain(owners_remark(arguments, &store, &map)));
         let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
         let first = None;
         Ok(Prepared {
@@ -255,6 +257,16 @@ impl Prepared {
     }
 }
 
+/// That the server's owner has films of this name, where this user has none.
+fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Option<String> {
+    let label = arguments.like.as_deref()?;
+    let film = find_owners_like(&arguments.connection, store, map.source.system_identifier, label)?;
+    let film = quote_argument(&film.display().to_string());
+    Some(format!(
+        "the server's owner has films called {label}, and they are his: pgthaw replay {film} goes by one of them"
+    ))
+}
+
 /// The sessions that are the job's by their name; `None` where no name was given, or no server runs.
 async fn named_sessions(arguments: &RunArguments, target: &Target) -> anyhow::Result<Option<Named>> {
     let application_name = arguments.protection.application_name.clone();
@@ -271,7 +283,9 @@ fn plan(
     device: PlannedDevice,
 ) -> anyhow::Result<Option<JoinHandle<Planned>>> {
     let which = match (&arguments.film, &arguments.like) {
-        (Some(FilmAsked::Name(name)), _) => Which::File(store.find_of(Some(map.source.system_identifier), name)?),
+        (Some(FilmAsked::Name(name, films)), _) => {
+            Which::File(films.find_of(Some(map.source.system_identifier), name)?)
+        }
         (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => {
             Which::Like { label: label.clone(), job: describe_job(&arguments.job) }
         }
