@@ -83,8 +83,16 @@ pub fn check_tracepoints() -> Capability {
     const FETCHED: &str = "filemap:mm_filemap_add_to_page_cache";
     const REQUESTED: &str = "filemap:mm_filemap_get_pages";
     let Some(events) = TRACEFS.iter().map(|root| Path::new(root).join("events")).find(|events| events.is_dir()) else {
-        let detail = "no tracefs is mounted that this user can read";
-        return Capability::no(GROUP, NAME, detail, "mount -t tracefs tracefs /sys/kernel/tracing (as root)");
+        return match find_closed(&TRACEFS.map(Path::new)) {
+            Some(root) => {
+                let detail = format!("{} is closed to this user", root.display());
+                Capability::no(GROUP, NAME, detail, "run pgthaw as root")
+            }
+            None => {
+                let remedy = "mount -t tracefs tracefs /sys/kernel/tracing (as root)";
+                Capability::no(GROUP, NAME, "no tracefs is mounted", remedy)
+            }
+        };
     };
     let has = |name: &str| events.join(name.replace(':', "/")).is_dir();
     match (has(REQUESTED), has(FETCHED)) {
@@ -92,6 +100,13 @@ pub fn check_tracepoints() -> Capability {
         (false, true) => Capability::yes(GROUP, NAME, format!("{FETCHED}; {REQUESTED} (hits too) needs Linux 6.12")),
         _ => Capability::no(GROUP, NAME, "the kernel has no filemap events", "use a kernel built with CONFIG_FTRACE=y"),
     }
+}
+
+/// The first of these directories that is there, and that this user may not look into.
+fn find_closed<'a>(roots: &[&'a Path]) -> Option<&'a Path> {
+    let is_closed =
+        |root: &&Path| std::fs::read_dir(root).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+    roots.iter().copied().find(is_closed)
 }
 
 /// Does the kernel measure how long is waited?
