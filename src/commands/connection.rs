@@ -206,8 +206,10 @@ impl ConnectionArguments {
         let options =
             options.filter_map(|(option, value)| Some(format!(" {option} {}", quote_argument(value.as_ref()?))));
         let typed = typed_words();
+        let options: String = options.collect();
         PastedCommands {
-            options: format!("{address}{}", options.collect::<String>()),
+            options_without_user: format!("{}{options}", Address { user: None, ..address.clone() }),
+            options: format!("{address}{options}"),
             psql: psql.to_string(),
             typed: render_typed(&typed),
             typed_without_user: render_typed(&without_user(&typed)),

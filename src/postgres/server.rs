@@ -9,7 +9,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::postmaster::is_child;
-use super::{Address, ConnectOptions, DataDirectory, Error, Psql, Reached, find_extension, read_databases};
+use super::{Address, ConnectOptions, DataDirectory, Error, Psql, Reached, SystemUser, find_extension, read_databases};
 use crate::units::Bytes;
 
 /// From here on versions are newer than what pgthaw was tested with.
@@ -100,6 +100,11 @@ impl Server {
             Some(owner) => Psql::as_user(&owner, &Address { user: None, ..address }),
             None => Psql::at(&Address { user: Some("postgres".into()), ..address }),
         }
+    }
+
+    /// Whose files they are, of a server on this host that this user may not look into: he is neither that one nor root.
+    pub fn closed_owner(&self) -> Option<SystemUser> {
+        self.reached.socket_owner().filter(|owner| !owner.can_be_taken())
     }
 
     /// Where it is, as psql's options would say it.

@@ -42,6 +42,8 @@ const MONITOR: &str = "GRANT pg_monitor TO …";
 pub struct PastedCommands {
     /// Behind a command of pgthaw: ` -p 5433 -d shop`, or nothing.
     pub options: String,
+    /// The same without the user: what leads another user of the operating system there as himself.
+    pub options_without_user: String,
     /// psql as a superuser, with what leads to the server: `sudo -u postgres psql -p 5433`.
     pub psql: String,
     /// The command that runs, as it was typed.
@@ -103,9 +105,10 @@ impl PastedCommands {
     fn complete(&self, text: &str, store: &str) -> String {
         let text = self.monitor.as_ref().map_or_else(|| text.to_owned(), |monitor| text.replace(MONITOR, monitor));
         let text = CONNECTING.iter().fold(text, |text, name| {
-            replace_whole(&text, &format!("pgthaw {name}"), |_, command, behind| {
+            replace_whole(&text, &format!("pgthaw {name}"), |before, command, behind| {
                 let store = if *name == "doctor" { "" } else { store };
-                let added = format!("{}{store}", self.options);
+                let options = if is_another_user(before) { &self.options_without_user } else { &self.options };
+                let added = format!("{options}{store}");
                 (!behind.starts_with(&added)).then(|| format!("{command}{added}"))
             })
         });
@@ -127,6 +130,12 @@ fn complete_with_results(text: &str, results: &str) -> String {
             (!behind.starts_with(results)).then(|| format!("{command}{results}"))
         })
     })
+}
+
+/// Does `sudo -u SOMEBODY` stand at the end of this text?
+fn is_another_user(before: &str) -> bool {
+    let mut words = before.split_whitespace().rev().skip(1);
+    words.next() == Some("-u") && words.next().is_some_and(|word| word.ends_with("sudo"))
 }
 
 /// Replaces a command where it is no part of a longer word, by what is made of the text before it, itself and the text
@@ -165,7 +174,8 @@ mod tests {
     #[test]
     fn a_printed_command_leads_to_the_server() {
         let pasted = PastedCommands {
-            options: " -p 5433 -d shop".into(),
+            options: " -p 5433 -U ann -d shop".into(),
+            options_without_user: " -p 5433 -d shop".into(),
             psql: "sudo -u postgres psql -p 5433".into(),
             typed: "pgthaw map -U ann --top 3".into(),
             typed_without_user: "pgthaw map --top 3".into(),
@@ -174,11 +184,17 @@ mod tests {
         let complete = |text: &str| pasted.complete(text, "");
         assert_eq!(
             complete("pgthaw snapshot take makes one, pgthaw restore x the warmer; pgthaw mapper is none"),
-            "pgthaw snapshot take -p 5433 -d shop makes one, pgthaw restore -p 5433 -d shop x the warmer; \
+            "pgthaw snapshot take -p 5433 -U ann -d shop makes one, pgthaw restore -p 5433 -U ann -d shop x the warmer; \
              pgthaw mapper is none"
         );
         let with_store = pasted.complete("pgthaw snapshot take, pgthaw doctor", " --dir x");
-        assert_eq!(with_store, "pgthaw snapshot take -p 5433 -d shop --dir x, pgthaw doctor -p 5433 -d shop");
+        assert_eq!(
+            with_store,
+            "pgthaw snapshot take -p 5433 -U ann -d shop --dir x, pgthaw doctor -p 5433 -U ann -d shop"
+        );
+        let as_another = complete("run sudo -u bob pgthaw doctor");
+        assert_eq!(as_another, "run sudo -u bob pgthaw doctor -p 5433 -d shop");
+        assert_eq!(complete(&as_another), as_another);
         assert_eq!(pasted.complete(&with_store, " --dir x"), with_store);
         assert_eq!(
             complete("psql -d shop -c 'CREATE EXTENSION pg_prewarm'"),

@@ -188,6 +188,10 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
         render_ns(report.total.unknown_ns),
         counted(imperfect.lost_processes, "process")
     ));
+    // Over SQL every event can be read, but for a privilege.
+    if report.source == Tier::Sql && report.total.unknown_ns > 0 {
+        lines.push("what processes of others wait for is shown to pg_monitor: GRANT pg_monitor TO …".to_owned());
+    }
     if imperfect.lost_calls + imperfect.lost_of_files > 0 {
         lines.push(format!(
             "lost: {} of files that could not be told in time, {} that no file has",

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
-use pgthaw::postgres::StopMode;
+use pgthaw::postgres::{StopMode, SystemUser};
 
 use crate::servers::{self, Output, TestServer};
 
@@ -63,6 +63,26 @@ test_every_version! {
         assert_eq!(reasons(&receipt), "", "{receipt:#}");
         as_warmer(&server, &["predict", "--tps", "5000", "--clients", "8"]).ok();
     }
+}
+
+/// No GRANT shows him a file of the server's.
+#[test]
+fn a_stranger_is_told_at_once_who_sees_the_page_cache() {
+    needs_root!();
+    const NOBODY: u32 = 65_534;
+    let server = server_with_role(servers::servers()[0].0);
+    let owner = SystemUser::of_uid(fs::metadata(server.data_directory()).unwrap().uid()).unwrap().name;
+    let run = |arguments: &[&str]| server.pgthaw_as(NOBODY, &[arguments, &["-U", "warmer", "-d", "postgres"]].concat());
+    let doctor = run(&["doctor"]).stdout;
+    let first = doctor.lines().find(|line| line.starts_with("    sudo")).unwrap_or_default();
+    assert!(first.starts_with(&format!("    sudo -u {owner} pgthaw doctor ")), "{doctor}");
+    let is_mounted =
+        ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].iter().any(|root| Path::new(root).join("events").exists());
+    assert!(!is_mounted || !doctor.contains("mount -t tracefs"), "{doctor}");
+    let map = run(&["map"]).ok().stdout;
+    assert!(map.contains(&format!("run pgthaw as {owner} or as root")) && !map.contains("data_directory"), "{map}");
+    let waits = run(&["waits", "--seconds", "1"]).ok().stdout;
+    assert!(waits.contains("shown to pg_monitor") && waits.contains("'GRANT pg_monitor TO \"warmer\"'"), "{waits}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io;
 use super::cluster::{Scope, Target};
 use crate::commands::ConnectionArguments;
 use crate::postgres::{DataDirectory, Error, Psql, Server, ServerFacts};
+use crate::terminal::printable;
 use crate::warm::{Refusal, SkipReason};
 
 /// Connects, and finds the directory.
@@ -25,6 +26,14 @@ pub(super) async fn open_server(arguments: &ConnectionArguments, scope: Scope) -
 fn find_directory(server: &Server) -> Result<DataDirectory, (SkipReason, String)> {
     let Some(path) = &server.facts.data_directory else {
         let ServerFacts { role, .. } = &server.facts;
+        if let Some(owner) = server.closed_owner() {
+            // What the role lacks would help no further than to the next refusal.
+            let owner = printable(&owner.name);
+            let why = format!(
+                "its files are {owner}'s, and nobody else but root sees what is cached of them (run pgthaw as {owner} or as root)"
+            );
+            return Err((SkipReason::NoPermission, why));
+        }
         let remedy = Psql::anywhere().grant(&server.database, "pg_monitor", role);
         let why = format!(
             "role \"{role}\" may not see the setting data_directory ({remedy}, or name the directory with --data-dir)"

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use crate::failure::Capability;
-use crate::postgres::{DataDirectory, Error, Psql, RelationPath, Server};
+use crate::postgres::{DataDirectory, Error, Psql, RelationPath, Server, SystemUser, quote_argument};
 use crate::units::Fork;
 
 const GROUP: &str = "server";
@@ -16,15 +16,22 @@ pub fn check_data_directory(server: Option<&Server>, named: Option<&Path>) -> (C
     const NAME: &str = "data-dir";
     let path = named.or_else(|| server?.facts.data_directory.as_deref());
     let Some(path) = path else {
-        let (reason, remedy) = match server {
-            Some(server) => (
-                "the role may not know where it is",
+        let (reason, remedy) = match (server, server.and_then(Server::closed_owner)) {
+            // A role that may know where it is would see no more of its files.
+            (_, Some(owner)) => (
+                format!("it is {}'s: nobody else but root sees what the page cache has of it", owner.name),
+                run_as(owner.uid),
+            ),
+            (Some(server), None) => (
+                "the role may not know where it is".to_owned(),
                 format!(
                     "{}, or pgthaw doctor -D DIRECTORY",
                     Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role)
                 ),
             ),
-            None => ("no server answered and none was named", "pgthaw doctor --data-dir DIRECTORY".into()),
+            (None, None) => {
+                ("no server answered and none was named".to_owned(), "pgthaw doctor --data-dir DIRECTORY".into())
+            }
         };
         return (Capability::no(GROUP, NAME, reason, remedy), None);
     };
@@ -45,7 +52,14 @@ fn owner_of_closed(path: &Path) -> Option<u32> {
 }
 
 fn run_as(uid: u32) -> String {
-    format!("sudo -u '#{uid}' pgthaw doctor (as the owner of the data directory)")
+    // Of a user without a name sudo takes the number.
+    let name = SystemUser::of_uid(uid).map_or_else(|| format!("#{uid}"), |user| user.name);
+    format!("sudo -u {} pgthaw doctor (as the owner of the data directory)", quote_argument(&name))
+}
+
+/// A user as people know him.
+fn user(uid: u32) -> String {
+    SystemUser::of_uid(uid).map_or_else(|| uid.to_string(), |user| user.name)
 }
 
 fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory, Error> {
@@ -72,17 +86,20 @@ fn describe(server: Option<&Server>, directory: &DataDirectory) -> String {
 }
 
 /// Does pgthaw run as the directory's owner, or as root?
-pub fn check_ownership(directory: Option<&DataDirectory>) -> Capability {
+///
+/// `of_directory`: what was found of the directory, whose remedy is this one's where it could not be read.
+pub fn check_ownership(directory: Option<&DataDirectory>, of_directory: &Capability) -> Capability {
     const NAME: &str = "ownership";
     let Some(directory) = directory else {
-        return Capability::no(GROUP, NAME, "no data directory can be read", "pgthaw doctor --data-dir DIRECTORY");
+        let remedy = of_directory.remedy.clone().unwrap_or_default();
+        return Capability::no(GROUP, NAME, "no data directory can be read", remedy);
     };
-    let (owner, user) = (directory.owner_uid, geteuid().as_raw());
-    match user {
-        0 => Capability::yes(GROUP, NAME, format!("the directory is user {owner}'s, pgthaw runs as root")),
-        _ if user == owner => Capability::yes(GROUP, NAME, format!("pgthaw runs as its owner, user {owner}")),
+    let (owner, own) = (directory.owner_uid, geteuid().as_raw());
+    match own {
+        0 => Capability::yes(GROUP, NAME, format!("the directory is user {}'s, pgthaw runs as root", user(owner))),
+        _ if own == owner => Capability::yes(GROUP, NAME, format!("pgthaw runs as its owner, user {}", user(owner))),
         _ => {
-            let detail = format!("the directory is user {owner}'s, pgthaw runs as user {user}");
+            let detail = format!("the directory is user {}'s, pgthaw runs as user {}", user(owner), user(own));
             Capability::no(GROUP, NAME, detail, run_as(owner))
         }
     }

@@ -26,8 +26,8 @@ pub async fn check_server(connection: &Result<Server, Error>, databases: &[Strin
     let server = connection.as_ref().ok();
     let mut capabilities = vec![server_checks::check_connection(connection)];
     let (directory_line, directory) = directory_checks::check_data_directory(server, named);
-    capabilities.push(directory_line);
-    capabilities.push(directory_checks::check_ownership(directory.as_ref()));
+    let ownership = directory_checks::check_ownership(directory.as_ref(), &directory_line);
+    capabilities.extend([directory_line, ownership]);
     match server {
         Some(server) => {
             capabilities.push(server_checks::check_role(server).await);
