@@ -37,7 +37,7 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>)
             double.cached_after_bytes, double.cached_before_bytes
         )
     }));
-    lines.extend(render_skipped(&receipt.skipped, receipt.block_size));
+    lines.extend(render_skipped(receipt));
     lines.extend(render_traffic(&receipt.traffic));
     lines.extend(render_reread(receipt.memory.reread_bytes));
     lines.extend(render_read_over(receipt.memory));
@@ -172,21 +172,24 @@ fn render_rewritten(receipt: &Receipt) -> Option<String> {
 }
 
 /// A line for every reason, with the first few error texts.
-fn render_skipped(skipped: &[Skipped], block_size: u32) -> Vec<String> {
+fn render_skipped(receipt: &Receipt) -> Vec<String> {
+    let block_size = u64::from(receipt.block_size);
+    let asked = receipt.buffers.map_or(Bytes(0), |buffers| buffers.asked_bytes);
     let mut reasons: BTreeMap<(Tier, SkipReason), Vec<&Skipped>> = BTreeMap::new();
-    for one in skipped {
+    for one in &receipt.skipped {
         reasons.entry((one.tier, one.reason)).or_default().push(one);
     }
     let mut lines = Vec::new();
     for ((tier, reason), skipped) in reasons {
         let blocks: u64 = skipped.iter().map(|one| one.blocks).sum();
-        let bytes = Bytes(blocks * u64::from(block_size));
+        let bytes = Bytes(blocks * block_size);
         let plural = if skipped.len() == 1 { "" } else { "s" };
         let forks = skipped.len();
         lines.push(format!(
-            "not in {}: {bytes} of {forks} file{plural}: {}",
+            "not in {}: {bytes} of {forks} file{plural}: {}{}",
             tier_words(tier),
-            reason_words(tier, reason)
+            reason_words(tier, reason),
+            render_buffers_budget(asked, reason, bytes)
         ));
         let mut details: Vec<&str> = skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
         details.dedup();
@@ -194,6 +197,21 @@ fn render_skipped(skipped: &[Skipped], block_size: u32) -> Vec<String> {
     }
     lines
 }
+
+/// What has this much loaded all the same, where it is worth pushing others out for it.
+fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> String {
+    let budget = format!("--buffers-budget {}MB", left.0.div_ceil(1 << 20));
+    match reason {
+        SkipReason::NoFreeBuffer if left.0 as f64 >= TRIFLE * asked.0 as f64 => {
+            format!("; a restore with {budget} pushes others out for it")
+        }
+        SkipReason::FreeBuffersUnknown => format!("; {budget} loads it all the same"),
+        _ => String::new(),
+    }
+}
+
+/// Less than this share of what was asked for is not worth pushing others out for.
+const TRIFLE: f64 = 0.01;
 
 fn tier_words(tier: Tier) -> &'static str {
     match tier {
@@ -222,10 +240,8 @@ fn reason_words(tier: Tier, reason: SkipReason) -> &'static str {
         SkipReason::LoginRefused => "the server does not let pgthaw in",
         SkipReason::NoPrivilege => "the role lacks a privilege",
         SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it",
-        SkipReason::NoFreeBuffer => "no buffer is free; --buffers-budget pushes others out",
-        SkipReason::FreeBuffersUnknown => {
-            "cannot see what is free there; --buffers-budget says how much to load all the same"
-        }
+        SkipReason::NoFreeBuffer => "no buffer is free",
+        SkipReason::FreeBuffersUnknown => "cannot see what is free there",
         SkipReason::NoDataDirectory => "the data directory is not on this host; --tier buffers does without it",
     }
 }
@@ -259,5 +275,20 @@ fn stop_words(reason: StopReason, memory: MemoryReceipt) -> String {
             "the kernel took back what was loaded as more came: there is no room for it".to_owned()
         }
         (StopReason::DirectIo, _) => "the server bypasses the page cache (debug_io_direct)".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_pushed_out_for_what_is_worth_it_and_by_how_much_is_told() {
+        let told = |left| render_buffers_budget(Bytes(1 << 30), SkipReason::NoFreeBuffer, Bytes(left));
+        assert_eq!(told(100 << 20), "; a restore with --buffers-budget 100MB pushes others out for it");
+        assert_eq!(told((100 << 20) + 1), "; a restore with --buffers-budget 101MB pushes others out for it");
+        assert_eq!(told(3 << 20), "");
+        let unknown = render_buffers_budget(Bytes(1 << 30), SkipReason::FreeBuffersUnknown, Bytes(1 << 30));
+        assert_eq!(unknown, "; --buffers-budget 1024MB loads it all the same");
     }
 }
