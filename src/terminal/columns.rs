@@ -1,6 +1,9 @@
 //! Columns that fit the terminal: the least important go first, which is told below, then the widest text is cut in its
 //! middle.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use console::{Alignment, measure_text_width, pad_str};
 
 use super::printable::{shorten_apart, shorten_middle};
@@ -46,6 +49,22 @@ impl Column {
             .max()
             .unwrap_or(0)
     }
+}
+
+/// A column of databases beside one of names. `of_rows`: the name and the database of each row that has one.
+pub fn database_column<'a>(
+    priority: u8,
+    cells: Vec<String>,
+    of_rows: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Column {
+    Column { priority: database_priority(priority, of_rows), ..Column::text("database", 8, cells) }
+}
+
+/// The priority of a column of databases: 0 where a name is in two of them, as nothing else tells their rows apart then.
+pub fn database_priority<'a, N: Eq + Hash>(otherwise: u8, mut of_rows: impl Iterator<Item = (N, &'a str)>) -> u8 {
+    let mut databases: HashMap<N, &str> = HashMap::new();
+    let repeats = of_rows.any(|(name, database)| *databases.entry(name).or_insert(database) != database);
+    if repeats { 0 } else { otherwise }
 }
 
 /// The lines of a table with a line of titles, no wider than `width` if that is possible; and which columns are not there for

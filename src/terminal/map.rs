@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use console::measure_text_width;
 
-use super::columns::{Column, render_columns};
+use super::columns::{Column, database_column, render_columns};
 use super::map_bar::{Seen, render_bar, render_legend};
 use super::printable::printable;
 use super::screen::Canvas;
@@ -53,19 +53,25 @@ pub fn render_map(map: &Map, places: &[usize], view: MapView, canvas: Canvas) ->
     let mark = if canvas.unicode { "…" } else { "~" };
     let mut lines = render_columns(columns(map, &rows, canvas), canvas.width, mark);
     let titles = lines.first().cloned().unwrap_or_default();
-    lines.push(String::new());
-    lines.push(render_legend(Seen::of(map), canvas));
+    let mut legend: Vec<String> =
+        is_there(&titles, "where").then(|| render_legend(Seen::of(map), canvas)).into_iter().collect();
     if is_tall(canvas) {
-        let legend = render_column_legend(&titles, &rows);
-        lines.extend(legend.iter().map(|told| wrap_text(told, canvas.width)));
+        let of_columns = render_column_legend(&titles, &rows);
+        legend.extend(of_columns.iter().map(|told| wrap_text(told, canvas.width)));
     }
+    lines.extend((!legend.is_empty()).then(String::new).into_iter().chain(legend));
     lines.extend(render_states(map));
     lines.join("\n")
 }
 
+/// Is there a column of this title in a line of titles?
+fn is_there(titles: &str, title: &str) -> bool {
+    titles.split_whitespace().any(|one| one == title)
+}
+
 /// What the columns that are there mean, as far as their titles do not say so.
 fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
-    let is_there = |title| titles.split_whitespace().any(|one| one == title);
+    let is_there = |title| is_there(titles, title);
     let mut lines = Vec::new();
     if is_there("both") {
         lines.push("both: in shared_buffers and in the OS page cache, which holds it twice".to_owned());
@@ -209,7 +215,8 @@ fn columns(map: &Map, rows: &[Row<'_>], canvas: Canvas) -> Vec<Column> {
     let databases: BTreeSet<&str> = rows.iter().map(|row| row.database).filter(|name| !name.is_empty()).collect();
     let mut columns = vec![Column::text("relation", SHORTEST_NAME, texts(&|row| row.name.clone()))];
     if databases.len() > 1 {
-        columns.push(Column::word("database", 3, texts(&|row| printable(row.database).into_owned())));
+        let of_rows = rows.iter().filter(|row| !row.database.is_empty()).map(|row| (&*row.name, row.database));
+        columns.push(database_column(3, texts(&|row| printable(row.database).into_owned()), of_rows));
     }
     columns.push(Column::word("kind", 5, texts(&|row| row.kind.clone())));
     if rows.iter().any(|row| !row.fork.is_empty()) {
@@ -382,6 +389,21 @@ mod tests {
         assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("both"));
         map.buffers = map.os.clone();
         assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("usage"));
+    }
+
+    /// Nothing else tells them apart.
+    #[test]
+    fn databases_stay_where_names_repeat_and_a_legend_goes_with_its_column() {
+        let mut map = map();
+        let narrow = Canvas { width: Some(60), ..WIDE };
+        map.relations[0].relation.name.database = "other".into();
+        let shown = lines(&map, MapView::default(), narrow);
+        assert!(!shown[0].contains("database"), "{shown:#?}");
+        map.relations[0].relation.name.name = map.relations[1].relation.name.name.clone();
+        let shown = lines(&map, MapView::default(), narrow);
+        assert!(shown[0].contains("database") && !shown[0].contains("where"), "{shown:#?}");
+        assert!(!shown.join("\n").contains("in shared_buffers and in"), "{shown:#?}");
+        assert!(!shown.join("\n").contains("from the first block to the last"), "{shown:#?}");
     }
 
     #[test]

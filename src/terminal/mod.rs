@@ -57,6 +57,7 @@ use screen::{stderr_width, stdout_width};
 
 use crate::failure::ErrorKind;
 
+pub use columns::database_priority;
 pub use comparison::render_comparison;
 pub use curve::render_seconds;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::columns::{Column, render_columns};
+use super::columns::{Column, database_column, render_columns};
 use super::pasteable::pasted_path;
 use super::printable::printable;
 use super::screen::Canvas;
@@ -239,9 +239,14 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
         true => printable(&one.relation.name.name).into_owned(),
         false => printable(&one.relation.name.to_string()).into_owned(),
     };
+    let names: Vec<String> = rows.iter().map(|one| name(one)).collect();
     let mut columns = vec![
         Column::text("relation", 24, texts(&name, "total".to_owned())),
-        Column::word("database", 6, texts(&|one| printable(&one.relation.name.database).into_owned(), String::new())),
+        database_column(
+            6,
+            texts(&|one| printable(&one.relation.name.database).into_owned(), String::new()),
+            names.iter().zip(rows).map(|(name, one)| (&**name, &*one.relation.name.database)),
+        ),
         Column::word("change", 3, texts(&|one| one.change.name().to_owned(), String::new())),
         Column::word("size", 5, texts(&size, String::new())),
     ];

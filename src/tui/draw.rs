@@ -11,7 +11,8 @@ use super::live_map::LiveMap;
 use super::rows::Row;
 use crate::cache::{Map, Residency, TierState, compute_bar};
 use crate::terminal::{
-    Canvas, CellLook, Seen, printable, render_bar_runs, render_percent, render_states, shorten_middle,
+    Canvas, CellLook, Seen, database_priority, printable, render_bar_runs, render_percent, render_states,
+    shorten_middle,
 };
 use crate::units::{Bytes, Fork, counted};
 
@@ -234,7 +235,14 @@ fn columns_of(map: &Map, rows: &[Row], width: usize, canvas: Canvas) -> Vec<Colu
     }
     let databases = |row: &Row| printable(&row.key.name.database).into_owned();
     if rows.windows(2).any(|two| two[0].key.name.database != two[1].key.name.database) {
-        columns.insert(0, Column { title: "database", priority: 5, is_number: false, cells: texts(&databases) });
+        let priority = database_priority(
+            5,
+            rows.iter().map(|row| {
+                let name = &row.key.name;
+                ((&name.schema, &name.name, row.key.fork), &*name.database)
+            }),
+        );
+        columns.insert(0, Column { title: "database", priority, is_number: false, cells: texts(&databases) });
     }
     let cells = if width < 110 { BAR_CELLS } else { BAR_CELLS_WIDE };
     let bar =
