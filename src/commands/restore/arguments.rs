@@ -56,6 +56,10 @@ pub struct RestoreArguments {
     #[arg(long)]
     pub other_cluster: bool,
 
+    /// Do nothing, and end well, as long as there is no snapshot of this cluster: for a unit, whose first start has none
+    #[arg(long, conflicts_with = "other_cluster")]
+    pub if_any: bool,
+
     /// Print what would be read, and how long that would take; read nothing
     #[arg(long)]
     pub dry_run: bool,

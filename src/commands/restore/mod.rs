@@ -9,6 +9,8 @@ mod tier;
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 pub use arguments::RestoreArguments;
 use at_once::AtOnce;
 pub use device::{DeviceArguments, positive_bytes, positive_rate, rate};
@@ -17,14 +19,20 @@ use source::Source;
 pub use tier::TierArgument;
 
 use super::run::finish_left_runs;
-use super::{ExitStatus, OutputArguments};
+use super::{ExitStatus, OutputArguments, describe};
 use crate::terminal::{self, Canvas, WarmProgress};
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
 use crate::warm::{Control, PlannedDevice, Receipt};
 
 /// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let (snapshot, selected, mut source) = source::find(&arguments).await?;
+    let (snapshot, selected, mut source) = match source::find(&arguments).await {
+        Err(error) if arguments.if_any && source::is_none_kept(&error) => {
+            tell_none_kept(&error, output)?;
+            return Ok(ExitStatus::Done);
+        }
+        found => found?,
+    };
     // From here on there is something to end in good order; until here a signal ends this process at once.
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
@@ -64,6 +72,16 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
         }
     }
     Ok(receipt.failure().map_or(ExitStatus::Done, ExitStatus::Because))
+}
+
+/// Nothing was asked for, as there is nothing yet.
+fn tell_none_kept(error: &anyhow::Error, output: OutputArguments) -> anyhow::Result<()> {
+    let told = format!("{}: nothing was brought back", describe(error));
+    match output.json {
+        true => terminal::print_json(&json!({ "snapshot": null, "remarks": [told] }))?,
+        false => terminal::print_line(&told),
+    }
+    Ok(())
 }
 
 impl RestoreArguments {

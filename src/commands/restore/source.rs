@@ -72,6 +72,11 @@ fn read(
     }
 }
 
+/// Is it that nothing was ever kept of this cluster?
+pub fn is_none_kept(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(cache::Error::NoSnapshot(_)))
+}
+
 impl Source {
     pub fn is_same_cluster(&self) -> bool {
         self.is_same_cluster

@@ -98,7 +98,12 @@ fn the_units_snapshot_and_restore_in_their_own_environment() {
         cluster.psql(psql).parse::<u64>().unwrap()
     };
 
-    assert!(restore.run(&cluster, home.path()).is_none(), "the first start has no snapshot to restore");
+    // The first start has no snapshot to restore: those of another cluster are none of this one's.
+    let others = home.path().join("pgthaw/42");
+    fs::create_dir_all(&others).unwrap();
+    fs::write(others.join("20261121-233005.123.1-timer.parquet"), "another cluster's").unwrap();
+    let first = restore.run(&cluster, home.path()).expect("it decides by itself").ok();
+    assert!(first.stdout.contains("there is no snapshot in"), "{}", first.stdout);
     let before = buffers();
     take.run(&cluster, home.path()).expect("a running server is no reason to skip").ok();
     cluster.control("stop");
