@@ -77,13 +77,18 @@ impl Journals {
     /// When it cannot be made. They say which processes go where and what goes from the page cache, so root obeys none that another user
     /// may have written.
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
-        let path = state.join("runs").join(system_identifier.to_string());
+        let path = Journals::place(state, system_identifier);
         if has_foreign_owner(&path) {
             let source = io::Error::new(io::ErrorKind::PermissionDenied, "another user decides what is in it");
             return Err(Error::file("use", &path, source));
         }
         let directory = Directory::create(&path).map_err(|source| Error::file("create", &path, source))?;
         Ok(Journals { directory, system_identifier })
+    }
+
+    /// Where a cluster's are in a state directory.
+    pub fn place(state: &Path, system_identifier: u64) -> PathBuf {
+        state.join("runs").join(system_identifier.to_string())
     }
 
     fn failed(&self, action: &'static str) -> impl Fn(io::Error) -> Error {

@@ -1,8 +1,6 @@
 //! Restores of one cluster at once: each reads what the other does, and says so.
 
-use crate::postgres::DataDirectory;
 use crate::trace::{Journals, Restoring};
-use crate::warm::state_directory;
 
 /// That a restore reads, and who else does.
 pub struct AtOnce {
@@ -12,9 +10,8 @@ pub struct AtOnce {
 }
 
 impl AtOnce {
-    /// `None` where it cannot be noted, as in a state directory that is read-only: a restore does not fail for that.
-    pub fn begin(directory: &DataDirectory) -> Option<AtOnce> {
-        let journals = Journals::open(&state_directory(), directory.system_identifier).ok()?;
+    /// `None` where it cannot be noted: a restore does not fail for that.
+    pub fn begin(journals: Journals) -> Option<AtOnce> {
         let (restoring, others) = journals.begin_restore().ok()?;
         Some(AtOnce { journals, restoring, others })
     }

@@ -21,8 +21,9 @@ pub use tier::TierArgument;
 use super::run::finish_left_runs;
 use super::{ExitStatus, OutputArguments, describe};
 use crate::terminal::{self, Canvas, WarmProgress};
+use crate::trace::Journals;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
-use crate::warm::{Control, PlannedDevice, Receipt};
+use crate::warm::{Control, PlannedDevice, Receipt, state_directory};
 
 /// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
@@ -38,11 +39,14 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
     let pid = source.postmaster_pid();
-    let finished = match source.directory().filter(|_| !arguments.dry_run) {
-        Some(directory) => finish_left_runs(directory, arguments.device).await,
+    let directory = source.directory().filter(|_| !arguments.dry_run);
+    // In a state directory that is read-only there are none.
+    let journals = directory.map(|directory| Journals::open(&state_directory(), directory.system_identifier));
+    let finished = match directory.zip(journals.as_ref()) {
+        Some((directory, journals)) => finish_left_runs(directory, journals, arguments.device).await,
         None => Vec::new(),
     };
-    let at_once = source.directory().filter(|_| !arguments.dry_run).and_then(AtOnce::begin);
+    let at_once = journals.and_then(Result::ok).and_then(AtOnce::begin);
     let others = at_once.as_ref().and_then(AtOnce::remark);
     // Whoever waits wants to know at once.
     others.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));

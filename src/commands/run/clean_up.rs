@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::commands::restore::DeviceArguments;
-use crate::commands::{Target, describe};
+use crate::commands::{Scope, Target, describe};
 use crate::postgres::DataDirectory;
 use crate::terminal;
-use crate::trace::{Journals, Left, PutBack, PuttingBack};
+use crate::trace::{self, Journals, Left, PutBack, PuttingBack};
 use crate::warm::restore::choose_room;
 use crate::warm::{Control, PlannedDevice, state_directory};
 
@@ -64,17 +64,19 @@ pub async fn put_back_left(target: &Target, journals: &Journals, device: DeviceA
 }
 
 /// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest.
-pub async fn finish_left_runs(directory: &DataDirectory, device: DeviceArguments) -> Vec<String> {
-    let state = state_directory();
-    if !state.join("runs").join(directory.system_identifier.to_string()).is_dir() {
-        return Vec::new();
-    }
-    let target = Target::of_directory(directory.clone(), None, crate::commands::Scope::All, Vec::new());
-    match Journals::open(&state, directory.system_identifier) {
+pub async fn finish_left_runs(
+    directory: &DataDirectory,
+    journals: &Result<Journals, trace::Error>,
+    device: DeviceArguments,
+) -> Vec<String> {
+    let target = Target::of_directory(directory.clone(), None, Scope::All, Vec::new());
+    match journals {
         Ok(journals) => {
             let cgroups = journals.remove_left_cgroups();
-            cgroups.into_iter().chain(put_back_left(&target, &journals, device).await).collect()
+            cgroups.into_iter().chain(put_back_left(&target, journals, device).await).collect()
         }
+        // Where there is no place for them no run has left anything.
+        Err(_) if !Journals::place(&state_directory(), directory.system_identifier).is_dir() => Vec::new(),
         Err(error) => vec![format!("what an earlier run left was not put back: {error}")],
     }
 }
