@@ -64,6 +64,10 @@ pub enum Error {
     Silent { action: &'static str, seconds: u64 },
     #[error("there is no database \"{database}\" in the cluster at {cluster}")]
     DatabaseMissing { database: String, cluster: String },
+    #[error(
+        "no server runs in {cluster}, so the names of its databases are not known, \"{database}\" neither: only their oids {oids}"
+    )]
+    DatabaseUnknown { database: String, cluster: String, oids: String },
     #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
     Version(String),
     #[error("extension {name} does not exist in database \"{database}\"")]
@@ -255,6 +259,7 @@ impl Explain for Error {
             | Error::OtherRole { .. }
             | Error::DataDirectory { .. }
             | Error::DatabaseMissing { .. }
+            | Error::DatabaseUnknown { .. }
             | Error::OtherCluster { .. }
             | Error::Version(_)
             | Error::Listen { .. }
@@ -316,8 +321,9 @@ impl Explain for Error {
                 Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
             }
             Error::Listen { .. } => Some("`ip address` lists the addresses of this machine".into()),
-            Error::DatabaseMissing { .. } => Some(
-                "psql -l lists the databases; of a stopped server only their oids are known: give one as -d".into(),
+            Error::DatabaseMissing { .. } => Some("psql -l lists the databases".into()),
+            Error::DatabaseUnknown { .. } => Some(
+                "give an oid as -d, or leave -d out: names are those of a snapshot, where there is one; or start the server".into(),
             ),
             Error::OtherCluster { .. } => {
                 Some("give the connection of the cluster in --data-dir, or leave one of the two out".into())

@@ -85,7 +85,14 @@ impl Target {
         if let Scope::Databases(names) = &self.scope {
             let is_absent = |name: &&String| databases.iter().all(|database| database.name != **name);
             if let Some(name) = names.iter().find(is_absent) {
-                return Err(Error::DatabaseMissing { database: name.clone(), cluster: self.address() });
+                let (database, cluster) = (name.clone(), self.address());
+                return Err(match self.server {
+                    Some(_) => Error::DatabaseMissing { database, cluster },
+                    None => {
+                        let oids: Vec<&str> = databases.iter().map(|known| known.name.as_str()).collect();
+                        Error::DatabaseUnknown { database, cluster, oids: oids.join(", ") }
+                    }
+                });
             }
         }
         databases.retain(|database| self.scope.includes(&database.name));
