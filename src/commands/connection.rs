@@ -205,6 +205,9 @@ impl ConnectionArguments {
         let options = others.chain(databases.iter().map(|database| ("-d", database)));
         let options =
             options.filter_map(|(option, value)| Some(format!(" {option} {}", quote_argument(value.as_ref()?))));
+        // Of a directory that was named no server has to answer.
+        let is_known = self.names_server() || self.data_dir.is_some();
+        let unnamed = if is_known { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
         let options: String = options.collect();
         PastedCommands {
@@ -213,6 +216,7 @@ impl ConnectionArguments {
             psql: psql.to_string(),
             typed: render_typed(&typed),
             typed_without_user: render_typed(&without_user(&typed)),
+            untyped: unnamed.to_string(),
             monitor: None,
         }
     }

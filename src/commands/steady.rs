@@ -15,7 +15,7 @@ use crate::verdict::judge_curve;
 
 /// Was a run ever warm? One verdict over a measured throughput curve
 ///
-/// Exit status: 0 steady, 10 not reached, 11 periodic, 12 degrading; 1 to 3 when there is no verdict. Of several trials the
+/// Exit status: 0 steady, 10 not reached or not decided, 11 periodic, 12 degrading; 1 to 3 when there is no verdict. Of several trials the
 /// status is that of the worst, in the order not reached, degrading, periodic, steady.
 #[derive(Debug, Args)]
 pub struct SteadyArguments {

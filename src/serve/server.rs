@@ -10,7 +10,7 @@ use axum::{Router, middleware};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::access::{guard, is_loopback_address};
 use super::answers::{self, Served};
@@ -19,9 +19,12 @@ use super::{Error, Token};
 use crate::report::{render_missing_page, render_served_page};
 use crate::results::Store;
 
-/// Open at once: a browser opens six. Whoever comes when there are as many has the place of the one through which nothing has moved for
-/// the longest time: who is slow or idle keeps nobody waiting.
+/// Open at once: a browser opens six. Whoever comes when there are as many waits until one ends ...
 const CONNECTIONS_MAX: usize = 64;
+
+/// ... or until nothing has moved through one for so long, and has its place: who is slow or idle keeps nobody waiting. A report is made in
+/// less.
+const STILL_MIN: Duration = Duration::from_secs(1);
 
 /// What was asked before the end has so long to be answered.
 const GRACE: Duration = Duration::from_millis(500);
@@ -121,17 +124,31 @@ where
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                while connections.try_join_next().is_some() {}
-                open.retain(|(_, connection)| !connection.is_finished());
-                let stillest = (0..open.len()).min_by_key(|place| open[*place].0.at());
-                if let Some(place) = stillest.filter(|_| open.len() >= CONNECTIONS_MAX) {
-                    open.swap_remove(place).1.abort();
-                }
+                make_room(&mut open, connections).await;
                 let moved = LastMoved::now();
                 open.push((moved.clone(), connections.spawn(talk(stream, moved))));
             }
             // One that is gone already, or no descriptor is free: neither is a reason to serve nobody any more.
             Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Waits for a place among those that are open.
+async fn make_room(open: &mut Vec<(LastMoved, AbortHandle)>, connections: &mut JoinSet<()>) {
+    loop {
+        while connections.try_join_next().is_some() {}
+        open.retain(|(_, connection)| !connection.is_finished());
+        let stillest = (0..open.len()).min_by_key(|place| open[*place].0.at());
+        let Some(place) = stillest.filter(|_| open.len() >= CONNECTIONS_MAX) else { return };
+        let until = open[place].0.at() + STILL_MIN;
+        if until <= Instant::now() {
+            open.swap_remove(place).1.abort();
+            return;
+        }
+        tokio::select! {
+            _ = connections.join_next() => {}
+            () = sleep_until(until) => {}
         }
     }
 }

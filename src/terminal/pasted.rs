@@ -50,6 +50,8 @@ pub struct PastedCommands {
     pub typed: String,
     /// The same without the user that was given.
     pub typed_without_user: String,
+    /// What leads there beside what was typed, where that stood in the environment, which sudo does not pass on.
+    pub untyped: String,
     /// `psql -d shop -c 'GRANT pg_monitor TO "bob"'`; `None` before it is known who pgthaw is.
     pub monitor: Option<String>,
 }
@@ -119,7 +121,13 @@ impl PastedCommands {
                 (first.is_empty() || !before.ends_with(first)).then(|| format!("{} {option}", self.psql))
             })
         });
-        text.replace(TYPED_WITHOUT_USER, &self.typed_without_user).replace(TYPED, &self.typed)
+        let typed = [(TYPED_WITHOUT_USER, &self.typed_without_user), (TYPED, &self.typed)];
+        typed.into_iter().fold(text, |text, (meant, typed)| {
+            replace_whole(&text, meant, |before, _, _| match is_another_user(before) || before.ends_with("sudo ") {
+                true => Some(with_options(typed, &self.untyped)),
+                false => Some(typed.clone()),
+            })
+        })
     }
 }
 
@@ -130,6 +138,14 @@ fn complete_with_results(text: &str, results: &str) -> String {
             (!behind.starts_with(results)).then(|| format!("{command}{results}"))
         })
     })
+}
+
+/// A command line with more options, which stand before those of a job.
+fn with_options(typed: &str, options: &str) -> String {
+    match typed.split_once(" -- ") {
+        Some((own, job)) => format!("{own}{options} -- {job}"),
+        None => format!("{typed}{options}"),
+    }
 }
 
 /// Does `sudo -u SOMEBODY` stand at the end of this text?
@@ -179,6 +195,7 @@ mod tests {
             psql: "sudo -u postgres psql -p 5433".into(),
             typed: "pgthaw map -U ann --top 3".into(),
             typed_without_user: "pgthaw map --top 3".into(),
+            untyped: " -p 5434".into(),
             monitor: Some("psql -d shop -c 'GRANT pg_monitor TO \"bob\"'".into()),
         };
         let complete = |text: &str| pasted.complete(text, "");
@@ -214,7 +231,9 @@ mod tests {
             (elsewhere.complete(&once, ""), once.as_str()),
             (once.clone(), "runuser -u postgres -- psql -d shop -l")
         );
-        assert_eq!(complete("sudo pgthaw … -W"), "sudo pgthaw map -U ann --top 3 -W");
-        assert_eq!(complete("sudo -u postgres pgthaw …(no -U)"), "sudo -u postgres pgthaw map --top 3");
+        assert_eq!(complete("sudo pgthaw … -W"), "sudo pgthaw map -U ann --top 3 -p 5434 -W");
+        assert_eq!(complete("pgthaw … -W"), "pgthaw map -U ann --top 3 -W", "whose environment it is");
+        assert_eq!(complete("sudo -u postgres pgthaw …(no -U)"), "sudo -u postgres pgthaw map --top 3 -p 5434");
+        assert_eq!(with_options("pgthaw run -- psql -c x", " -p 5434"), "pgthaw run -p 5434 -- psql -c x");
     }
 }

@@ -239,7 +239,7 @@ fn reason_words(tier: Tier, reason: SkipReason) -> &'static str {
         SkipReason::ServerGone => "the server went away or does not answer",
         SkipReason::LoginRefused => "the server does not let pgthaw in",
         SkipReason::NoPrivilege => "the role lacks a privilege",
-        SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it",
+        SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it, on the primary alone",
         SkipReason::NoFreeBuffer => "no buffer is free",
         SkipReason::FreeBuffersUnknown => "cannot see what is free there",
         SkipReason::NoDataDirectory => "the data directory is not on this host; --tier buffers does without it",

@@ -4,8 +4,8 @@ use super::printable;
 use crate::trace::{Attended, OthersSeen, PutBack, RunReceipt, Way};
 use crate::units::{Bytes, counted};
 
-/// What is less in shared_buffers is not worth a sentence, nor is what is less than a tenth of what the job brought.
-const BUFFERS_TOLD_MIN: u64 = 1 << 20;
+/// What is less is not worth a sentence, nor is what is less than a tenth of what the job brought.
+const TOLD_MIN: u64 = 1 << 20;
 
 /// Fewer seconds are shown as 0.0 s.
 const SHOWN_MIN: f64 = 0.05;
@@ -59,10 +59,12 @@ fn render_found(done: &PutBack) -> String {
     let buffers =
         buffers.map(|(gone, back)| format!(", and {back} of the {gone} that shared_buffers had lost are back"));
     let found = match done.cached_before_bytes {
-        Bytes(0) => "nothing was cached before the job".to_owned(),
+        Bytes(0) => "nothing was in the page cache before the job".to_owned(),
         before => format!("{} of the {before} that were cached before it are cached again", render_there(done)),
     };
-    format!("{found}{}", buffers.unwrap_or_default())
+    let unseen =
+        done.buffers_gone_bytes.is_none().then_some(", and nobody could see what it pushed out of shared_buffers");
+    format!("{found}{}", buffers.as_deref().or(unseen).unwrap_or_default())
 }
 
 /// What the job brought and still has cached, or will have, and why.
@@ -75,11 +77,17 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     };
     let stayed = (*stayed_bytes > Bytes(0))
         .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job brought are still cached, {why}"));
-    let in_buffers = done.buffers_unwritten_bytes.filter(|dirty| dirty.0 >= BUFFERS_TOLD_MIN.max(brought_bytes.0 / 10));
+    let in_buffers = done.buffers_unwritten_bytes.filter(|dirty| dirty.0 >= TOLD_MIN.max(brought_bytes.0 / 10));
     let in_buffers = in_buffers.map(|dirty| {
         format!("{dirty} of what it brought are dirty in shared_buffers, and cached again when the server writes them")
     });
-    let said: Vec<String> = [stayed, in_buffers].into_iter().flatten().collect();
+    let unread = (done.unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
+        format!(
+            "{} are cached too that the job did not read: what it wrote, and what others use, stays",
+            done.unread_bytes
+        )
+    });
+    let said: Vec<String> = [stayed, in_buffers, unread].into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
 
@@ -189,7 +197,7 @@ mod tests {
             ..PutBack::default()
         };
         let lost = "728 kB of the 728 kB that shared_buffers had lost are back";
-        assert_eq!(render_found(&put_back), format!("nothing was cached before the job, and {lost}"));
+        assert_eq!(render_found(&put_back), format!("nothing was in the page cache before the job, and {lost}"));
         let told = render_put_back(&put_back);
         assert!(told.contains(&format!("nothing was pushed out, {lost}, measured after")), "{told}");
     }
@@ -234,6 +242,12 @@ mod tests {
         let dirty =
             "20 MB of what it brought are dirty in shared_buffers, and cached again when the server writes them";
         assert_eq!(of(0, 0, Some(20)).unwrap(), dirty);
+        let made = PutBack { unread_bytes: Bytes(223 << 20), brought_bytes: Bytes(8 << 20), ..PutBack::default() };
+        assert_eq!(
+            render_stayed(&made).unwrap(),
+            "223 MB are cached too that the job did not read: what it wrote, and what others use, stays"
+        );
+        assert_eq!(render_stayed(&PutBack { unread_bytes: Bytes(1 << 19), ..PutBack::default() }), None);
         assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they have yet to be written; {dirty}"));
         let put_back =
             Some(PutBack { brought_bytes: Bytes(9 << 20), stayed_bytes: Bytes(8 << 20), ..PutBack::default() });

@@ -95,17 +95,26 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
         columns.push(Column::text("cannot be read", 20, trouble));
     }
     let mut table = render_columns(columns, canvas.width, canvas.mark());
-    for selected in lines.iter().filter_map(|line| line.restore.as_ref()) {
-        table.extend(prefix(list_mark(selected), render_selected(selected)));
+    let has_several = lines.iter().any(|line| Some(line.generation.system_identifier) != first);
+    for line in lines {
+        let several = has_several.then_some(line.generation.system_identifier);
+        table.extend(
+            line.restore
+                .as_ref()
+                .map(|selected| prefix(&list_mark(selected, several), render_selected(selected)))
+                .unwrap_or_default(),
+        );
     }
     table.join("\n")
 }
 
 /// What marks the snapshot that a restore takes. Where no server runs the command leads nowhere yet, unless a directory is named.
-fn list_mark(selected: &Selected) -> &'static str {
-    match selected.reason {
-        Reason::WarmestStartUnknown => "* once its server runs, pgthaw restore takes ",
-        _ => "* pgthaw restore takes ",
+/// Of several clusters the command leads to one: of the `other` ones it is no more than said.
+fn list_mark(selected: &Selected, other: Option<u64>) -> String {
+    match (selected.reason, other) {
+        (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} takes "),
+        (Reason::WarmestStartUnknown, None) => "* once its server runs, pgthaw restore takes ".to_owned(),
+        _ => "* pgthaw restore takes ".to_owned(),
     }
 }
 
@@ -247,7 +256,8 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
             texts(&|one| printable(&one.relation.name.database).into_owned(), String::new()),
             names.iter().zip(rows).map(|(name, one)| (&**name, &*one.relation.name.database)),
         ),
-        Column::word("change", 3, texts(&|one| one.change.name().to_owned(), String::new())),
+        // What is gone has lost nothing to anybody.
+        Column::word("change", 1, texts(&|one| one.change.name().to_owned(), String::new())),
         Column::word("size", 5, texts(&size, String::new())),
     ];
     let amount = |sign: &str, blocks: u64| if blocks == 0 { String::new() } else { format!("{sign}{}", bytes(blocks)) };

@@ -13,7 +13,7 @@ use super::journal::Left;
 use super::record::Came;
 use crate::cache::{ForkMap, Map, MapInputs, RelationMap, TierState, Tiers, read_map_of};
 use crate::linux::page_cache::PageCache;
-use crate::postgres::{DataDirectory, Database, RelationPath, Server};
+use crate::postgres::{DataDirectory, Database, Relation, RelationPath, Server};
 use crate::units::{Bytes, Fork};
 use crate::warm::plan::Geometry;
 use crate::warm::restore::{Answer, Files, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
@@ -36,6 +36,9 @@ pub struct PutBack {
     /// Bytes of what they brought that stand dirty in shared_buffers: the server writes them some time, and so they come into the page
     /// cache again. `None` where nobody could see.
     pub buffers_unwritten_bytes: Option<Bytes>,
+    /// Bytes that are cached now, were not before the jobs, and that these did not read: what they wrote, and what others read and wrote.
+    /// They stay.
+    pub unread_bytes: Bytes,
     /// Bytes that the page cache had before the jobs.
     pub cached_before_bytes: Bytes,
     /// Bytes of the page cache that were gone, and those that are back.
@@ -90,6 +93,7 @@ impl PuttingBack<'_> {
         let sees_buffers = now.buffers == TierState::Measured;
         let brought = compute_brought(before, &left.brought);
         done.buffers_unwritten_bytes = sees_buffers.then(|| bytes(count_dirty(&brought, &now)));
+        done.unread_bytes = bytes(count_unread(before, &left.brought, &now));
         self.drop_brought(before, brought, &mut done).await;
         let gone = compute_gone(before, &now);
         done.cached_before_bytes = bytes(before.os_blocks());
@@ -164,6 +168,20 @@ fn compute_brought<'a>(before: &Map, brought: &'a Came) -> Vec<Brought<'a>> {
     brought.iter().filter_map(own).collect()
 }
 
+/// Blocks that are cached now, and neither were before nor are the jobs' by what they read.
+fn count_unread(before: &Map, brought: &Came, now: &Map) -> u64 {
+    let cached_before = before.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.os));
+    let mut known: HashMap<(&RelationPath, Fork), RoaringBitmap> = HashMap::new();
+    for (key, blocks) in cached_before.chain(brought.iter().map(|((path, fork), blocks)| ((path, *fork), blocks))) {
+        *known.entry(key).or_default() |= blocks;
+    }
+    let unread = |(relation, fork): (&Relation, &ForkMap)| match known.get(&(&relation.path, fork.fork)) {
+        Some(known) => fork.os.difference_len(known),
+        None => fork.os.len(),
+    };
+    now.forks().map(unread).sum()
+}
+
 /// Blocks of it that are dirty in shared_buffers now.
 fn count_dirty(brought: &[Brought<'_>], now: &Map) -> u64 {
     let dirty: HashMap<(&RelationPath, Fork), &RoaringBitmap> =
@@ -227,5 +245,7 @@ mod tests {
         let mut written = fork(0..30, 100);
         written.dirty.insert_range(8..15);
         assert_eq!(count_dirty(&brought, &map_of(vec![relation(1, written)])), 5);
+        let made = map_of(vec![relation(1, fork(0..30, 100)), relation(3, fork(0..7, 7))]);
+        assert_eq!(count_unread(&before, &came, &made), 10 + 7, "what nobody read and had not been there");
     }
 }

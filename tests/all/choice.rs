@@ -157,6 +157,21 @@ fn one_that_holds_nothing_is_never_taken() {
 }
 
 #[test]
+fn a_list_of_several_clusters_gives_no_command_that_leads_to_one_of_them() {
+    let mut server = warm_server();
+    let path = server.pgthaw(&["snapshot", "take", "--json"]).ok().json()["path"].as_str().unwrap().to_owned();
+    let mut other = Snapshot::read(path.as_ref()).unwrap();
+    other.map.source.system_identifier += 1;
+    store_of(&server).keep(&other).unwrap();
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
+    for cluster in [other.map.source.system_identifier - 1, other.map.source.system_identifier] {
+        assert!(text.contains(&format!("* a restore of cluster {cluster} takes ")), "{text}");
+    }
+    assert!(!text.contains("pgthaw restore"), "{text}");
+}
+
+#[test]
 fn a_list_says_that_no_server_is_where_one_was_named() {
     let server = warm_server();
     let warm = take(&server);

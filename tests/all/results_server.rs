@@ -207,7 +207,11 @@ fn what_waits_is_sent_when_the_server_is_back() {
     let path = spec(&home, "repeats = 2\n[points]\nseconds = 1\nstart = 'as-is'\n");
     let output = sweep(&place, &home, path.to_str().unwrap(), &results).output().unwrap();
     let output = Output::from(output).ok();
-    assert!(output.stderr.contains("does not answer") && output.stderr.contains("results send"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("does not answer") && output.stderr.contains("send` sends them"),
+        "{}",
+        output.stderr
+    );
     home.pgthaw(&["results", "send", "--results", &results]).ends_with(1);
     server.cluster.start().unwrap();
     let sent = home.pgthaw(&["results", "send", "--json", "--results", &results]).ok().json();

@@ -143,12 +143,7 @@ pub fn check_profile(directory: Option<&std::path::Path>) -> Capability {
     const GROUP: &str = "disk";
     const REMEDY: &str = "pgthaw doctor --probe";
     let Some(directory) = directory else {
-        return Capability::no(
-            GROUP,
-            NAME,
-            "no data directory, so no device",
-            "pgthaw doctor --probe --data-dir DIRECTORY",
-        );
+        return Capability::no(GROUP, NAME, "no data directory, so no device", "what data-dir above lacks");
     };
     match find_profile(directory) {
         Ok(Some(record)) => Capability::yes(GROUP, NAME, terminal::render_profile(&record)),

@@ -263,7 +263,7 @@ fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Opti
     let film = find_owners_like(&arguments.connection, store, map.source.system_identifier, label)?;
     let film = quote_argument(&film.display().to_string());
     Some(format!(
-        "the server's owner has films called {label}, and they are his: pgthaw replay {film} goes by one of them"
+        "the server's owner has films called {label}, and they are his: pgthaw replay {film} -- COMMAND goes by one of them"
     ))
 }
 

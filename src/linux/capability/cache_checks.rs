@@ -15,7 +15,7 @@ const GROUP: &str = "page cache";
 const SCRATCH_BYTES: usize = 4 << 20;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
-const NAME_DIRECTORY: &str = "name a data directory: pgthaw doctor --data-dir DIRECTORY";
+const NAME_DIRECTORY: &str = "what data-dir above lacks";
 
 /// Does the kernel say truly which pages of the data are cached?
 pub fn check_residency(target: &HostTarget) -> Capability {
