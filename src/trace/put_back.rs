@@ -76,6 +76,43 @@ impl PuttingBack<'_> {
         let started = Instant::now();
         let mut done = PutBack { runs: left.runs, remarks: left.remarks.clone(), ..PutBack::default() };
         let Some(before) = &left.before else { return Ok(done) };
+        let now = self.read_now(before).await?;
+        if let TierState::Unknown { reason } = &now.os {
+            return Err(Error::NothingSeen(reason.clone()));
+        }
+        let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
+        let sees_buffers = now.buffers == TierState::Measured;
+        done.unread_bytes = bytes(count_unread(before, &left.brought, &now));
+        let dropped = self.drop_brought(before, &left.brought, &mut done).await;
+        done.brought_bytes = dropped.brought_bytes;
+        let gone = compute_gone(before, &now);
+        done.cached_before_bytes = bytes(before.os_blocks());
+        done.gone_bytes = bytes(gone.os_blocks());
+        done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone.buffer_blocks()));
+        let mut last = (dropped, now);
+        if gone.relations.is_empty() {
+            done.buffers_back_bytes = done.buffers_gone_bytes;
+        } else {
+            // What comes into shared_buffers passes through the page cache, and pushes out what the job made dirty there.
+            let passing = compute_passing(&left.brought, &gone);
+            self.bring_back(gone, sees_buffers, &mut done).await;
+            last.0 = self.drop_brought(before, &passing, &mut done).await;
+            if sees_buffers {
+                last.1 = self.read_now(before).await?;
+            }
+        }
+        let (dropped, now) = last;
+        // Of what passed through, too, something may have stayed.
+        done.stayed_bytes = dropped.stayed_bytes.min(done.brought_bytes);
+        done.unwritten_bytes = dropped.unwritten_bytes.min(done.stayed_bytes);
+        let dirty = || bytes(count_dirty(&compute_brought(before, &left.brought), &now));
+        done.buffers_unwritten_bytes = (now.buffers == TierState::Measured).then(dirty);
+        done.seconds = started.elapsed().as_secs_f64();
+        Ok(done)
+    }
+
+    /// What is cached now, of shared_buffers too if it was seen before.
+    async fn read_now(&self, before: &Map) -> Result<Map, Error> {
         let with_buffers = before.buffers == TierState::Measured && self.server.is_some();
         let inputs = MapInputs {
             server: self.server.as_ref(),
@@ -85,40 +122,19 @@ impl PuttingBack<'_> {
             names: None,
             progress: &|_, _| (),
         };
-        let now = read_map_of(inputs, with_buffers).await?;
-        if let TierState::Unknown { reason } = &now.os {
-            return Err(Error::NothingSeen(reason.clone()));
-        }
-        let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
-        let sees_buffers = now.buffers == TierState::Measured;
-        let brought = compute_brought(before, &left.brought);
-        done.buffers_unwritten_bytes = sees_buffers.then(|| bytes(count_dirty(&brought, &now)));
-        done.unread_bytes = bytes(count_unread(before, &left.brought, &now));
-        self.drop_brought(before, brought, &mut done).await;
-        let gone = compute_gone(before, &now);
-        done.cached_before_bytes = bytes(before.os_blocks());
-        done.gone_bytes = bytes(gone.os_blocks());
-        done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone.buffer_blocks()));
-        if gone.relations.is_empty() {
-            done.buffers_back_bytes = done.buffers_gone_bytes;
-        } else {
-            self.bring_back(gone, sees_buffers, &mut done).await;
-        }
-        done.seconds = started.elapsed().as_secs_f64();
-        Ok(done)
+        Ok(read_map_of(inputs, with_buffers).await?)
     }
 
-    async fn drop_brought(&self, before: &Map, brought: Vec<Brought<'_>>, done: &mut PutBack) {
+    async fn drop_brought(&self, before: &Map, came: &Came, done: &mut PutBack) -> Gone {
         let geometry = Geometry { block_size: before.source.block_size, segment_blocks: before.source.segment_blocks };
         let files = Files { cache: &*self.page_cache, directory: &self.directory.path, geometry };
-        let Gone { brought_bytes, stayed_bytes, unwritten_bytes, remarks } =
-            drop_brought(files, brought, &self.control).await;
-        (done.brought_bytes, done.stayed_bytes, done.unwritten_bytes) = (brought_bytes, stayed_bytes, unwritten_bytes);
-        done.remarks.extend(remarks);
+        let mut gone = drop_brought(files, compute_brought(before, came), &self.control).await;
+        done.remarks.append(&mut gone.remarks);
+        gone
     }
 
     /// Brings back what is gone, as a restore does, and takes its word for what is there then.
-    async fn bring_back(self, gone: Map, sees_buffers: bool, done: &mut PutBack) {
+    async fn bring_back(&self, gone: Map, sees_buffers: bool, done: &mut PutBack) {
         let geometry = Geometry { block_size: gone.source.block_size, segment_blocks: gone.source.segment_blocks };
         let buffers_budget = done.buffers_gone_bytes;
         let tiers = Tiers { os: true, buffers: sees_buffers && buffers_budget > Some(Bytes(0)) };
@@ -139,14 +155,14 @@ impl PuttingBack<'_> {
         };
         let postmaster = self.directory.clone();
         let host = Host {
-            page_cache: self.page_cache,
+            page_cache: Arc::clone(&self.page_cache),
             room: Arc::new(self.room),
             traffic: Arc::new(ServerTraffic::new(move || postmaster.find_postmaster_pid())),
-            control: self.control,
+            control: Arc::clone(&self.control),
             watcher: Arc::new(Unwatched),
         };
         let place = Place { directory: self.directory.path.clone(), geometry };
-        let server = self.server.ok_or_else(|| Refusal::because(SkipReason::NoServer));
+        let server = self.server.clone().ok_or_else(|| Refusal::because(SkipReason::NoServer));
         let answer = async { Ok::<_, std::convert::Infallible>(Answer { server, remarks: Vec::new() }) };
         let Ok(receipt) = Restore::new(Request::new(gone, tiers), options, Ok(place), host).run(answer).await;
         let back = |tier: Option<TierReceipt>| tier.and_then(|tier| tier.resident_after_bytes);
@@ -155,6 +171,15 @@ impl PuttingBack<'_> {
         done.buffers_back_bytes = done.buffers_gone_bytes.map(|_| back(receipt.buffers).unwrap_or_default());
         done.remarks.extend(receipt.remarks);
     }
+}
+
+/// What came, with what comes into the page cache on its way into shared_buffers.
+fn compute_passing(brought: &Came, gone: &Map) -> Came {
+    let mut passing = brought.clone();
+    for (relation, fork) in gone.forks() {
+        *passing.entry((relation.path.clone(), fork.fork)).or_default() |= fork.all_buffers();
+    }
+    passing
 }
 
 /// What the jobs brought and nobody had cached before.
@@ -245,6 +270,11 @@ mod tests {
         let mut written = fork(0..30, 100);
         written.dirty.insert_range(8..15);
         assert_eq!(count_dirty(&brought, &map_of(vec![relation(1, written)])), 5);
+        let mut buffered = fork(0..0, 100);
+        buffered.buffers[1].insert_range(8..12);
+        let passing = compute_passing(&came, &map_of(vec![relation(1, buffered)]));
+        let passed = compute_brought(&before, &passing);
+        assert_eq!(passed[0].blocks, (10..20).collect(), "of shared_buffers what was not in the page cache too");
         let made = map_of(vec![relation(1, fork(0..30, 100)), relation(3, fork(0..7, 7))]);
         assert_eq!(count_unread(&before, &came, &made), 10 + 7, "what nobody read and had not been there");
     }
