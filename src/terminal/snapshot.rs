@@ -81,7 +81,8 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     let mut columns = vec![Column::word("", 0, marks)];
     columns.push(Column::text("snapshot", 24, texts(&|line| printable(&line.generation.name).into_owned())));
     let first = lines.first().map(|line| line.generation.system_identifier);
-    if lines.iter().any(|line| Some(line.generation.system_identifier) != first) {
+    let has_several = lines.iter().any(|line| Some(line.generation.system_identifier) != first);
+    if has_several {
         columns.push(Column::word("cluster", 1, texts(&|line| line.generation.system_identifier.to_string())));
     }
     columns.push(Column::word("taken (UTC)", 3, of_header(&|header| header.taken_at.strftime("%F %T").to_string())));
@@ -95,23 +96,17 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
         columns.push(Column::text("cannot be read", 20, trouble));
     }
     let mut table = render_columns(columns, canvas.width, canvas.mark());
-    let has_several = lines.iter().any(|line| Some(line.generation.system_identifier) != first);
-    for line in lines {
-        let several = has_several.then_some(line.generation.system_identifier);
-        table.extend(
-            line.restore
-                .as_ref()
-                .map(|selected| prefix(&list_mark(selected, several), render_selected(selected)))
-                .unwrap_or_default(),
-        );
+    for (line, selected) in lines.iter().filter_map(|line| Some((line, line.restore.as_ref()?))) {
+        let cluster = has_several.then_some(line.generation.system_identifier);
+        table.extend(prefix(&list_mark(selected, cluster), render_selected(selected)));
     }
     table.join("\n")
 }
 
 /// What marks the snapshot that a restore takes. Where no server runs the command leads nowhere yet, unless a directory is named.
-/// Of several clusters the command leads to one: of the `other` ones it is no more than said.
-fn list_mark(selected: &Selected, other: Option<u64>) -> String {
-    match (selected.reason, other) {
+/// Of several clusters, of which this is the one of the line, no command is given: it leads to one of them.
+fn list_mark(selected: &Selected, cluster: Option<u64>) -> String {
+    match (selected.reason, cluster) {
         (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} takes "),
         (Reason::WarmestStartUnknown, None) => "* once its server runs, pgthaw restore takes ".to_owned(),
         _ => "* pgthaw restore takes ".to_owned(),

@@ -83,30 +83,32 @@ impl PuttingBack<'_> {
         let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
         let sees_buffers = now.buffers == TierState::Measured;
         done.unread_bytes = bytes(count_unread(before, &left.brought, &now));
-        let dropped = self.drop_brought(before, &left.brought, &mut done).await;
+        let mut dropped = self.drop_brought(before, &left.brought, &mut done).await;
         done.brought_bytes = dropped.brought_bytes;
         let gone = compute_gone(before, &now);
         done.cached_before_bytes = bytes(before.os_blocks());
         done.gone_bytes = bytes(gone.os_blocks());
         done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone.buffer_blocks()));
-        let mut last = (dropped, now);
-        if gone.relations.is_empty() {
-            done.buffers_back_bytes = done.buffers_gone_bytes;
-        } else {
+        let brought_back = !gone.relations.is_empty();
+        if brought_back {
             // What comes into shared_buffers passes through the page cache, and pushes out what the job made dirty there.
             let passing = compute_passing(&left.brought, &gone);
             self.bring_back(gone, sees_buffers, &mut done).await;
-            last.0 = self.drop_brought(before, &passing, &mut done).await;
-            if sees_buffers {
-                last.1 = self.read_now(before).await?;
-            }
+            dropped = self.drop_brought(before, &passing, &mut done).await;
+        } else {
+            done.buffers_back_bytes = done.buffers_gone_bytes;
         }
-        let (dropped, now) = last;
         // Of what passed through, too, something may have stayed.
         done.stayed_bytes = dropped.stayed_bytes.min(done.brought_bytes);
         done.unwritten_bytes = dropped.unwritten_bytes.min(done.stayed_bytes);
-        let dirty = || bytes(count_dirty(&compute_brought(before, &left.brought), &now));
-        done.buffers_unwritten_bytes = (now.buffers == TierState::Measured).then(dirty);
+        let brought = compute_brought(before, &left.brought);
+        let mut dirty = sees_buffers.then(|| count_dirty(&brought, &now));
+        // The job has ended: what was not dirty by then is not made so any more.
+        if brought_back && dirty > Some(0) {
+            let now = self.read_now(before).await?;
+            dirty = (now.buffers == TierState::Measured).then(|| count_dirty(&brought, &now));
+        }
+        done.buffers_unwritten_bytes = dirty.map(bytes);
         done.seconds = started.elapsed().as_secs_f64();
         Ok(done)
     }

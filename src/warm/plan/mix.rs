@@ -161,6 +161,13 @@ mod tests {
         }
     }
 
+    /// A fork of which all is wanted, and equally hot.
+    fn of_heat(heat: f32, blocks: u32) -> WantedFork {
+        let mut fork = fork(blocks, 1, 0);
+        fork.levels[0].0 = heat;
+        fork
+    }
+
     fn any_fork() -> impl Strategy<Value = WantedFork> {
         (1..40_000u32, 1..60u32, 0..200u32).prop_map(|(blocks, run, gap)| fork(blocks, run, gap))
     }
@@ -248,11 +255,6 @@ mod tests {
 
     #[test]
     fn the_cold_rest_is_at_hand_when_what_is_hot_has_been_begun() {
-        let of_heat = |heat: f32, blocks| {
-            let mut fork = fork(blocks, 1, 0);
-            fork.levels[0].0 = heat;
-            fork
-        };
         let begun_blocks = |forks: Vec<WantedFork>| {
             let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Shared, None);
             let (mut mix, mut begun) = (Mix::new(&plan), 0);
@@ -268,11 +270,6 @@ mod tests {
 
     #[test]
     fn a_rest_that_is_planned_late_in_the_hot_part_knows_where_that_ends() {
-        let of_heat = |heat: f32, blocks| {
-            let mut fork = fork(blocks, 1, 0);
-            fork.levels[0].0 = heat;
-            fork
-        };
         let forks = vec![of_heat(1.0, 150_000), of_heat(100.0, 19_200)];
         let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Alone, None);
         let begun_hot_blocks = |brought: u32| {
