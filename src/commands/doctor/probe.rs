@@ -134,8 +134,12 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
 
 /// The profile of a directory's device under the limit that this process has.
 pub fn find_profile(directory: &std::path::Path) -> Result<Option<DeviceRecord>, Error> {
+    let store = ProfileStore::open();
+    if store.is_empty() {
+        return Ok(None);
+    }
     let device = read_block_device(directory)?;
-    ProfileStore::open().find(&device, own_limit(&device))
+    store.find(&device, own_limit(&device))
 }
 
 /// The line about the stored profile.

@@ -124,6 +124,14 @@ impl ProfileStore {
         ProfileStore { directory: state_directory().join(DEVICES) }
     }
 
+    /// Is nothing kept? Then nobody needs to know which device it is, which a busy one takes its time to say.
+    pub fn is_empty(&self) -> bool {
+        match self.directory.read_dir() {
+            Ok(mut files) => files.next().is_none(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
     /// The profile of a device under a limit; `None` when it was never probed like that.
     pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>, Error> {
         let path = self.path(&device.identity, limit.into());
@@ -211,10 +219,12 @@ mod tests {
         let store = ProfileStore::at(&directory.path().join("devices"));
         let limit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: None };
         assert_eq!(store.find(&device(), limit).unwrap(), None);
+        assert!(store.is_empty(), "nor does it have a directory");
         let record = DeviceRecord::new(&device(), limit, measurement(), vec!["x".into()]);
         let path = store.keep(&record).unwrap();
         assert_eq!(path.file_name().unwrap(), "___a_b.riops-3000.json");
         assert_eq!(store.find(&device(), limit).unwrap(), Some(record));
+        assert!(!store.is_empty());
         assert_eq!(store.find(&device(), ReadLimit::default()).unwrap(), None);
     }
 
