@@ -89,13 +89,12 @@ impl Room for Shrinks {
     }
 }
 
-/// Nobody at first, then eight backends that run.
-struct TheyCome(AtomicU64);
+/// Nobody until they have come, then eight backends that run.
+struct TheyCome(Arc<AtomicBool>);
 
 impl Traffic for TheyCome {
     fn read_busy(&self) -> Option<Busy> {
-        let looks = self.0.fetch_add(1, Ordering::Relaxed);
-        Some(Busy { running: if looks > 2 { 8 } else { 0 }, waiting: 0 })
+        Some(Busy { running: if self.0.load(Ordering::Relaxed) { 8 } else { 0 }, waiting: 0 })
     }
 }
 
@@ -105,7 +104,9 @@ async fn the_rest_is_planned_again_when_others_come() {
     let relations: Vec<RelationMap> = (1..3).map(|number| relation(number, vec![fork(30_000, 0..30_000)])).collect();
     (1..3).for_each(|number| cache.insert(file(number), 30_000 * BLOCK, &[]));
     let mut restore = restore(&cache, relations);
-    restore.host.traffic = Arc::new(TheyCome(AtomicU64::new(0)));
+    let have_come = Arc::new(AtomicBool::new(false));
+    restore.host.traffic = Arc::new(TheyCome(Arc::clone(&have_come)));
+    restore.host.watcher = on_phase(&cache, Phase::Reading, move |_| have_come.store(true, Ordering::Relaxed));
     restore.options.max_rate = Some(Bytes(400 << 20));
     restore.governor = Governor::new(Sharing::Fair, 4, restore.options.max_rate, restore.options.device);
     let receipt = run(restore).await;
