@@ -25,9 +25,6 @@ use crate::units::Bytes;
 use crate::warm::plan::Geometry;
 use crate::warm::{DeviceProfile, Room};
 
-/// A film of which more than this part was preloaded says nothing of how long the job takes alone, 0 to 1.
-const PRELOADED_SHARE_MAX: f64 = 0.1;
-
 /// Which film a job goes by.
 #[derive(Clone, Debug)]
 pub enum Which {
@@ -35,6 +32,18 @@ pub enum Which {
     Like { label: String, job: String },
     /// This one.
     File(PathBuf),
+}
+
+/// The run that a film is of.
+fn run_of(header: &FilmHeader) -> Run {
+    // Where its files lie on another disk too, the reads of this one tell nothing; nor do the few beside a job that found its blocks cached.
+    let fetched_bytes = header.bytes(header.totals.fetched_blocks);
+    let is_of_all = header.device_bytes.is_none_or(|read| read.0 >= fetched_bytes.0 / 2);
+    Run {
+        seconds: header.seconds,
+        device_reads: header.device_reads.filter(|_| is_of_all && header.totals.is_fetched()),
+        is_cold: !header.totals.is_preloaded(),
+    }
 }
 
 /// What a job could be helped with.
@@ -165,19 +174,10 @@ impl Planning {
     /// Of a job that touches so much.
     fn circumstances(&self, touched: Bytes) -> Circumstances {
         let header = self.header();
-        let preloaded_share = header.totals.preloaded_blocks as f64 / header.totals.wanted_blocks().max(1) as f64;
-        // Where its files lie on another disk too, the reads of this one tell nothing.
-        let fetched_bytes = header.bytes(header.totals.fetched_blocks);
-        let is_of_all = header.device_bytes.is_none_or(|read| read.0 >= fetched_bytes.0 / 2);
-        let run = Run {
-            seconds: header.seconds,
-            device_reads: header.device_reads.filter(|_| is_of_all),
-            is_cold: preloaded_share <= PRELOADED_SHARE_MAX,
-        };
         // What the job asks for goes through shared_buffers, which grow by it until they are full.
         let grown = self.untouched.min(touched);
         Circumstances {
-            run,
+            run: run_of(header),
             device: self.device,
             geometry: self.geometry(),
             room: self.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
@@ -259,5 +259,31 @@ impl Planned {
             }
             _ => bringer.bring_all(&std::mem::take(&mut self.decision.reads)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::film::Totals;
+
+    #[test]
+    fn the_few_reads_beside_a_job_that_found_its_blocks_cached_tell_nothing() {
+        let of = |fetched_blocks, requested_blocks, preloaded_blocks| {
+            let totals = Totals { fetched_blocks, requested_blocks, preloaded_blocks, ..Totals::default() };
+            let header = FilmHeader {
+                totals,
+                device_reads: Some(2),
+                device_bytes: Some(Bytes(180_224)),
+                ..FilmHeader::for_tests()
+            };
+            let Run { device_reads, is_cold, .. } = run_of(&header);
+            (device_reads, is_cold)
+        };
+        assert_eq!(of(0, 13_000, 0), (None, true));
+        assert_eq!(of(20, 13_000, 0), (None, true), "which may have been read ahead");
+        assert_eq!(of(20, 10, 0), (Some(2), true));
+        assert_eq!(of(30, 0, 5), (Some(2), false));
+        assert_eq!(of(100, 10, 0), (None, true), "of another disk too");
     }
 }

@@ -36,6 +36,12 @@ const REQUESTED_BYTES: &str = "pgthaw.requested_bytes";
 const WORKERS: &str = "pgthaw.workers";
 const REMARKS: &str = "pgthaw.remarks";
 
+/// A film of which more than this part was preloaded says nothing of how long the job takes alone, 0 to 1.
+const PRELOADED_SHARE_MAX: f64 = 0.1;
+
+/// A job that fetched less than this part of its blocks by itself does not tell how it would fetch the others, 0 to 1.
+const FETCHED_SHARE_MIN: f64 = 0.5;
+
 /// What a film says of itself, without its events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilmHeader {
@@ -122,6 +128,16 @@ impl Totals {
     /// Blocks that the job did not have to fetch, for they had been brought or were there.
     pub fn found_blocks(&self) -> u64 {
         self.preloaded_blocks.max(self.requested_blocks)
+    }
+
+    /// Was so much preloaded that the job's time is not what it takes alone?
+    pub fn is_preloaded(&self) -> bool {
+        self.preloaded_blocks as f64 > self.wanted_blocks() as f64 * PRELOADED_SHARE_MAX
+    }
+
+    /// Did the job fetch so much by itself that the device's reads tell how it fetches?
+    pub fn is_fetched(&self) -> bool {
+        self.fetched_blocks > 0 && self.fetched_blocks as f64 >= self.wanted_blocks() as f64 * FETCHED_SHARE_MIN
     }
 }
 

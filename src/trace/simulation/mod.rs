@@ -30,6 +30,9 @@ const CALIBRATIONS: usize = 5;
 /// It is near enough by this part, 0 to 1.
 const CALIBRATED: f64 = 0.01;
 
+/// A job that waited for the device for less than this part of its time tells nothing of what a read costs, 0 to 1.
+const WAITED_SHARE_MIN: f64 = 0.05;
+
 /// A preload that gains less than this part of the job's time is left out, 0 to 1.
 pub const GAIN_MIN: f64 = 0.1;
 
@@ -143,8 +146,9 @@ impl Job {
         let mut job = Job { steps: cold_steps, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             // What pieces cost one by one is not quite what they cost together: alone, and as cold, the job takes what it took.
-            if !job.fetches_at_once() {
-                job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least);
+            match job.fetches_at_once() {
+                true => job.own_seconds *= (run.seconds / job.simulate_without_misses()).min(1.0),
+                false => job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least),
             }
             cheaper = job.make_cheaper(run.seconds);
         }
@@ -161,6 +165,10 @@ impl Job {
     /// processes one works while another waits. Changes the price of all until the job takes what it took, and returns by which factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
+        // It would be sought until it is nought or endless, for it changes nothing.
+        if self.steps.iter().map(|step| step.seconds).sum::<f64>() < WAITED_SHARE_MIN * run_seconds {
+            return cheaper;
+        }
         for _ in 0..CALIBRATIONS {
             let simulated = self.simulate(&[]);
             let is_alone = !self.fetches_at_once();
@@ -188,6 +196,12 @@ impl Job {
     /// Seconds that a list of reads takes.
     fn load_seconds(&self, reads: &[Read]) -> f64 {
         reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum()
+    }
+
+    /// Seconds that it takes where it misses nothing: the longest of its processes has its own work.
+    fn simulate_without_misses(&self) -> f64 {
+        let steps = self.steps.iter().map(|step| Step { missing_blocks: 0, ..*step }).collect();
+        Job { steps, ..self.clone() }.simulate(&[])
     }
 
     /// Seconds until the job ends, `reads` being brought in this order while it runs.
@@ -326,6 +340,21 @@ mod tests {
         let mut half = index_loop();
         half.forks[0].found.insert_range(0..5000);
         is_near(job(&half, 6.5).simulate(&[]), 12.0);
+    }
+
+    #[test]
+    fn a_film_of_a_warm_run_of_several_processes_leaves_a_miss_its_price() {
+        // One of three had most of the work: all of the job's time is the one's.
+        for (busy, at_once) in [(8, 2.5), (4, 2.0), (10, 1.6)] {
+            let fetchers = (0..10_000).map(|at: u32| if at % 10 < busy { 0 } else { (at % 2) as u8 + 1 }).collect();
+            let mut warm = Touched { fetchers, at_once, ..index_loop() };
+            warm.forks[0].found.insert_range(0..10_000);
+            let alone = job(&warm, 1.0).simulate(&[]);
+            assert!(alone > 10.9 && alone < 12.1, "{alone}: the device takes 11 s");
+            warm.forks[0].resident.insert_range(0..10_000);
+            let cached = job(&warm, 1.0).simulate(&[]);
+            assert!(cached < 1.01, "{cached}");
+        }
     }
 
     #[test]
