@@ -1,6 +1,5 @@
 //! Where films are kept: as snapshots are, a directory per cluster, a file per film, numbered in the order in which they were taken.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +32,7 @@ pub struct FilmStore(SnapshotStore);
 pub struct Like {
     pub film: Option<Film<std::fs::File>>,
     /// The film that tells best how the job goes alone, in which order and for how long, where that is another one: of those as large
-    /// the one of which the job found the least.
+    /// the one of which the job found the least, and first of those that were not preloaded.
     pub alone: Option<Film<std::fs::File>>,
     /// Its name in the store.
     pub name: String,
@@ -46,6 +45,14 @@ pub struct Films {
     root: PathBuf,
     /// The newest first.
     pub films: Vec<Generation>,
+}
+
+/// A film of a name that tells how its job goes alone.
+#[derive(Debug)]
+pub struct Alone {
+    pub path: PathBuf,
+    /// Films that the name could mean, this one among them.
+    pub films: usize,
 }
 
 impl Films {
@@ -72,6 +79,21 @@ impl Films {
             true => Error::UnknownFilm { name: name.to_owned(), directory: self.root.clone() },
             false => Error::AmbiguousFilm { name: name.to_owned(), candidates },
         })
+    }
+
+    /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
+    /// those that know what it asked for.
+    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Alone, Error> {
+        let path = self.find_of(cluster, name)?;
+        let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
+        let Some(newest) = self.films.iter().find(is_meant) else { return Ok(Alone { path, films: 1 }) };
+        let is_like =
+            |one: &&Generation| one.label() == newest.label() && one.system_identifier == newest.system_identifier;
+        let mut films: Vec<(Generation, FilmHeader)> = read_headers(self.films.iter().filter(is_like));
+        let job = films.first().map(|(_, header)| header.job.clone());
+        films.retain(|(_, header)| Some(&header.job) == job.as_ref() && header.sampling.is_some());
+        let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
+        Ok(Alone { path: alone, films: films.len().max(1) })
     }
 }
 
@@ -140,6 +162,14 @@ impl FilmStore {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
     }
 
+    /// As [`Films::find_alone`].
+    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Alone, Error> {
+        match is_path(name) {
+            true => Ok(Alone { path: name.into(), films: 1 }),
+            false => self.read_all()?.find_alone(cluster, name),
+        }
+    }
+
     /// The newest film of a cluster under `label`, if there is any.
     pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>, Error> {
         let films = self.0.read_generations(cluster)?;
@@ -171,9 +201,7 @@ impl FilmStore {
         let today = day(Timestamp::now());
         let of = |(_, header): &(_, FilmHeader)| (header.totals.wanted_blocks(), day(header.recorded_at) == today);
         while let Some(at) = choose(films.iter().map(of)) {
-            let whole = films[at].1.totals.wanted_blocks() as f64 * WHOLE;
-            let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= whole);
-            let alone = alike.min_by_key(|(_, header)| header.totals.found_blocks()).map(|(one, _)| one.path.clone());
+            let alone = find_alone(&films, films[at].1.totals.wanted_blocks()).map(|one| one.path.clone());
             let (one, _) = films.remove(at);
             let alone = alone.filter(|alone| *alone != one.path).and_then(|path| Film::open(&path).ok());
             match Film::open(&one.path) {
@@ -187,16 +215,18 @@ impl FilmStore {
         Ok(Like { film: None, alone: None, name: String::new(), remarks })
     }
 
-    /// Removes all films of a label but the newest [`KEPT`] and the largest, and returns how many.
+    /// Removes all films of a label but the newest [`KEPT`], the largest and the one that tells best how the job goes alone, and
+    /// returns how many.
     pub fn prune(&self, cluster: u64, label: &str) -> Result<usize, Error> {
         let films = self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label));
-        let size = |one: &Generation| read_header(one).map_or(0, |header| header.totals.wanted_blocks());
-        let mut old: Vec<Generation> = films.collect();
-        let largest = old.iter().enumerate().max_by_key(|(at, one)| (size(one), Reverse(*at))).map(|(at, _)| at);
-        let mut place = 0..old.len();
-        old.retain(|_| place.next().is_some_and(|at| at >= KEPT && Some(at) != largest));
+        let films: Vec<Generation> = films.collect();
+        let known = read_headers(films.iter());
+        let size = |(_, header): &&(Generation, FilmHeader)| header.totals.wanted_blocks();
+        let largest = known.iter().rev().max_by_key(size).map(|(one, _)| one);
+        let alone = find_alone(&known, largest_blocks(&known));
+        let is_spared = |one: &Generation| [largest, alone].iter().flatten().any(|spared| spared.path == one.path);
         let mut removed = 0;
-        for one in old {
+        for one in films.into_iter().skip(KEPT).filter(|one| !is_spared(one)) {
             removed += usize::from(self.0.drop_if_there(&one)?);
         }
         Ok(removed)
@@ -207,6 +237,22 @@ impl FilmStore {
 fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
     one.require_file()?;
     FilmHeader::read_unverified(&one.path)
+}
+
+/// What can be read of films.
+fn read_headers<'a>(films: impl Iterator<Item = &'a Generation>) -> Vec<(Generation, FilmHeader)> {
+    films.filter_map(|one| Some((one.clone(), read_header(one).ok()?))).collect()
+}
+
+fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
+    films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
+}
+
+/// Of films as large as one of so many blocks the one that tells best how the job goes alone.
+fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
+    let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
+    let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));
+    alone.map(|(one, _)| one)
 }
 
 /// Of films with so many blocks, of the day of the week or not, the newest first, the one to take; `None` when none has any.
@@ -226,7 +272,13 @@ fn likeness(one: &str, other: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use super::*;
+    use crate::trace::event::{Event, EventKind, FilmRelation};
+    use crate::trace::film::FilmWriter;
+    use crate::units::{BlockRange, Bytes, Fork};
 
     #[test]
     fn the_newest_film_that_is_nearly_whole_is_taken() {
@@ -257,6 +309,61 @@ mod tests {
         assert_eq!(newest(None), films[0].1);
         assert_eq!((newest(Some(7)), newest(Some(42))), (films[0].1.into(), films[2].1.into()));
         assert_eq!(newest(Some(8)), films[0].1, "none is of this one");
+    }
+
+    /// A film in a store, of a job of 100 blocks of which so many were brought and so many found.
+    fn keep_film(store: &FilmStore, job: &str, label: &str, brought: u64, found: u64) -> PathBuf {
+        let told = FilmHeader { job: job.into(), label: Some(label.into()), ..FilmHeader::for_tests() };
+        let (draft, path) = store.begin(told.source.system_identifier, None).unwrap();
+        let mut writer = FilmWriter::begin(draft, &path).unwrap();
+        let relation = crate::cache::fixtures::relation(1, crate::cache::ForkMap::empty(Fork::Main, 100)).relation;
+        let relation = Arc::new(FilmRelation { name: relation.name, path: relation.path });
+        let fetched = found.max(brought);
+        let events = [
+            (0..brought, EventKind::Fetched, std::process::id()),
+            (0..found, EventKind::Requested, 0),
+            (fetched..100, EventKind::Fetched, 0),
+        ];
+        for (blocks, kind, pid) in events.into_iter().filter(|(blocks, ..)| !blocks.is_empty()) {
+            let blocks = BlockRange::new(blocks.start, blocks.end);
+            let (time, relation, fork) = (Duration::ZERO, Arc::clone(&relation), Fork::Main);
+            writer.push(&Event { time, relation, fork, blocks, kind, pid, job_bytes: Bytes(0) }).unwrap();
+        }
+        let (draft, header) = writer.finish(&told).unwrap();
+        store.place(Recorded { draft, header }, None).unwrap().0
+    }
+
+    #[test]
+    fn the_film_of_a_job_that_was_not_helped_tells_how_it_goes_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let cold = keep_film(&store, "psql -f a", "x", 0, 0);
+        let warm = keep_film(&store, "psql -f a", "x", 0, 100);
+        let helped = keep_film(&store, "psql -f a", "x", 60, 60);
+        let alone = |name: &str| store.find_alone(None, name).unwrap();
+        assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
+        assert_eq!((alone(NEWEST).path, alone(NEWEST).films), (helped.clone(), 1));
+        let own = helped.file_stem().unwrap().to_str().unwrap();
+        assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
+        let cluster = FilmHeader::for_tests().source.system_identifier;
+        let like = || store.find_like(cluster, "x", "psql -f a").unwrap().alone.unwrap().path().to_owned();
+        assert_eq!(like(), cold);
+        std::fs::remove_file(&cold).unwrap();
+        assert_eq!(alone("x").path, warm, "rather than the one that found less, for that was brought");
+        assert_eq!(like(), warm);
+        let other = keep_film(&store, "psql -f b", "x", 90, 0);
+        assert_eq!((alone("x").path, alone("x").films), (other, 1), "of the newest command");
+    }
+
+    #[test]
+    fn what_tells_how_a_job_goes_alone_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let films: Vec<PathBuf> =
+            (0..KEPT + 3).map(|at| keep_film(&store, "psql", "x", if at == 1 { 0 } else { 60 }, 0)).collect();
+        store.prune(FilmHeader::for_tests().source.system_identifier, "x").unwrap();
+        let kept: Vec<usize> = (0..films.len()).filter(|at| films[*at].exists()).collect();
+        assert_eq!(kept, (0..films.len()).filter(|at| *at != 2 && *at != 0).collect::<Vec<usize>>());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::commands::owners_films::with_owners;
 use crate::linux::memory::read_memory;
 use crate::model::{Error, JobCosts, PriceSource, RecordedJob};
 use crate::terminal::{self, JobAsRecorded, JobCase, JobPrediction};
-use crate::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, MissRatioCurve};
+use crate::trace::{self, Alone, Film, FilmHeader, FilmStore, FilmSummary, MissRatioCurve};
 use crate::units::{Bytes, counted};
 
 /// What a server that can be asked says.
@@ -42,8 +42,9 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         Err(_) if !is_named => Asked::default(),
         Err(error) => return Err(error),
     };
-    let found = FilmStore::open().find_of(asked.cluster, name);
-    let film = Film::open(&found.map_err(|error| with_owners(error, name, connection))?)?;
+    let found = FilmStore::open().find_alone(asked.cluster, name);
+    let Alone { path, films } = found.map_err(|error| with_owners(error, name, connection))?;
+    let film = Film::open(&path)?;
     let header = film.header();
     let of_film = header.source.system_identifier;
     let asked = match asked.cluster {
@@ -61,7 +62,12 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         };
         trace::Error::NoCurve { path: film.path().to_owned(), reason }
     })?;
-    make_prediction(&film, &summary, curve, asked, arguments)
+    let mut prediction = make_prediction(&film, &summary, curve, asked, arguments)?;
+    if films > 1 {
+        let told = format!("of {films} films called {name} this one tells best how the job goes alone");
+        prediction.assumptions.insert(0, told);
+    }
+    Ok(prediction)
 }
 
 fn ask(target: &Target) -> Asked {
