@@ -12,7 +12,7 @@ use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header,
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, read_current_map};
 use crate::cache::{Error, check_label};
 use crate::terminal::{self, Progress};
-use crate::trace::{self, FilmStore, FilmWriter, Named, Recorded, Wanted};
+use crate::trace::{self, FilmStore, FilmWriter, Named, Wanted};
 
 /// Record which blocks a job touches, in order, as a film
 ///
@@ -34,7 +34,7 @@ pub struct RecordArguments {
     #[arg(short, long, value_name = "FILE", help_heading = "Record")]
     output: Option<PathBuf>,
 
-    /// Keep it under this name, for `pgthaw run --like NAME`
+    /// Keep it under this name, for `pgthaw run --like NAME`; of a command that failed it is kept without it
     #[arg(long, value_name = "NAME", conflicts_with = "output", help_heading = "Record")]
     name: Option<String>,
 
@@ -123,10 +123,9 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
             Err(error) => return Ok(refuse(&arguments.job, &error, output.json)),
         },
     };
-    let kept = tokio::task::spawn_blocking(move || -> Result<_, trace::Error> {
-        let Recorded { draft, header } = recording.end()?;
-        store.place(Recorded { draft, header }, arguments.output.as_deref())
-    });
+    let is_failed = end.is_some_and(|end| !end.status.success());
+    let recording = if is_failed { recording.without_name() } else { recording };
+    let kept = tokio::task::spawn_blocking(move || store.place(recording.end()?, arguments.output.as_deref()));
     match (kept.await?, end) {
         (Ok((path, header)), end) => {
             let text = match output.json {
@@ -141,7 +140,7 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
             Ok(end.map_or(ExitStatus::Done, JobEnd::pass_on))
         }
         // The job's own failure comes first: whoever started it asks for that.
-        (Err(error), Some(end)) if !end.status.success() => {
+        (Err(error), Some(end)) if is_failed => {
             terminal::print_complaint(&format!("the film was not kept: {error}"));
             Ok(end.pass_on())
         }

@@ -90,6 +90,16 @@ impl Recording {
         Arc::clone(&self.came)
     }
 
+    /// Takes the film's name from it, for its command failed: what that would have needed is not known, and no other is to go by it.
+    pub fn without_name(mut self) -> Recording {
+        if let Some(label) = self.header.label.take() {
+            self.header.remarks.push(format!(
+                "it is not called {label}, for its command failed: what that would have needed is not known"
+            ));
+        }
+        self
+    }
+
     /// Looks a last time, and ends the film.
     pub fn end(self) -> Result<Recorded, Error> {
         let seconds = self.started.elapsed().as_secs_f64();

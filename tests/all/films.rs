@@ -305,6 +305,19 @@ fn a_job_is_itself_under_pgthaw() {
 }
 
 #[test]
+fn a_film_of_a_command_that_failed_is_kept_without_its_name() {
+    let server = servers::start_any(&[]);
+    server.pgthaw(&["record", "--name", "x", "--", "sh", "-c", "exit 3"]).ends_with(3);
+    let killed = server.pgthaw(&["record", "--name", "x", "--", "sh", "-c", "kill -TERM $$"]).ends_with(128 + 15);
+    assert!(killed.stderr.contains("it is not called x, for its command failed"), "{}", killed.stderr);
+    let films = server.pgthaw(&["trace", "list", "--json"]).ok().json();
+    let labels: Vec<&Value> = films["films"].as_array().unwrap().iter().map(|film| &film["label"]).collect();
+    assert_eq!(labels, [&Value::Null, &Value::Null], "{films:#}");
+    let (_, receipt) = run(&server, &["--like", "x"], "SELECT 1");
+    assert!(receipt["decision"]["reason"].as_str().unwrap().contains("no film called x"), "{receipt:#}");
+}
+
+#[test]
 fn where_pgthaw_cannot_help_the_job_just_runs() {
     let home = servers::Home::new();
     let output = home.pgthaw(&["run", "-h", "/nowhere", "--like", "x", "--protect", "--", "echo", "done"]).ok();
