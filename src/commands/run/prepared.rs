@@ -18,7 +18,7 @@ use crate::commands::recorder::{RecordingAsked, ask_sessions, new_header, open_s
 use crate::commands::{Target, describe};
 use crate::linux::cgroup::{memory_directory_of, move_memory_to};
 use crate::linux::memory::read_untouched_shared_memory;
-use crate::postgres::quote_argument;
+use crate::postgres::{Database, quote_argument};
 use crate::terminal;
 use crate::trace::{
     Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Named, Own, Planned,
@@ -29,8 +29,12 @@ use crate::warm::plan::Geometry;
 use crate::warm::restore::{SystemRoom, choose_room};
 use crate::warm::{Control, PlannedDevice, Room as _, state_directory};
 
-/// A job waits no longer than this for what would help it.
-const PREPARED_WITHIN: Duration = Duration::from_secs(5);
+/// A job waits no longer than this for a server that does not answer.
+const REACHED_WITHIN: Duration = Duration::from_secs(5);
+
+/// It waits longer for what would help it, once there is a server: many files on a busy machine take their time, and without having looked
+/// nothing can be put back.
+const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Time from one account to the next of what the job brought in, for whoever cleans up if this is killed.
 const ACCOUNT_INTERVAL: Duration = Duration::from_secs(3);
@@ -82,16 +86,18 @@ impl Prepared {
         if !arguments.has_film() && !arguments.protects() {
             return Err("neither --like NAME nor --protect was given".to_owned());
         }
-        match timeout(PREPARED_WITHIN, Prepared::look(arguments)).await {
+        arguments.source.begin_ahead();
+        let reached = match timeout(REACHED_WITHIN, reach(arguments)).await {
+            Ok(reached) => reached.map_err(|error| describe(&error))?,
+            Err(_) => return Err(format!("the server did not answer within {REACHED_WITHIN:?}")),
+        };
+        match timeout(PREPARED_WITHIN, Prepared::look(arguments, reached)).await {
             Ok(prepared) => prepared.map_err(|error| describe(&error)),
             Err(_) => Err(format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}")),
         }
     }
 
-    async fn look(arguments: &RunArguments) -> anyhow::Result<Prepared> {
-        arguments.source.begin_ahead();
-        let target = Target::open(&arguments.connection).await?;
-        let databases = target.databases().await?;
+    async fn look(arguments: &RunArguments, (target, databases): Reached) -> anyhow::Result<Prepared> {
         let inputs = MapInputs {
             server: target.server.as_ref(),
             data_directory: target.data_directory.as_ref(),
@@ -255,6 +261,15 @@ impl Prepared {
             }
         })
     }
+}
+
+/// The server or directory, and its databases.
+type Reached = (Target, Vec<Database>);
+
+async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
+    let target = Target::open(&arguments.connection).await?;
+    let databases = target.databases().await?;
+    Ok((target, databases))
 }
 
 /// That the server's owner has films of this name, where this user has none.
