@@ -125,7 +125,8 @@ fn render_isolated(attended: &Attended) -> Option<String> {
 fn render_others(others: &OthersSeen) -> String {
     let during = others.during_tps;
     match others.before_tps {
-        Some(before) if before > 0.0 => format!(
+        // Of less than one in a second no part says anything.
+        Some(before) if before >= 1.0 => format!(
             "the server did {during:.0} transactions a second meanwhile, {:.0} % of the {before:.0} before",
             during / before * 100.0
         ),
@@ -204,6 +205,8 @@ mod tests {
 
     #[test]
     fn figures_that_are_shown_do_not_contradict_the_words() {
+        let idle = OthersSeen { before_tps: Some(0.4), during_tps: 6.0 };
+        assert_eq!(render_others(&idle), "the server did 6 transactions a second meanwhile");
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };
         let preloaded = Some(Preloaded { bytes: Bytes(1 << 20), reads: 1, ..Preloaded::default() });
         let text = render_run(&RunReceipt { judged: Some(judged), preloaded, ..receipt(Way::SetFirst) });
