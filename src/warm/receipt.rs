@@ -280,19 +280,35 @@ impl StopReason {
     }
 }
 
+/// Does it not matter that this was left out of what was asked for? What is told of it is the same. The small bound is for large
+/// caches, the other for the few tables that somebody has in the database `postgres` of a small one.
+fn is_negligible(left: Bytes, asked: Bytes) -> bool {
+    left.0 < asked.0 / 1000 || left.0 < (1 << 20).min(asked.0 / 100)
+}
+
 impl Receipt {
     pub fn is_interrupted(&self) -> bool {
         self.stopped_by == Some(StopReason::Interrupted)
     }
 
     /// What sort of failure kept something that was asked for from being loaded: a missing privilege or capability before
-    /// all else, because it stays. `None` when all that was left out was so as a matter of course.
+    /// all else, because it stays. `None` when all that was left out was so as a matter of course, or is next to nothing.
     pub fn failure(&self) -> Option<ErrorKind> {
         if self.is_interrupted() {
             return Some(ErrorKind::Interrupted);
         }
-        let kinds = || self.skipped.iter().filter_map(|skipped| self.kind_of(skipped));
-        kinds().find(|kind| *kind == ErrorKind::Privilege).or_else(|| kinds().next())
+        let kinds: Vec<(&Skipped, ErrorKind)> =
+            self.skipped.iter().filter_map(|skipped| Some((skipped, self.kind_of(skipped)?))).collect();
+        let lacks_privilege = |(tier, sums): (Tier, Option<TierReceipt>)| {
+            let lacking = kinds.iter().filter(|(skipped, kind)| skipped.tier == tier && *kind == ErrorKind::Privilege);
+            let blocks: u64 = lacking.map(|(skipped, _)| skipped.blocks).sum();
+            blocks > 0
+                && !is_negligible(Bytes(blocks * u64::from(self.block_size)), sums.unwrap_or_default().asked_bytes)
+        };
+        if [(Tier::Os, self.os), (Tier::Buffers, self.buffers)].into_iter().any(lacks_privilege) {
+            return Some(ErrorKind::Privilege);
+        }
+        kinds.iter().map(|(_, kind)| *kind).find(|kind| *kind != ErrorKind::Privilege)
     }
 
     /// Before the server's start the page cache alone can be filled. Whoever asks for shared_buffers alone needs a server.
@@ -386,5 +402,25 @@ mod tests {
         assert_eq!(catalogs.failure(), None, "a database with nothing but catalogs needs no pg_prewarm");
         let stopped = Receipt { stopped_by: Some(StopReason::Interrupted), ..receipt(true, &[NoPrivilege]) };
         assert_eq!(stopped.failure(), Some(ErrorKind::Interrupted));
+    }
+
+    #[test]
+    fn a_privilege_that_is_missing_for_next_to_nothing_is_no_failure() {
+        use SkipReason::*;
+        let asked = |asked_bytes: u64, reasons: &[SkipReason], blocks: u64| {
+            let sums = TierReceipt { asked_bytes: Bytes(asked_bytes), ..TierReceipt::default() };
+            let mut receipt = Receipt { buffers: Some(sums), ..receipt(true, reasons) };
+            receipt.skipped.iter_mut().for_each(|skipped| skipped.blocks = blocks);
+            receipt.failure()
+        };
+        let privilege = Some(ErrorKind::Privilege);
+        assert_eq!(asked(62_700_000, &[NoPrewarm; 3], 2), None, "48 kB of three files");
+        assert_eq!(asked(4_000_000, &[NoPrewarm; 3], 2), privilege, "more than 1 %");
+        assert_eq!(asked(1 << 29, &[NoPrivilege; 2], 63), None, "less than 1 MB");
+        assert_eq!(asked(1 << 29, &[NoPrivilege; 2], 64), privilege, "1 MB, in all");
+        assert_eq!(asked(1 << 34, &[NoPrivilege, NoPrewarm], 1000), None, "16 MB of 16 GB");
+        assert_eq!(asked(1 << 34, &[NoPrivilege, NoPrewarm], 1100), privilege, "more than 0.1 %");
+        assert_eq!(asked(1 << 34, &[NoPrivilege, ReadFailed], 1), Some(ErrorKind::Failed), "a defect of the device");
+        assert_eq!(asked(1 << 34, &[ServerGone], 1), Some(ErrorKind::Failed));
     }
 }
