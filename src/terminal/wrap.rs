@@ -28,6 +28,28 @@ pub fn wrap_text(text: &str, width: Option<usize>) -> String {
 }
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
+    let wrapped = break_line(line, width);
+    // A command of its own line stands between a bracket and its end, which would be alone.
+    let is_end = |last: &&String| last.trim().trim_end_matches('.') == ")";
+    match wrapped.last().filter(is_end).and_then(|_| without_last_bracket(line)) {
+        Some(line) => break_line(&line, width),
+        None => wrapped,
+    }
+}
+
+/// The line with what stands in brackets at its end as a clause instead: `a (b)` is `a; b`.
+fn without_last_bracket(line: &str) -> Option<String> {
+    let inside = line.trim_end_matches('.').strip_suffix(')')?;
+    let mut depth = 1;
+    let is_begin = |character: char| {
+        depth += i32::from(character == ')') - i32::from(character == '(');
+        depth == 0
+    };
+    let begin = inside.rfind(is_begin)?;
+    Some(format!("{}; {}", inside[..begin].strip_suffix(' ')?, &inside[begin + 1..]))
+}
+
+fn break_line(line: &str, width: usize) -> Vec<String> {
     let margin = margin(line, width);
     let (head, body) = line.split_at(margin.bytes);
     let mut wrapped =
@@ -140,7 +162,7 @@ impl Wrapped {
     fn end_line(&mut self) {
         let ended = std::mem::replace(&mut self.line, " ".repeat(self.indent));
         // What is left of the sentence around a command says nothing alone.
-        if !matches!(ended.trim(), "" | "→" | ")") {
+        if !matches!(ended.trim(), "" | "→") {
             self.lines.push(ended.trim_end().to_owned());
         }
         self.is_empty = true;
@@ -192,13 +214,36 @@ mod tests {
     fn a_command_keeps_its_own_brackets() {
         let command = "setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
         let line = format!("not seen  waits that do not sleep (run pgthaw as root, or: {command})");
-        let wrapped = format!("not seen  waits that do not sleep (run pgthaw as root, or:\n    {command}");
+        let wrapped = format!("not seen  waits that do not sleep; run pgthaw as root, or:\n    {command}");
         assert_eq!(wrap_text(&line, Some(72)), wrapped);
         let path = "'/home/a user/with a long name/.local/state/pgthaw/snapshots/1.parquet'";
         assert_eq!(wrap_text(&format!("kept {path} (10 kB)"), Some(74)), format!("kept\n  {path}\n  (10 kB)"));
     }
 
+    #[test]
+    fn what_begins_in_brackets_ends_in_them() {
+        let command = "setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
+        let line = format!("some waits are not seen (as root they are, or after this: {command}).");
+        for width in [40, 80] {
+            let wrapped = wrap_text(&line, Some(width));
+            assert!(wrapped.starts_with("some waits are not seen; as root they"), "{wrapped}");
+            assert!(wrapped.ends_with(&format!("this:\n  {command}")), "{wrapped}");
+        }
+        let line = format!("some waits are not seen (as root, or: {command}), and that is told");
+        let wrapped = format!("some waits are not seen (as root, or:\n  {command}\n  ), and that is told");
+        assert_eq!(wrap_text(&line, Some(70)), wrapped);
+        let unlike = format!("the file 'a)b' (of: {command})");
+        assert_eq!(wrap_text(&unlike, Some(70)), format!("the file 'a)b'; of:\n  {command}"));
+    }
+
     proptest! {
+        #[test]
+        fn no_bracket_loses_its_end(before in "[a-z ]{0,60}", first in "[a-z ]{0,60}", name in "[a-z0-9]{1,50}", last in "[a-z ]{0,30}", end in "[.,]?( [a-z]{1,9})?", narrow in any::<bool>()) {
+            let text = format!("it {before} ({first} psql -d '{name}' -c 'CREATE EXTENSION x' {last}){end}");
+            let wrapped = wrap_text(&text, Some(if narrow { 40 } else { 80 }));
+            prop_assert_eq!(wrapped.matches('(').count(), wrapped.matches(')').count(), "{}", wrapped);
+        }
+
         #[test]
         fn no_line_is_too_wide_and_no_word_is_lost(words in proptest::collection::vec("[a-zé表]{1,9}", 1..60), width in 20_usize..120, margin in "( {0,8}|[a-z]{1,7}  )") {
             let text = format!("{margin}{}", words.join(" "));
