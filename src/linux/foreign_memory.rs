@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
-use procfs::process::{MMapPath, Process};
+use procfs::ProcResult;
+use procfs::process::{MMapPath, MemoryMap, Process};
 
 use super::Error;
 
@@ -48,13 +49,18 @@ pub(super) fn read_program(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Where the process has its program in memory: the lowest address, and the offset in the file that it stands for.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
-    let maps = Process::new(pid as i32).and_then(|process| process.maps());
-    let maps = maps.map_err(|error| Error::proc("read /proc/PID/maps", error))?;
-    let mut own = maps.into_iter().filter(|map| matches!(&map.pathname, MMapPath::Path(path) if path == program));
-    own.next().map(|map| (map.address.0, map.offset)).ok_or_else(|| Error::Call {
+    let own = Process::new(pid as i32).and_then(|process| read_mappings(&process, program));
+    let own = own.map_err(|error| Error::proc("read /proc/PID/maps", error))?;
+    own.first().map(|map| (map.address.0, map.offset)).ok_or_else(|| Error::Call {
         action: "find the program of a process in its memory",
         source: io::ErrorKind::NotFound.into(),
     })
+}
+
+/// The parts of a file that the process has in its memory, by ascending address.
+pub(super) fn read_mappings(process: &Process, file: &Path) -> ProcResult<Vec<MemoryMap>> {
+    let is_of_it = |map: &MemoryMap| matches!(&map.pathname, MMapPath::Path(path) if path == file);
+    Ok(process.maps()?.into_iter().filter(is_of_it).collect())
 }
 
 /// Reads a pointer of another process, and the 32 bits so many bytes behind what it points to; `None` where it points to nothing.

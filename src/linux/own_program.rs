@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use procfs::process::{MMapPath, Process};
+use procfs::process::Process;
 use rustix::io::{ReadWriteFlags, preadv2};
 
+use super::foreign_memory::read_mappings;
 use crate::files::open_regular;
 
 /// Always the program that runs, whatever stands under its name by now.
@@ -49,9 +50,8 @@ pub fn read_own_program() {
 /// The part of the program's file that is mapped. Names of functions stand behind it, a fifth of the file, and nobody asks for them.
 fn find_used() -> Option<Range<u64>> {
     let myself = Process::myself().ok()?;
-    let (path, maps) = (myself.exe().ok()?, myself.maps().ok()?);
-    let own = maps.into_iter().filter(|map| matches!(&map.pathname, MMapPath::Path(mapped) if *mapped == path));
-    let ranges = own.map(|map| map.offset..map.offset + (map.address.1 - map.address.0));
+    let own = read_mappings(&myself, &myself.exe().ok()?).ok()?;
+    let ranges = own.into_iter().map(|map| map.offset..map.offset + (map.address.1 - map.address.0));
     ranges.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end))
 }
 
