@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sqlx::error::DatabaseError;
+use sqlx::postgres::PgDatabaseError;
+
 use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
 use super::{Psql, SystemUser, quote_argument};
 use crate::failure::{ErrorKind, Explain, FullDisk};
@@ -234,6 +237,7 @@ const UNDEFINED_OBJECT: &str = "42704";
 const INVALID_PARAMETER_VALUE: &str = "22023";
 const CANNOT_CONNECT_NOW: &str = "57P03";
 const PROTOCOL_VIOLATION: &str = "08P01";
+const TOO_MANY_CONNECTIONS: &str = "53300";
 const DISK_FULL: &str = "53100";
 const QUERY_CANCELED: &str = "57014";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
@@ -365,7 +369,8 @@ impl Explain for Error {
 /// What the server or the system said, without the words of the library that heard it.
 fn reason(error: &sqlx::Error) -> String {
     let mut told = match error {
-        sqlx::Error::Database(refusal) => refusal.message().to_owned(),
+        sqlx::Error::Database(refusal) => with_detail(refusal.as_ref()),
+        sqlx::Error::Tls(error) => error.to_string(),
         sqlx::Error::Io(error) => error.to_string(),
         other => other.to_string(),
     };
@@ -375,6 +380,15 @@ fn reason(error: &sqlx::Error) -> String {
         told.push('…');
     }
     told
+}
+
+/// Of a server that lets nobody in the detail says why. Others may quote what a row holds.
+fn with_detail(refusal: &dyn DatabaseError) -> String {
+    let detail = refusal.try_downcast_ref::<PgDatabaseError>().and_then(|refusal| refusal.detail());
+    match detail.filter(|_| refusal.code().as_deref() == Some(CANNOT_CONNECT_NOW)) {
+        Some(detail) => format!("{} ({})", refusal.message(), detail.trim_end_matches('.')),
+        None => refusal.message().to_owned(),
+    }
 }
 
 /// Characters that are told of a server's message; longer ones are cut.
@@ -413,16 +427,14 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
     }
 }
 
-/// Where the server may be, or how to find out.
+/// What is likely where nobody listens: that the server was stopped, then that it is elsewhere.
 fn no_server_hint(address: &str) -> String {
     let elsewhere = if address.starts_with('/') { listening_sockets() } else { Vec::new() };
-    match elsewhere.as_slice() {
-        [] => "is the server running there? Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do, and --data-dir reads a stopped one".into(),
-        ports => format!(
-            "servers of this machine listen elsewhere: {}; --data-dir reads one that is stopped",
-            ports.join(", ")
-        ),
-    }
+    let others = match elsewhere.as_slice() {
+        [] => "Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do".to_owned(),
+        ports => format!("other servers of this machine listen at {}", ports.join(", ")),
+    };
+    format!("no server runs there: if it was stopped, start it, or read its files with --data-dir; {others}")
 }
 
 /// The options that lead to the sockets where libpq looks by itself, such as `-p 5433`.
@@ -459,23 +471,64 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
              sudo -u postgres pgthaw …(no -U), or -h localhost with that role's password"
                 .into()
         }
-        Some(INVALID_AUTHORIZATION) => "pg_hba.conf does not let this role in from here: give another -U or -h".into(),
+        Some(INVALID_AUTHORIZATION) => {
+            "pg_hba.conf does not let this role in from here, or not with or without encryption, or it may not log in at all: \
+             give another -U, -h or sslmode"
+                .into()
+        }
         Some(INVALID_CATALOG_NAME) => "psql -d postgres -l lists the databases; name one of them with -d".into(),
         Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
             "options or PGOPTIONS has a setting that the server does not take: correct it there".into()
         }
         Some(PROTOCOL_VIOLATION) if reason(error).contains("startup parameter") => POOLER_HINT.into(),
-        Some(CANNOT_CONNECT_NOW) => "the server is starting up or shutting down: try again in a moment".into(),
-        None if matches!(error, sqlx::Error::Io(error) if error.to_string().contains("lookup")) => {
-            "is the host's name right? `getent hosts NAME` asks as pgthaw does".into()
+        Some(CANNOT_CONNECT_NOW) => {
+            "the server is starting up, recovering or shutting down: try again in a moment; a standby with hot_standby = off \
+             lets nobody in, and --data-dir with --tier os does without"
+                .into()
         }
-        None if matches!(error, sqlx::Error::Tls(_)) => {
-            "the server was reached and its encryption refused: sslmode, sslrootcert and sslcert say what is asked of it".into()
+        Some(TOO_MANY_CONNECTIONS) => {
+            "its connections are taken: try again when one is free, or as a superuser, who has some of his own; \
+             psql -c 'SELECT * FROM pg_stat_activity' shows who has them"
+                .into()
+        }
+        Some(NOT_IN_PREREQUISITE_STATE) => "this database lets nobody in: name another one with -d".into(),
+        Some(INSUFFICIENT_PRIVILEGE) => {
+            "the role needs CONNECT on this database, which its owner grants: name another one with -d, or another role with -U"
+                .into()
         }
         Some(_) => "the server answered, and its log says more".into(),
-        None => no_server_hint(address),
+        None => unanswered_hint(address, error),
     }
 }
+
+/// What helps where no server said why.
+fn unanswered_hint(address: &str, error: &sqlx::Error) -> String {
+    let told = reason(error);
+    match error {
+        _ if told.contains("lookup") => "is the host's name right? `getent hosts NAME` asks as pgthaw does".into(),
+        sqlx::Error::Tls(_) if told.contains("does not support TLS") => {
+            "it has no encryption (ssl = off), or none for this host, and sslmode asks for it: sslmode=prefer does without"
+                .into()
+        }
+        sqlx::Error::Tls(_) => ENCRYPTION_HINT.into(),
+        // A certificate that is not believed comes as one.
+        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => ENCRYPTION_HINT.into(),
+        sqlx::Error::Io(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => no_server_hint(address),
+            io::ErrorKind::PermissionDenied => "this user may not use the socket: -h names another way in".into(),
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                "no way leads to this host: is its address right, and the network up?".into()
+            }
+            _ => BROKEN_OFF_HINT.into(),
+        },
+        _ => BROKEN_OFF_HINT.into(),
+    }
+}
+
+const ENCRYPTION_HINT: &str =
+    "the server was reached and its encryption refused: sslmode, sslrootcert and sslcert say what is asked of it";
+
+const BROKEN_OFF_HINT: &str = "who listens there broke off, or is no PostgreSQL: if it is one it went down or crashed meanwhile, and its log says more";
 
 #[cfg(test)]
 mod tests {

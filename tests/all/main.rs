@@ -10,6 +10,7 @@ mod memory_limit;
 #[macro_use]
 mod servers;
 
+mod before_login;
 mod bench;
 mod bounds;
 mod choice;

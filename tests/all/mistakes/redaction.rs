@@ -30,9 +30,8 @@ impl Redaction {
     }
 }
 
-/// How a hint begins where no server answers: where others listen, or that there is none.
-const ELSEWHERE: &str = "  hint: servers of this machine listen elsewhere:";
-const NOWHERE: &str = "  hint: is the server running there? Debian's pg_lsclusters";
+/// How a hint begins where no server answers. Then come where others listen, or that there are none.
+const NO_SERVER: &str = "  hint: no server runs there: if it was stopped, start it, or read its files with --data-dir;";
 
 /// Names that are made up by chance, and lines of PostgreSQL's sources.
 fn hide_chance(text: &str) -> String {
@@ -45,8 +44,7 @@ fn hide_chance(text: &str) -> String {
     }
     let without_line = |line: &str| match line.rsplit_once(" at line ") {
         // Which servers this machine has beside the test's is its own affair.
-        _ if line.starts_with(ELSEWHERE) => format!("{ELSEWHERE} -p 5433; --data-dir reads one that is stopped"),
-        _ if line.starts_with(NOWHERE) => format!("{ELSEWHERE} -p 5433; --data-dir reads one that is stopped"),
+        _ if line.starts_with(NO_SERVER) => format!("{NO_SERVER} other servers of this machine listen at -p 5433"),
         Some((told, number)) if number.parse::<u32>().is_ok() => told.to_owned(),
         _ => line.to_owned(),
     };
