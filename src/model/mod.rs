@@ -33,4 +33,4 @@ pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
 pub use series::{Bucket, Collector, Facts, Reader, Series};
 pub use stall::{StallFinder, StallSpan, find_stalls};
 pub use statistics::compute_median;
-pub use steady::{Judgement, Verdict, find_disorder, judge, lacks_size};
+pub use steady::{Judgement, Undecided, Verdict, find_disorder, judge};

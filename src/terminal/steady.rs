@@ -3,7 +3,7 @@
 use super::curve::{Curve, render_curves, render_seconds, render_short};
 use super::printable;
 use super::screen::Canvas;
-use crate::model::{Estimate, Fit, Judgement, Series, Verdict, lacks_size, tell_after, tell_from};
+use crate::model::{Estimate, Fit, Judgement, Series, Undecided, Verdict, tell_after, tell_from};
 
 /// The verdict, the curve with its fit, and the figures. `name` stands above where there are several.
 pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Series, canvas: Canvas) -> String {
@@ -14,7 +14,7 @@ pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Seri
     lines.push(String::new());
     lines.extend(render_figures(judgement));
     lines.extend(judgement.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
-    if lacks_size(&judgement.reason) {
+    if judgement.undecided == Some(Undecided::AsFlatOfUnknownSize) {
         lines.push("note: --pages says how many blocks the workload chooses from".to_owned());
     }
     lines.join("\n")
@@ -25,7 +25,7 @@ fn render_verdict(judgement: &Judgement) -> String {
     let from = from.map_or_else(String::new, |from| format!(" {}", tell_from(from, &render_seconds(from))));
     match judgement.verdict {
         Verdict::Steady => format!("steady{from}"),
-        Verdict::NotReached if judgement.is_undecided() => "not decided whether it is steady".to_owned(),
+        Verdict::NotReached if judgement.undecided.is_some() => "not decided whether it is steady".to_owned(),
         Verdict::NotReached => "steady state not reached".to_owned(),
         Verdict::Periodic => {
             let period = judgement.period_seconds.map_or_else(String::new, render_seconds);

@@ -11,11 +11,15 @@ const OTHER_LEVEL: &str = ", below the run's steady level";
 
 /// Which verdicts the trials of each strategy got, in the order of the table, and the fits where nothing warmed beside.
 pub fn render_trial_verdicts(summary: &Summary, trials: &[Trial]) -> String {
-    let width = summary.strategies.iter().map(|one| one.strategy.chars().count()).max().unwrap_or(0);
-    let mut lines = vec!["verdicts over the curves (pgthaw steady RUN draws them):".to_owned()];
+    let width = summary.strategies.iter().map(|one| one.strategy.chars().count() + 1).max().unwrap_or(0);
+    let mut lines = vec!["verdicts over the curves of each warmer (pgthaw steady RUN draws them):".to_owned()];
     for strategy in &summary.strategies {
         let own: Vec<&Trial> = trials.iter().filter(|trial| trial.strategy == strategy.strategy).collect();
-        lines.push(format!("  {:<width$}  {}", strategy.strategy, render_counts(&own)));
+        let judged: Vec<&Judgement> = own.iter().filter_map(|trial| trial.judgement.as_ref()).collect();
+        let no_verdict = own.iter().find_map(|trial| trial.no_verdict.as_deref());
+        // The colon keeps `nothing` from being read with what follows.
+        let name = format!("{}:", strategy.strategy);
+        lines.push(format!("  {name:<width$}  {}", render_counts(&judged, no_verdict, own.len())));
         if strategy.strategy == NOTHING {
             lines.extend(own.iter().filter_map(|trial| render_trial_fit(trial)).map(|fit| format!("    {fit}")));
         }
@@ -23,30 +27,34 @@ pub fn render_trial_verdicts(summary: &Summary, trials: &[Trial]) -> String {
     lines.join("\n")
 }
 
-/// `steady from 6 s to 8 s (2 of 3); not reached (1 of 3)`
-fn render_counts(trials: &[&Trial]) -> String {
+/// `steady from 6 s to 8 s (2 of 3); steady state not reached (1 of 3)`
+fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize) -> String {
     let mut counted: Vec<String> = Vec::new();
     for verdict in [Verdict::Steady, Verdict::Periodic, Verdict::Degrading, Verdict::NotReached] {
-        for is_of_other_level in [false, true] {
-            let such = |one: &&Judgement| one.verdict == verdict && one.is_of_other_level() == is_of_other_level;
-            let such: Vec<&Judgement> =
-                trials.iter().filter_map(|trial| trial.judgement.as_ref()).filter(such).collect();
+        for is_otherwise in [false, true] {
+            let such = |one: &&Judgement| one.verdict == verdict && is_of_other_kind(one) == is_otherwise;
+            let such: Vec<&Judgement> = judged.iter().copied().filter(such).collect();
             if !such.is_empty() {
-                let level = if is_of_other_level { OTHER_LEVEL } else { "" };
-                let (name, from) = (name(verdict), render_from(&such));
-                counted.push(format!("{name}{from}{level} ({} of {})", such.len(), trials.len()));
+                let (name, from) = (name(verdict, is_otherwise), render_from(&such));
+                let level = if is_otherwise && !from.is_empty() { OTHER_LEVEL } else { "" };
+                counted.push(format!("{name}{from}{level} ({} of {trials})", such.len()));
             }
         }
     }
-    let reasons = trials.iter().filter_map(|trial| trial.no_verdict.as_ref());
-    counted.extend(reasons.take(1).map(|why| format!("no verdict: {why}")));
+    counted.extend(no_verdict.map(|why| format!("no verdict: {why}")));
     counted.join("; ")
 }
 
-fn name(verdict: Verdict) -> &'static str {
+/// Is it of a level that is not that of the others, or open rather than seen?
+fn is_of_other_kind(judgement: &Judgement) -> bool {
+    judgement.level_share.is_some() || judgement.undecided.is_some()
+}
+
+fn name(verdict: Verdict, is_otherwise: bool) -> &'static str {
     match verdict {
         Verdict::Steady => "steady",
-        Verdict::NotReached => "not reached",
+        Verdict::NotReached if is_otherwise => "not decided whether it is steady",
+        Verdict::NotReached => "steady state not reached",
         Verdict::Periodic => "periodic",
         Verdict::Degrading => "degrading",
     }
@@ -69,5 +77,27 @@ fn render_trial_fit(trial: &Trial) -> Option<String> {
         (Some(fit), _) => Some(format!("what the model makes of trial {repeat}: {}", render_fit(fit))),
         (None, Some(why)) => Some(format!("the model says nothing of trial {repeat}: {why}")),
         (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bucket, Facts, Series, Undecided, judge};
+
+    #[test]
+    fn what_was_not_reached_is_told_in_words_of_its_own() {
+        let judged = |undecided| {
+            let second = Bucket { transactions: 100.0, covered_seconds: 1.0, ..Bucket::default() };
+            let buckets = vec![second; 20];
+            let series =
+                Series { width_seconds: 1.0, buckets, has_reads: false, facts: Facts::default(), remarks: Vec::new() };
+            Judgement { verdict: Verdict::NotReached, steady_from_seconds: None, undecided, ..judge(&series, None) }
+        };
+        let (seen, open) = (judged(None), judged(Some(Undecided::TooShort)));
+        assert_eq!(
+            render_counts(&[&seen, &open, &open], None, 3),
+            "steady state not reached (1 of 3); not decided whether it is steady (2 of 3)"
+        );
     }
 }

@@ -30,7 +30,7 @@ pub fn find_contradictions(run: &Run, trial: &Trial) -> Vec<String> {
 fn is_before_its_level(run: &Run, trial: &Trial, judgement: &Judgement) -> bool {
     match (judgement.steady_from_seconds, trial.to_95_seconds) {
         (Some(from), Some(reached)) => from < reached,
-        (Some(_), None) => run.steady_tps.is_some() && !judgement.is_of_other_level(),
+        (Some(_), None) => run.steady_tps.is_some() && judgement.level_share.is_none(),
         (None, _) => false,
     }
 }

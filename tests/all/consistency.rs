@@ -214,7 +214,7 @@ fn what_an_older_version_kept_is_put_right_when_it_is_shown() {
     assert!(!find_contradictions(&run, trial).is_empty());
     keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
-    assert!(shown.contains("pgthaw  steady from 3.0 s (1 of 1)") && shown.contains("warm at once"), "{shown}");
+    assert!(shown.contains("pgthaw:  steady from 3.0 s (1 of 1)") && shown.contains("warm at once"), "{shown}");
     let json = home.pgthaw(&["results", "show", "--json"]).ok().json();
     assert_eq!(json["trials"][0]["judgement"]["steady_from_seconds"], 3.0);
 }

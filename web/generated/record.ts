@@ -435,6 +435,14 @@ export type Judgement = { verdict: Verdict,
  */
 reason: string, 
 /**
+ * Why it is open whether it was steady; `None` where that was seen, and of judgements that were kept before it was told.
+ */
+undecided: Undecided | null, 
+/**
+ * The share of the run's common level that its own is of, where that is another one.
+ */
+level_share: number | null, 
+/**
  * Since when the level is that of the end, never before `to_95_seconds`; `None` unless the verdict is steady or
  * periodic.
  */
@@ -1733,6 +1741,11 @@ cost_seconds: number,
  * Processes that could not be followed.
  */
 lost_processes: number, };
+
+/**
+ * Why it is open whether a run was steady, where it was not seen that it was not.
+ */
+export type Undecided = "too_short" | "noisy" | "as_flat" | "as_flat_of_unknown_size";
 
 export type Unit = "processors" | "backends" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
 

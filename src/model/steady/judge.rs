@@ -1,9 +1,10 @@
 //! From the curve to the verdict.
 
 use super::approach::find_approach;
+use super::judgement::LEAST_TAIL_SHARE;
 use super::plateau::{OWN_RISE, suspect_cold};
+use super::reason::Reason;
 use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend};
-use super::verdict::{LEAST_TAIL_SHARE, NOISY, TOO_SHORT};
 use super::{Judgement, Verdict};
 use crate::model::statistics::compute_running_median;
 use crate::model::{Bucket, Fit, Series, fit_warm_up};
@@ -73,8 +74,9 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
     let fitted = fit_where_it_applies(series, &tail);
     let pages = pages.or(series.facts.pages());
-    let (verdict, reason) = decide(series, &tail, pages);
-    let mut judgement = describe(series, &tail, fitted, verdict, reason);
+    let reason = decide(series, &tail, pages);
+    let verdict = reason.verdict();
+    let mut judgement = describe(series, &tail, fitted, reason);
     // A level that its own curve never reached is none.
     judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
     if let (Verdict::NotReached, Some(fit), Some(pages)) = (verdict, &judgement.fit, pages)
@@ -107,71 +109,61 @@ fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
 }
 
 /// The rules, in the order of what they would hide.
-fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String) {
+fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> Reason {
     let reads = read_floor(series, tail);
     let rises = tail.trend.exceeds(SAME_LEVEL, ERRORS) && !has_levelled_off(tail);
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, ERRORS);
     let least = least_values(reads);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
-    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     if series.transactions() <= 0.0 {
-        return (Verdict::NotReached, format!("not one transaction was served in its {:.0} s", series.seconds()));
+        return Reason::NothingServed { seconds: series.seconds() };
     }
     let silent = silent_seconds(series, tail);
     if silent >= SILENT_SECONDS && tail.period.is_none() {
-        return (Verdict::Degrading, format!("it served next to nothing in its last {silent:.0} s"));
+        return Reason::SilentAtEnd { seconds: silent };
     }
     if let Some(faster) = tail.faster_before.filter(|_| falls || tail.share() < NEW_LEVEL_SHARE) {
-        return (Verdict::Degrading, format!("it was {} faster before", percent(faster - 1.0)));
+        return Reason::FasterBefore { share: faster - 1.0 };
     }
     if reads == Some(Floor::Falling) {
-        return (Verdict::NotReached, "its reads from the device still fell in the second half of its level".into());
+        return Reason::ReadsFall;
     }
     if is_short {
-        return (Verdict::NotReached, TOO_SHORT.into());
+        return Reason::TooShort;
     }
+    let seconds = tail.trend_seconds;
     if rises {
         let Trend { change, error } = tail.trend;
-        let (rise, either_way) = (percent(change), percent(INTERVAL * error));
-        let reason = format!("it still rose by {rise} (±{either_way}) over its last {:.0} s", tail.trend_seconds);
-        return (Verdict::NotReached, reason);
+        return Reason::Rises { share: change, error: INTERVAL * error, seconds };
     }
     if falls {
         let Trend { change, error } = tail.fall;
         // The trend is one of logarithms.
-        let (fall, either_way) = (percent(-change.exp_m1()), percent(INTERVAL * error));
-        let reason = format!("it fell by {fall} (±{either_way}) over its last {:.0} s", tail.trend_seconds);
-        return (Verdict::Degrading, reason);
+        return Reason::Falls { share: -change.exp_m1(), error: INTERVAL * error, seconds };
     }
     if series.facts.is_rate_limited && reads != Some(Floor::Warm) {
-        return (Verdict::NotReached, "the rate was limited: a cold server keeps it too".into());
+        return Reason::RateLimited;
     }
     if reads == Some(Floor::Warm) {
         return decide_level(tail, PROVEN_LEVEL);
     }
     if let Some(reason) = suspect_cold(series, tail, pages) {
-        return (Verdict::NotReached, reason);
+        return reason;
     }
     let least_pages = pages.filter(|_| !series.facts.has_warmer).unwrap_or(0.0) * OWN_RISE;
     let approach = find_approach(&tail.count_done(), &tail.logs, &tail.noise, least_pages);
     if approach.unfinished > LIKELY && !tail.has_leapt() {
-        let (share, unfinished) = (percent(approach.share), percent(approach.unfinished));
-        let reason = format!(
-            "by the way it rose it was at {share} of its level, and below 90 % with a probability of {unfinished}"
-        );
-        return (Verdict::NotReached, reason);
+        return Reason::Unfinished { share: approach.share, probability: approach.unfinished };
     }
     decide_level(tail, TOLD_LEVEL)
 }
 
-fn decide_level(tail: &Tail, told: f64) -> (Verdict, String) {
+fn decide_level(tail: &Tail, told: f64) -> Reason {
     let error = level_error(tail, tail.len());
-    if error > told {
-        return (Verdict::NotReached, format!("{NOISY} (±{:.0} %)", 100.0 * error));
-    }
     match tail.period {
-        Some(_) => (Verdict::Periodic, "the same dips come back again and again".into()),
-        None => (Verdict::Steady, format!("it kept its level until the end (±{:.1} %)", 100.0 * error)),
+        _ if error > told => Reason::Noisy { error },
+        Some(_) => Reason::Dips,
+        None => Reason::KeptLevel { error },
     }
 }
 
@@ -252,7 +244,8 @@ fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     from + series.buckets.iter().skip(first).take(group).take_while(is_slow).count() as f64 * series.width_seconds
 }
 
-fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Verdict, reason: String) -> Judgement {
+fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Reason) -> Judgement {
+    let verdict = reason.verdict();
     let no_fit = fitted.as_ref().err().map(|why| (*why).to_owned());
     let fit = fitted.ok();
     let is_level = matches!(verdict, Verdict::Steady | Verdict::Periodic);
@@ -281,7 +274,9 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
     };
     let mut judgement = Judgement {
         verdict,
-        reason,
+        reason: reason.sentence(),
+        undecided: reason.undecided(),
+        level_share: None,
         steady_from_seconds: is_level.then(|| date_level(series, tail, least_values(read_floor(series, tail)))),
         level_lasts_seconds,
         period_seconds: tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64 * tail.width),

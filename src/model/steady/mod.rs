@@ -9,9 +9,11 @@
 mod approach;
 mod consistency;
 mod judge;
+mod judgement;
 mod noise;
 mod period;
 mod plateau;
+mod reason;
 mod segment;
 mod tail;
 mod verdict;
@@ -20,4 +22,6 @@ mod verdict_tests;
 
 pub use consistency::find_disorder;
 pub use judge::judge;
-pub use verdict::{Judgement, Verdict, lacks_size};
+pub use judgement::Judgement;
+pub use reason::Undecided;
+pub use verdict::Verdict;

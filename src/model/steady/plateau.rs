@@ -1,7 +1,7 @@
 //! What contradicts that a level is a warm server's: transactions too few to bring in the pages, or to tell a cold plateau.
 
+use super::reason::{Flat, Reason};
 use super::tail::Tail;
-use super::verdict::{AS_FLAT, SIZE_NOT_KNOWN};
 use crate::model::Series;
 
 /// A transaction of a client that takes less waits for no device, or hardly: flash takes 0.1 ms for a read, and a lookup by an
@@ -36,7 +36,7 @@ const RISEN_SHARE: f64 = 0.8;
 pub(super) const OWN_RISE: f64 = 0.5;
 
 /// Why the level at the end may not be a warm server's; `None` where nothing contradicts it.
-pub(super) fn suspect_cold(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<String> {
+pub(super) fn suspect_cold(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
     let of_rest = pages.filter(|_| !series.facts.has_warmer).and_then(|pages| suspect_cold_rest(series, tail, pages));
     of_rest.or_else(|| if has_warmed(series, tail, pages) { None } else { suspect_cold_plateau(series, tail, pages) })
 }
@@ -55,27 +55,22 @@ fn has_warmed(series: &Series, tail: &Tail, pages: Option<f64>) -> bool {
 /// are equally likely, throughput rises from a share r of the level to a share s in P ln(s ÷ r) transactions at least: where
 /// the device's limit decides until the level is reached. One that took far fewer was that of a hot part of the pages, and
 /// the rest is cold.
-fn suspect_cold_rest(series: &Series, tail: &Tail, pages: f64) -> Option<String> {
+fn suspect_cold_rest(series: &Series, tail: &Tail, pages: f64) -> Option<Reason> {
     if !tail.has_warm_up || tail.slow_until as f64 * tail.width < SLOW_START_SECONDS || tail.has_leapt() {
         return None;
     }
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
     let needed = OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln();
-    (risen < needed).then(|| {
-        format!(
-            "it rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: the rest \
-             may be cold"
-        )
-    })
+    (risen < needed).then_some(Reason::RoseTooSoon { transactions: risen, pages })
 }
 
 /// A run that was flat from its start, or nearly so, may have been cold all the time: throughput of a cold server rises by
 /// about i ÷ P in i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide
 /// since the slow start, if there was one, means a database that is larger than `pages`. Beside a warmer nothing is believed:
 /// the device that it leaves to the workload may be the limit for as long as it reads.
-fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<String> {
+fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
     if series.facts.has_warmer {
-        return Some("it still read from the device, beside a warmer".to_owned());
+        return Some(Reason::BesideWarmer);
     }
     if is_like_memory(series, tail) {
         return None;
@@ -86,22 +81,15 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
     let least_pages = transactions / hidden_rise;
     // What is told is not exactly what is read, and a rise that is seen may be that of a cold server.
     let most_pages = pages.map_or(MOST_PAGES, |pages| TOLD_PAGES * pages);
-    (least_pages < most_pages).then(|| {
-        if hidden_rise > TOLD_RISE {
-            let moved = 100.0 * hidden_rise;
-            return format!("it moved by so much that a rise of {moved:.0} % would be hidden: no level can be told");
-        }
-        let what = match pages {
-            Some(pages) => format!("{pages:.0} pages"),
-            None => SIZE_NOT_KNOWN.to_owned(),
-        };
-        format!(
-            "it was flat {}, and a cold server with {what} {AS_FLAT}: its {transactions:.0} transactions since \
-             then make it faster by {:.1} %, and the noise may hide {:.1} %",
-            if tail.has_warm_up { "after a short slow start" } else { "from the start" },
-            100.0 * transactions / most_pages,
-            100.0 * hidden_rise,
-        )
+    (least_pages < most_pages).then(|| match hidden_rise > TOLD_RISE {
+        true => Reason::HidesARise { share: hidden_rise },
+        false => Reason::AsFlat(Flat {
+            pages,
+            has_warm_up: tail.has_warm_up,
+            transactions,
+            rise_share: transactions / most_pages,
+            hidden_share: hidden_rise,
+        }),
     })
 }
 

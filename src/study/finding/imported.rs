@@ -1,7 +1,7 @@
 //! What is said of what was imported: findings that are of nothing else, and remedies for whoever has pgbench alone.
 
 use super::{Finding, steady_remedy};
-use crate::model::lacks_size;
+use crate::model::Undecided;
 use crate::units::counted;
 
 impl Finding {
@@ -38,8 +38,8 @@ impl Finding {
     /// What to do about it where pgbench was not run by a study: by its own options.
     pub fn import_remedy(&self) -> String {
         match self {
-            Finding::NeverSteady { verdict, start, should_have_run_seconds, reason } => {
-                let size = if lacks_size(reason) {
+            Finding::NeverSteady { verdict, start, should_have_run_seconds, undecided, .. } => {
+                let size = if *undecided == Some(Undecided::AsFlatOfUnknownSize) {
                     "; of pgbench's own scripts --script and --scale tell the size"
                 } else {
                     ""

@@ -12,6 +12,7 @@ use strum::IntoStaticStr;
 
 use super::others::Others;
 use super::saturation::{Saturation, SaturationSign, percent};
+use crate::model::Undecided;
 use crate::units::{Bytes, counted};
 
 /// What was found, of a trial or of a whole sweep.
@@ -23,6 +24,9 @@ pub enum Finding {
     NeverSteady {
         verdict: String,
         reason: String,
+        /// Why it is open; `None` where it is not, and where that was not kept.
+        #[serde(default)]
+        undecided: Option<Undecided>,
         should_have_run_seconds: Option<f64>,
         /// How the trial started, by the word of the study file; empty where it was not kept.
         #[serde(default)]
@@ -545,7 +549,14 @@ mod tests {
     fn a_remedy_is_one_for_this_trial() {
         let steady = |verdict: &str, start: &str| {
             let (verdict, start) = (verdict.to_owned(), start.to_owned());
-            Finding::NeverSteady { verdict, reason: String::new(), should_have_run_seconds: Some(70.0), start }.remedy()
+            Finding::NeverSteady {
+                verdict,
+                reason: String::new(),
+                undecided: None,
+                should_have_run_seconds: Some(70.0),
+                start,
+            }
+            .remedy()
         };
         assert_eq!(steady("not_reached", "warm"), "let the trial last 70 s (points.seconds)");
         assert_eq!(steady("not_reached", "cold"), "let the trial last 70 s (points.seconds), or start it warm");

@@ -171,6 +171,7 @@ pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<
     Some(Finding::NeverSteady {
         verdict: verdict.to_owned(),
         reason: judgement.reason,
+        undecided: judgement.undecided,
         should_have_run_seconds: judgement.should_have_run_seconds,
         start: trial.point.start.name().to_owned(),
     })
