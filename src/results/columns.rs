@@ -142,13 +142,14 @@ impl Column for String {
     }
 }
 
+/// Of NaN and infinities, which PostgreSQL keeps, nothing can be computed, and a page draws none: there is no figure.
 impl Column for f64 {
     fn bound(number: Option<&f64>) -> Value {
-        Value::Float(number.copied())
+        Value::Float(number.copied().filter(|number| number.is_finite()))
     }
 
     fn read(row: &Row, column: &str) -> Result<Option<f64>, sqlx::Error> {
-        row.try_get(column)
+        Ok(row.try_get::<Option<f64>>(column)?.filter(|number| number.is_finite()))
     }
 }
 

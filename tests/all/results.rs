@@ -172,6 +172,20 @@ fn a_damaged_store_is_told() {
     assert!(output.stderr.contains("is damaged"), "{}", output.stderr);
 }
 
+/// PostgreSQL keeps NaN and infinities, SQLite the latter.
+#[test]
+fn what_is_no_number_is_no_figure() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 20);
+    keep(&file(&home), &run, &trials);
+    sqlite(&file(&home), "UPDATE sweep_samples SET latency_us_mean = 9e999");
+    let shown = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    assert!(shown["trials"][0]["samples"][0]["latency_us_mean"].is_null(), "{shown:#}");
+    sqlite(&file(&home), "UPDATE sweep_trials SET tps = 9e999");
+    let output = home.pgthaw(&["results", "show"]).ends_with(1);
+    assert!(output.stderr.contains("is damaged") && output.stderr.contains("column tps"), "{}", output.stderr);
+}
+
 #[test]
 fn a_store_of_a_newer_pgthaw_is_not_touched() {
     let home = Home::new();

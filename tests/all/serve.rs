@@ -356,3 +356,16 @@ fn hostile_names_stay_text_when_they_are_served() {
     assert_eq!(seen["headline"], HOSTILE);
     assert_eq!(served.get("/api/studies").json().as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn a_name_of_thousands_of_letters_leaves_room_for_the_rest() {
+    let home = Home::new();
+    let (mut run, mut trials) = synthetic_sweep::make(&Shape { scales: &[1], clients: &[1, 8], repeats: 1, ..SHAPE });
+    run.question = "question".repeat(800);
+    trials.iter_mut().for_each(|trial| trial.point.script = "script".repeat(800));
+    keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let served = serve(&home, &[]);
+    let seen = look(&format!("http://{}/", served.host));
+    assert_clean(&seen);
+    assert!(seen["studies"]["tallest"].as_f64().unwrap() < 120.0, "{}", seen["studies"]["tallest"]);
+}

@@ -49,13 +49,14 @@ async function look(page) {
 async function chooseStudy(page) {
   await page.locator(".studies tbody tr").first().waitFor();
   const all = await page.locator(".studies tbody th").allInnerTexts();
+  const tallest = await page.locator(".studies tbody tr").evaluateAll((rows) => Math.max(...rows.map((row) => row.offsetHeight)));
   await lookAtList(page);
   await page.locator("#filter").fill("no such study");
   const none = await page.locator(".studies tbody tr").count();
   await page.locator("#filter").fill("");
   await page.locator('.studies a[href^="#/study/"]').first().click();
   await page.locator("#heat").waitFor();
-  return { all, none };
+  return { all, none, tallest };
 }
 
 async function lookAtList(page) {
