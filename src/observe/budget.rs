@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::lwlocks::{LwlockWaits, LwlockWatch, LwlocksEnd};
-use super::time::{FileTimes, LOOKS_PER_SECOND, MemoryLooks, ProbeCost, ProcessTimes, Reading, Tier, TimeSource};
+use super::time::{FileTimes, LOOKS_PER_SECOND, MemoryLooks, ProbeCost, Reading, Tier, TimeSource};
 use crate::linux::clock::{read_monotonic, read_own_cpu_time};
 use crate::linux::count_cores;
 
@@ -72,8 +72,8 @@ pub struct BudgetedSource {
     files: Vec<FileTimes>,
     /// The server is asked seldom who its processes are.
     asks_seldom: bool,
-    /// What the processes had when the source that is read next began.
-    begins_from: Option<Vec<ProcessTimes>>,
+    /// What the source that is read next told when it began.
+    begins_from: Option<Box<Reading>>,
 }
 
 impl std::fmt::Debug for BudgetedSource {
@@ -139,8 +139,8 @@ impl BudgetedSource {
             }
         }
         self.put_aside()?;
-        // All that it tells is new.
-        self.begins_from = Some(Vec::new());
+        // It was opened before the one that goes was read for the last time.
+        self.begins_from = Some(Box::new(source.read()?));
         (self.source, self.postmaster_pid) = (source, postmaster_pid);
         Ok(())
     }
@@ -202,7 +202,7 @@ impl BudgetedSource {
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
         self.put_aside()?;
-        self.begins_from = Some(looks.read()?.processes);
+        self.begins_from = Some(Box::new(looks.read()?));
         self.source = looks;
         Ok(Some((GivenUp::Programs, Some(LOOKS_PER_SECOND))))
     }

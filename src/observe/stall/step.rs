@@ -90,7 +90,7 @@ impl Stepper {
         let (from_ns, written) = (self.at_ns, self.written);
         let length_ns = reading.at_ns.saturating_sub(from_ns);
         if let Some(begin) = &reading.begins_from {
-            self.before = begin.iter().map(|one| ((one.pid, one.birth), one.clone())).collect();
+            self.before = begin.processes.iter().map(|one| ((one.pid, one.birth), one.clone())).collect();
         }
         let mut step =
             Step { end_ns: reading.at_ns, length_ns, written: reading.written.since(written), ..Step::default() };

@@ -232,6 +232,8 @@ pub struct Accounting {
     clients: TimeShares,
     /// Does the source count them now?
     counts_commands: bool,
+    /// The source that begins next is that of another server.
+    is_another_server: bool,
 }
 
 impl Accounting {
@@ -256,12 +258,13 @@ impl Accounting {
             processes,
             clients: TimeShares::default(),
             counts_commands: first.counts_commands,
+            is_another_server: false,
         }
     }
 
-    /// From now on events have these names: the server is another one.
-    pub fn rename(&mut self, names: WaitNames) {
-        self.names = names;
+    /// From now on events have these names: the server is another one, and so are its processes.
+    pub fn follow_restart(&mut self, names: WaitNames) {
+        (self.names, self.is_another_server) = (names, true);
     }
 
     /// Time between the first reading and the last.
@@ -273,8 +276,13 @@ impl Accounting {
     pub fn add(&mut self, reading: Reading, who: impl Fn(&ProcessTimes) -> Who) {
         let (from_ns, at_ns) = (self.at_ns, reading.at_ns);
         self.counts_commands = reading.counts_commands;
+        // Of another source nothing is added up that was before its begin: neither what processes did then, nor that they lived.
+        let mut lived_from_ns = from_ns;
         if let Some(begin) = reading.begins_from {
-            self.before = begin.into_iter().map(|one| ((one.pid, one.birth), one)).collect();
+            lived_from_ns = begin.at_ns;
+            let are_new = std::mem::take(&mut self.is_another_server);
+            self.processes += if are_new { begin.processes.len() as u32 } else { 0 };
+            self.before = begin.processes.into_iter().map(|one| ((one.pid, one.birth), one)).collect();
         }
         let mut second = TimeSecond {
             until_ns: at_ns - self.begin_ns,
@@ -290,7 +298,7 @@ impl Accounting {
             let earlier = self.before.remove(&key);
             self.processes += u32::from(earlier.is_none());
             let who = who(&process);
-            let shares = self.add_process(&process, &earlier.unwrap_or_default(), &who, from_ns, at_ns);
+            let shares = self.add_process(&process, &earlier.unwrap_or_default(), &who, lived_from_ns, at_ns);
             second.shares.add(&shares);
             if who.kind == CLIENT_BACKEND {
                 self.clients.add(&shares);
@@ -475,6 +483,27 @@ mod tests {
         let (name, lock) = accounting.statistics.first_key_value().unwrap();
         assert_eq!(name.to_string(), "client backend::Lock::transactionid");
         assert_eq!((lock.count, lock.total_ns, lock.max_ns), (1, 3 * SECOND, 3 * SECOND));
+    }
+
+    #[test]
+    fn of_another_source_nothing_is_added_up_that_was_before_it_began() {
+        let ran = |pid, started_ns, running_ns| process(pid, started_ns, running_ns, Statistic::default());
+        let mut accounting =
+            Accounting::begin(reading(0, vec![ran(1, 0, 0)]), By::Kind, WaitNames::of_version(150_000));
+        accounting.add(reading(SECOND, vec![ran(1, 0, SECOND)]), backend);
+        // The next one was opened at 0.9 s, and is read from 1.01 s on.
+        let begin = reading(SECOND + 10_000_000, vec![ran(2, 900_000_000, 110_000_000)]);
+        let next = |at_ns, begins_from| Reading {
+            begins_from,
+            ..reading(at_ns, vec![ran(2, 900_000_000, at_ns - 900_000_000)])
+        };
+        accounting.follow_restart(WaitNames::of_version(180_000));
+        accounting.add(next(2 * SECOND, Some(Box::new(begin.clone()))), backend);
+        let shares = accounting.seconds[1].shares;
+        assert_eq!((shares.lived_ns, shares.running_ns, accounting.processes), (990_000_000, 990_000_000, 2));
+        // Of the same server it has the same processes.
+        accounting.add(next(3 * SECOND, Some(Box::new(begin))), backend);
+        assert_eq!(accounting.processes, 2);
     }
 
     #[test]

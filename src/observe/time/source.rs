@@ -225,8 +225,8 @@ pub struct Reading {
     /// there were too many files.
     pub lost_calls: u64,
     pub lost_of_files: u64,
-    /// What the processes had when this source began, where it is another than that of the reading before.
-    pub begins_from: Option<Vec<ProcessTimes>>,
+    /// What this source told when it began, where it is another than that of the reading before.
+    pub begins_from: Option<Box<Reading>>,
 }
 
 /// What looking on costs, by the kernel's own count.

@@ -98,7 +98,7 @@ impl Watch {
     /// Goes on with another server, or the same one after a restart: its events have other names, perhaps, and there is no throughput yet
     /// to judge stalls by.
     pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
-        self.accounting.rename(names);
+        self.accounting.follow_restart(names);
         let earlier = std::mem::replace(&mut self.stalls, stalls);
         self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
