@@ -24,6 +24,7 @@ mod finished;
 mod hydrate;
 mod job;
 mod lab;
+mod looking;
 mod map;
 mod measured;
 mod output;

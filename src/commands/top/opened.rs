@@ -1,62 +1,47 @@
 //! Opens what there is to look at, again after a restart of the server, and has it looked at.
 
-use std::time::Duration;
-
-use anyhow::bail;
-
+use crate::commands::looking::{Looking, RETRY, open_again};
 use crate::commands::{Target, describe};
 use crate::failure::Explain as _;
 use crate::linux::block_device::read_block_device;
 use crate::linux::{BlockDevice, Devices};
-use crate::observe::Error;
 use crate::observe::top::{Here, Missing, TopWatch};
-use crate::postgres::{Psql, read_backend_pid};
+use crate::postgres::Psql;
 use crate::terminal;
-
-/// A server that is away is looked for so often.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// Looks on until nobody takes frames any more. A server that goes away is waited for.
 ///
 /// # Errors
 /// When it could not be looked at in the first place.
 pub async fn look_on(mut watch: TopWatch, target: Target) -> anyhow::Result<()> {
+    let mut here = open(&target).await?;
     loop {
-        let ended = match open(&target).await {
-            Ok(here) => watch.watch(here).await.map_err(anyhow::Error::from),
-            Err(error) => Err(error),
-        };
-        let failure = match ended {
+        let failure = match watch.watch(here).await {
             _ if !watch.is_heard() => return Ok(()),
             Ok(failure) => failure.unwrap_or_else(|| "it does not answer".to_owned()),
-            Err(error) if !watch.has_begun() => return Err(error),
-            Err(error) => describe(&error),
+            Err(error) if !watch.has_begun() => return Err(error.into()),
+            Err(error) => describe(&error.into()),
         };
-        tokio::time::sleep(RETRY).await;
-        watch.tell_failure(&failure, RETRY);
+        let tell = |error: Option<&anyhow::Error>| {
+            watch.tell_failure(&error.map_or_else(|| failure.clone(), describe), RETRY);
+        };
+        here = open_again(|| open(&target), tell).await;
     }
 }
 
 async fn open(target: &Target) -> anyhow::Result<Here> {
-    let Some(server) = &target.server else { bail!(Error::NoServer) };
-    let mut looks = server.connect_to(&server.database).await?;
-    let mut who = server.connect_to(&server.database).await?;
-    let mut pulse = server.connect_to(&server.database).await?;
-    let own_pids = vec![
-        read_backend_pid(&mut looks).await?,
-        read_backend_pid(&mut who).await?,
-        read_backend_pid(&mut pulse).await?,
-    ];
+    let mut looking = Looking::open(target).await?;
+    let pulse = looking.connect().await?;
+    let Looking { server, looks, who, own_pids, version_num, postmaster_pid } = looking;
     let (devices, device_name, missing) = find_devices(target);
     let grant = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
     Ok(Here {
-        // It may be a newer one than before it went away.
-        version_num: looks.server_version_num().unwrap_or(server.facts.version_num),
         looks,
         who,
         pulse,
         own_pids,
-        postmaster_pid: target.find_postmaster(),
+        postmaster_pid,
+        version_num,
         block_size: server.facts.block_size,
         data_directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
         devices,

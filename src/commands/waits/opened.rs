@@ -2,21 +2,17 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
 use jiff::Timestamp;
 use sqlx::postgres::PgConnection;
 use tokio::sync::oneshot;
-use tokio::time::sleep;
 
 use crate::commands::Target;
+use crate::commands::looking::{Looking, open_again};
 use crate::linux::clock::read_wall_ms;
 use crate::observe::stall::StallWatch;
 use crate::observe::time::{Roster, Tier, TimeSource, WaitNames, Watch};
 use crate::observe::{BudgetedSource, Error, GivenUp, RefusedSource, open_time_source};
-use crate::postgres::{read_backend_pid, read_postmaster_start};
-
-/// A server that is away is looked for so often.
-const RETRY: Duration = Duration::from_secs(1);
+use crate::postgres::read_postmaster_start;
 
 /// What is told of a server that answers.
 pub(super) struct Here {
@@ -33,14 +29,9 @@ pub(super) struct Here {
 impl Here {
     /// Connects, and opens the source that is wanted, or the best.
     pub async fn open(target: &Target, wanted: Option<Tier>) -> anyhow::Result<Here> {
-        let Some(server) = &target.server else { bail!(Error::NoServer) };
-        let mut looks = server.connect_to(&server.database).await?;
-        let mut who = server.connect_to(&server.database).await?;
-        let own_pids = vec![read_backend_pid(&mut looks).await?, read_backend_pid(&mut who).await?];
+        let Looking { looks, mut who, own_pids, version_num, postmaster_pid, .. } = Looking::open(target).await?;
         let started_at = read_postmaster_start(&mut who).await?;
-        // It may be a newer one than before it went away.
-        let names = WaitNames::of_version(looks.server_version_num().unwrap_or(server.facts.version_num));
-        let postmaster_pid = target.find_postmaster();
+        let names = WaitNames::of_version(version_num);
         let (source, refused) = open_time_source(wanted, postmaster_pid, looks, None).await?;
         Ok(Here { who, own_pids, postmaster_pid, started_at, names, source, refused })
     }
@@ -140,10 +131,6 @@ async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receive
         std::future::pending::<()>().await;
     }
     let gone_ms = read_wall_ms();
-    loop {
-        sleep(RETRY).await;
-        if let Ok(here) = Here::open(target, wanted).await {
-            return Back { here, gone_ms };
-        }
-    }
+    let here = open_again(|| Here::open(target, wanted), |_| ()).await;
+    Back { here, gone_ms }
 }
