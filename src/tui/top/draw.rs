@@ -217,9 +217,9 @@ mod tests {
             let text = lines.join("\n");
             for part in [
                 "pgthaw top  /tmp:5432",
-                "2413 tps",
+                "2413 tps (10 s)",
                 "16,893 commands/s",
-                "420 µs a command",
+                "420 µs each",
                 "shared_buffers 98.2 %",
                 "page cache 71.0 %",
                 "1203 reads/s",
@@ -379,7 +379,7 @@ mod tests {
     fn a_small_screen_has_the_throughput_and_the_first_names() {
         let mut live = live();
         let lines = screen(&mut live, 40, 10);
-        assert!(lines[1].starts_with("throughput 2413 tps"), "{lines:#?}");
+        assert!(lines[1].starts_with("throughput 2413 tps (10 s)"), "{lines:#?}");
         let names = |lines: &[String]| lines.iter().filter(|line| line.contains("::")).count();
         assert!(lines.iter().any(|line| line.starts_with("NAME")) && names(&lines) == 3, "{lines:#?}");
         assert!(lines[9].starts_with("q quit ? help"), "{lines:#?}");

@@ -54,18 +54,20 @@ pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64) -> Vec<Fact> {
 fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
     let mut fact = Fact::of("throughput");
     let rates = &frame.rates;
-    fact.add(0, rates.transactions_per_second.map_or_else(|| "- tps".to_owned(), |tps| format!("{} tps", number(tps))));
+    let window = window_of(frame).map(|window| format!(" {window}")).unwrap_or_default();
+    let tps = rates.transactions_per_second.map(|tps| format!("{} tps{window}", number(tps)));
+    fact.add(0, tps.unwrap_or_else(|| "- tps".to_owned()));
     if let Some(server) = &frame.server {
         let seconds = server.length_ns as f64 / 1e9;
         let now = server.transactions().max(0.0) / seconds.max(1e-9);
         fact.add(6, format!("(last step {})", number(now)));
     }
     fact.add_some(1, rates.commands_per_second, |rate| format!("{} commands/s", number(rate)));
-    fact.add_some(2, rates.command_ns, |ns| format!("{} a command", render_ns(ns as u64)));
-    fact.add_some(4, rates.transaction_ns, |ns| format!("{} a transaction", render_ns(ns as u64)));
+    fact.add_some(2, rates.command_ns, |ns| format!("{} each", render_ns(ns as u64)));
+    fact.add_some(4, rates.transaction_ns, |ns| format!("{} a transaction{window}", render_ns(ns as u64)));
     if let Some(server) = &frame.server {
         match server.hidden {
-            0 => fact.add(1, format!("{}, {} active", counted(server.clients, "client"), server.active)),
+            0 => fact.add(1, format!("{} {} active", counted(server.clients, "client"), server.active)),
             hidden => fact.add(1, format!("{} that this role may not see", counted(hidden, "session"))),
         }
         if server.idle_in_transaction > 0 {
@@ -81,6 +83,15 @@ fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
     fact
 }
 
+/// Over how long the mean is that stands beside figures of one step.
+fn window_of(frame: &TopFrame) -> Option<String> {
+    match frame.rates.over_ns as f64 / 1e9 {
+        0.0 => None,
+        seconds @ ..0.95 => Some(format!("({seconds:.1} s)")),
+        seconds => Some(format!("({seconds:.0} s)")),
+    }
+}
+
 fn hits_of(frame: &TopFrame) -> Fact {
     let mut fact = Fact::of("hits");
     let rates = &frame.rates;
@@ -88,6 +99,7 @@ fn hits_of(frame: &TopFrame) -> Fact {
     fact.add(0, format!("shared_buffers {}", percent(rates.buffers_hit_ratio)));
     fact.add(0, format!("page cache {}", percent(rates.page_cache_hit_ratio)));
     fact.add_some(2, rates.fetched_bytes_per_second, |bytes| format!("fetched {}", Bytes(bytes as u64).per_second()));
+    fact.add_some(3, window_of(frame), |window| window);
     if let Some(server) = frame.server.filter(|server| server.temporary_bytes.0 > 0) {
         fact.add(3, format!("temporary files {}", server.temporary_bytes));
     }
@@ -266,8 +278,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "throughput: 2413 tps  16,893 commands/s  420 µs a command  16 clients, 12 active",
-                "hits: shared_buffers 98.2 %  page cache 71.0 %  fetched 12.3 MB/s",
+                "throughput: 2413 tps (10 s)  16,893 commands/s  420 µs each  16 clients 12 active",
+                "hits: shared_buffers 98.2 %  page cache 71.0 %  fetched 12.3 MB/s  (10 s)",
                 "device: 1203 reads/s 9.4 MB/s  402 writes/s 12 MB/s  queue 3.2  busy 87 %",
                 "checkpoint: writing for 12.0 s, 9812 buffers (76.7 MB)  WAL 123 MB of 1 GB",
                 "memory: dirty 123 MB  on its way to disk 2 MB  processors 1.84 of 2 busy",
@@ -275,8 +287,22 @@ mod tests {
             ]
         );
         assert!(texts(&frame(9), 100)[2].starts_with("device: nvme0n1  1203"));
-        assert!(texts(&frame(9), 180)[5].contains("8.00 ms in the kernel"));
-        assert!(texts(&frame(9), 189)[0].ends_with("oldest query 3.00 s  oldest transaction 4.00 s"));
+        assert!(texts(&frame(9), 188)[5].contains("8.00 ms in the kernel"));
+        assert!(texts(&frame(9), 197)[0].ends_with("oldest query 3.00 s  oldest transaction 4.00 s"));
+    }
+
+    #[test]
+    fn the_length_of_a_mean_stands_beside_it() {
+        let mut frame = frame(9);
+        for (over_ns, shown) in [
+            (250_000_000, "2413 tps (0.2 s)"),
+            (1_990_000_000, "2413 tps (2 s)"),
+            (60_000_000_000, "2413 tps (60 s)"),
+            (0, "2413 tps"),
+        ] {
+            frame.rates.over_ns = over_ns;
+            assert_eq!(texts(&frame, 20)[0], format!("throughput: {shown}"));
+        }
     }
 
     #[test]

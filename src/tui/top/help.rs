@@ -17,10 +17,11 @@ const KEYS: [&str; 6] = [
 const LIVE: &str = "p          pause: looking goes on behind, and the last hour is kept";
 const RECORD: &str = "p  f       stop and go on; faster";
 
-const FIGURES: [&str; 12] = [
-    "tps             transactions by pg_stat_database, over the last 10 s: sessions tell it about once a second",
+const FIGURES: [&str; 13] = [
+    "(10 s)          over so long, and not in this step alone: sessions tell their transactions and blocks about once a second",
+    "tps             transactions by pg_stat_database",
     "commands/s      receipts from clients in this step, by the kernel",
-    "a command       in the mean: time of client backends that was no waiting for the client, by commands; in the server, without the network",
+    "each            of the commands, in the mean: time of client backends that was no waiting for the client, by commands; in the server, without the network",
     "a transaction   in the mean: time of sessions in statements, by transactions (14 and later)",
     "shared_buffers  blocks found there, of all that were asked for",
     "page cache      of what was read into shared_buffers, the part that no device had to deliver; read-ahead counts against it",
