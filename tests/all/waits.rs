@@ -125,6 +125,12 @@ test_every_version! {
         let unnamed = report["statistics"].as_array().unwrap().iter();
         let unnamed: Vec<_> = unnamed.filter(|one| one["detail"].as_str().unwrap().parse::<u32>().is_ok()).collect();
         assert!(unnamed.is_empty(), "{unnamed:?}");
+        // Nor is it a client who tells the statistics collector something, or no event what that waits for.
+        let served = report["handled_by"].as_array().unwrap().iter().map(|one| one["where"].as_str().unwrap());
+        let others: Vec<_> = served.filter(|who| *who != "pgthaw" && !who.contains("client backend")).collect();
+        assert!(others.is_empty(), "{others:?}");
+        let collecting = ending(&report, "stats collector::sleep::no event");
+        assert!(collecting.is_empty() && ending(&report, "logger::sleep::no event").is_empty(), "{report:#}");
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +63,9 @@ pub const CLIENT_BACKEND: &str = "client backend";
 
 /// The backends that serve this command.
 pub const PGTHAW: &str = "pgthaw";
+
+/// Whose receipts are commands. Others hear from the server's own processes, as its statistics collector did (13 and 14), or from a primary.
+const SERVE_CLIENTS: [&str; 4] = [CLIENT_BACKEND, "walsender", "short-lived", PGTHAW];
 
 /// `where::part::detail`: who, what of his time, and what exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,7 +148,7 @@ fn add_known(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
     sum.zip(more).map(|(sum, more)| sum + more).or(sum).or(more)
 }
 
-/// What the postmaster sleeps in.
+/// What the postmaster sleeps in, and who has no wait event either.
 const MAIN_LOOP: &str = "main loop";
 
 /// Does who waits for this wait for something to do?
@@ -298,6 +304,7 @@ impl Accounting {
             let earlier = self.before.remove(&key);
             self.processes += u32::from(earlier.is_none());
             let who = who(&process);
+            let process = if SERVE_CLIENTS.contains(&&*who.kind) { process } else { process.without_commands() };
             let shares = self.add_process(&process, &earlier.unwrap_or_default(), &who, lived_from_ns, at_ns);
             second.shares.add(&shares);
             if who.kind == CLIENT_BACKEND {
@@ -335,7 +342,8 @@ impl Accounting {
         let until = process.ended_ns.map_or(at_ns, |ended| ended.min(at_ns));
         let handled = process.handled.since(&earlier.handled);
         // Of the second in which they began to be counted no more it has those before.
-        let commands = Some(process.commands - earlier.commands).filter(|some| *some > 0 || self.counts_commands);
+        let commands =
+            Some(process.commands.saturating_sub(earlier.commands)).filter(|some| *some > 0 || self.counts_commands);
         // Of that second one more may end than was received, for none is received behind it.
         let most_handled = if self.counts_commands { Some(u64::MAX) } else { commands };
         let switches = process.switches - earlier.switches;
@@ -415,7 +423,9 @@ impl Accounting {
 
     fn name(&self, event: &WaitEvent, who: &Who) -> (String, String) {
         match event {
-            WaitEvent::Number(0) if who.kind == POSTMASTER => ("sleep".into(), MAIN_LOOP.into()),
+            WaitEvent::Number(0) if who.kind == POSTMASTER || self.names.has_none_for(&who.kind) => {
+                ("sleep".into(), MAIN_LOOP.into())
+            }
             event => self.names.name(event),
         }
     }
@@ -435,162 +445,5 @@ impl Accounting {
                 None => format!("{pid} {}", who.kind),
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::observe::time::source::OpenWait;
-
-    const SECOND: u64 = 1_000_000_000;
-    const LOCK: WaitEvent = WaitEvent::Number(0x0300_0005);
-
-    fn process(pid: u32, started_ns: u64, running_ns: u64, lock: Statistic) -> ProcessTimes {
-        ProcessTimes {
-            pid,
-            started_ns,
-            running_ns,
-            ready_ns: Some(0),
-            waits: vec![(LOCK, lock)],
-            ..ProcessTimes::default()
-        }
-    }
-
-    fn reading(at_ns: u64, processes: Vec<ProcessTimes>) -> Reading {
-        Reading { at_ns, processes, ..Reading::default() }
-    }
-
-    fn backend(_: &ProcessTimes) -> Who {
-        Who { kind: "client backend".into(), ..Who::default() }
-    }
-
-    #[test]
-    fn a_wait_is_seen_while_it_lasts_and_counted_once() {
-        let mut accounting = Accounting::begin(
-            reading(0, vec![process(1, 0, 0, Statistic::default())]),
-            By::Kind,
-            WaitNames::of_version(150_000),
-        );
-        for at in 1..=3 {
-            let mut waiting = process(1, 0, 0, Statistic::of_time(0, at * SECOND));
-            waiting.open = Some(OpenWait { event: LOCK, length_ns: at * SECOND });
-            accounting.add(reading(at * SECOND, vec![waiting]), backend);
-            let last = accounting.seconds[at as usize - 1];
-            assert_eq!((last.shares.waiting_ns, last.explained), (SECOND, Some(1.0)));
-        }
-        accounting.finish();
-        let (name, lock) = accounting.statistics.first_key_value().unwrap();
-        assert_eq!(name.to_string(), "client backend::Lock::transactionid");
-        assert_eq!((lock.count, lock.total_ns, lock.max_ns), (1, 3 * SECOND, 3 * SECOND));
-    }
-
-    #[test]
-    fn of_another_source_nothing_is_added_up_that_was_before_it_began() {
-        let ran = |pid, started_ns, running_ns| process(pid, started_ns, running_ns, Statistic::default());
-        let mut accounting =
-            Accounting::begin(reading(0, vec![ran(1, 0, 0)]), By::Kind, WaitNames::of_version(150_000));
-        accounting.add(reading(SECOND, vec![ran(1, 0, SECOND)]), backend);
-        // The next one was opened at 0.9 s, and is read from 1.01 s on.
-        let begin = reading(SECOND + 10_000_000, vec![ran(2, 900_000_000, 110_000_000)]);
-        let next = |at_ns, begins_from| Reading {
-            begins_from,
-            ..reading(at_ns, vec![ran(2, 900_000_000, at_ns - 900_000_000)])
-        };
-        accounting.follow_restart(WaitNames::of_version(180_000));
-        accounting.add(next(2 * SECOND, Some(Box::new(begin.clone()))), backend);
-        let shares = accounting.seconds[1].shares;
-        assert_eq!((shares.lived_ns, shares.running_ns, accounting.processes), (990_000_000, 990_000_000, 2));
-        // Of the same server it has the same processes.
-        accounting.add(next(3 * SECOND, Some(Box::new(begin))), backend);
-        assert_eq!(accounting.processes, 2);
-    }
-
-    #[test]
-    fn a_span_that_was_taken_out_has_what_was_added_since() {
-        let names = WaitNames::of_version(150_000);
-        let mut accounting =
-            Accounting::begin(reading(0, vec![process(1, 0, 0, Statistic::default())]), By::Kind, names);
-        for at in 1..=2 {
-            let mut waiting = process(1, 0, 0, Statistic::of_time(0, at * SECOND));
-            waiting.open = Some(OpenWait { event: LOCK, length_ns: at * SECOND });
-            accounting.add(reading(at * SECOND, vec![waiting]), backend);
-            let span = accounting.take_span();
-            assert_eq!((span.second.length_ns, span.clients.waiting_ns), (SECOND, SECOND));
-            let (name, (many, longest_ns)) = span.open.first_key_value().unwrap();
-            assert_eq!((many, longest_ns), (&1, &(at * SECOND)), "it lasts, and is seen");
-            assert_eq!((span.statistics[name].count, span.statistics[name].total_ns), (0, SECOND));
-        }
-        assert!(accounting.seconds.is_empty() && accounting.statistics.is_empty());
-        assert_eq!(accounting.take_span().second, TimeSecond::default());
-    }
-
-    #[test]
-    fn who_comes_and_goes_lived_only_so_long() {
-        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Backend, WaitNames::of_version(180_000));
-        let short =
-            ProcessTimes { ended_ns: Some(SECOND / 2), ..process(7, SECOND / 2 - 100, 100, Statistic::default()) };
-        accounting.add(reading(SECOND, vec![short]), backend);
-        accounting.add(reading(2 * SECOND, Vec::new()), backend);
-        accounting.add(reading(2 * SECOND + SECOND / 100, Vec::new()), backend);
-        assert_eq!((accounting.processes, accounting.total.lived_ns, accounting.total.running_ns), (1, 100, 100));
-        assert_eq!(accounting.seconds[0].explained, Some(1.0));
-        assert_eq!(accounting.seconds[1].explained, None, "nobody lived");
-        assert_eq!((accounting.seconds.len(), accounting.seconds[1].length_ns), (2, SECOND + SECOND / 100));
-        assert!(accounting.statistics.keys().any(|name| name.to_string() == "7 client backend::processor::running"));
-    }
-
-    #[test]
-    fn a_command_that_lasts_is_counted_in_the_end() {
-        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
-        let handled = Statistic::of_time(0, SECOND);
-        let lasting =
-            ProcessTimes { handled, handling_ns: Some(SECOND), ..process(1, 0, SECOND, Statistic::default()) };
-        accounting.add(reading(SECOND, vec![lasting]), backend);
-        assert_eq!(accounting.handled[CLIENT_BACKEND].count, 0);
-        accounting.finish();
-        let handled = &accounting.handled[CLIENT_BACKEND];
-        assert_eq!((handled.count, handled.average_ns(), handled.longest_ns()), (1, Some(SECOND), Some(SECOND)));
-    }
-
-    #[test]
-    fn what_is_looked_at_now_and_then_is_not_called_explained_nor_its_commands_none() {
-        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
-        let seen = ProcessTimes { ready_ns: None, ..process(1, 0, 100, Statistic::default()) };
-        accounting.add(Reading { counts_commands: false, ..reading(100, vec![seen]) }, backend);
-        assert_eq!((accounting.total.running_ns, accounting.total.explained()), (100, None));
-        let TimeShares { commands, handled, handled_ns, switches, .. } = accounting.total;
-        assert_eq!((commands, handled, handled_ns, switches), (None, None, None, None));
-    }
-
-    #[test]
-    fn where_receipts_are_given_up_no_more_are_handled_than_were_received() {
-        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
-        let handling = |pid, at_ns, commands, handled| ProcessTimes {
-            commands,
-            handled: Statistic::of_time(handled, at_ns),
-            switches: 3,
-            ..process(pid, 0, at_ns, Statistic::default())
-        };
-        let both = |at_ns, first: (u64, u64), second: (u64, u64)| {
-            vec![handling(1, at_ns, first.0, first.1), handling(2, at_ns, second.0, second.1)]
-        };
-        let counted = Reading { counts_commands: true, ..reading(SECOND, both(SECOND, (5, 4), (1, 0))) };
-        accounting.add(counted, backend);
-        accounting.add(reading(2 * SECOND, both(2 * SECOND, (9, 9), (1, 1))), backend);
-        accounting.add(reading(3 * SECOND, both(3 * SECOND, (9, 9), (1, 1))), backend);
-        let told: Vec<_> = accounting.seconds.iter().map(|one| (one.shares.commands, one.shares.handled)).collect();
-        assert_eq!(told, [(Some(6), Some(4)), (Some(4), Some(4)), (None, None)]);
-        assert_eq!(accounting.seconds[2].shares.switches, Some(0), "the scheduler is still looked at");
-        assert_eq!(accounting.handled[CLIENT_BACKEND].count, 10, "the lengths of all are known");
-    }
-
-    #[test]
-    fn what_nobody_knows_is_not_explained() {
-        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
-        let mut unknown = process(1, 0, 60, Statistic::default());
-        unknown.waits = vec![(WaitEvent::Unknown, Statistic::of_time(1, 40))];
-        accounting.add(reading(100, vec![unknown]), |_| Who { kind: POSTMASTER.into(), ..Who::default() });
-        assert_eq!((accounting.total.unknown_ns, accounting.total.explained()), (40, Some(0.6)));
     }
 }

@@ -33,6 +33,7 @@ const SLEEP: &str = "sleep";
 /// The names of one major version.
 #[derive(Clone, Debug)]
 pub struct WaitNames {
+    major: u32,
     names: HashMap<u32, (&'static str, &'static str)>,
 }
 
@@ -47,7 +48,7 @@ impl WaitNames {
             let (byte, class) = CLASSES.into_iter().find(|(_, known)| *known == class)?;
             Some((u32::from(byte) << 24 | number, (class, name)))
         };
-        WaitNames { names: TABLE.lines().filter_map(parse).collect() }
+        WaitNames { major: version_num / 10_000, names: TABLE.lines().filter_map(parse).collect() }
     }
 
     /// Class and event, the second and third part of a statistic's name.
@@ -66,6 +67,11 @@ impl WaitNames {
                 }
             },
         }
+    }
+
+    /// Does a background process of this kind tell no event whatever it waits for? In version 13 that is who has no entry in shared memory.
+    pub fn has_none_for(&self, kind: &str) -> bool {
+        self.major == 13 && matches!(kind, "stats collector" | "logger")
     }
 
     /// Are there names for this version?

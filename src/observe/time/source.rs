@@ -208,6 +208,13 @@ pub struct ProcessTimes {
     pub wakes_missed: u64,
 }
 
+impl ProcessTimes {
+    /// Of one that serves no client: what it received were no commands.
+    pub fn without_commands(self) -> ProcessTimes {
+        ProcessTimes { commands: 0, handled: Statistic::default(), handling_ns: None, ..self }
+    }
+}
+
 /// All processes at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
