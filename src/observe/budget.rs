@@ -201,10 +201,12 @@ impl BudgetedSource {
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
+        // Of many processes looks are dearer than the programs: half of the budget is theirs, the rest is for who reads them.
+        let looks_per_second = looks.look_within(self.budget / 2.0 * count_cores().max(1.0));
         self.put_aside()?;
         self.begins_from = Some(Box::new(looks.read()?));
         self.source = looks;
-        Ok(Some((GivenUp::Programs, Some(LOOKS_PER_SECOND))))
+        Ok(Some((GivenUp::Programs, Some(looks_per_second))))
     }
 
     /// `None` where it was seldom already.

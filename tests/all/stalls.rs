@@ -274,9 +274,9 @@ fn above_the_budget_less_is_looked_at_and_that_is_told() {
     let report = of(&["--budget", "0", "--json"]).json();
     let given_up: Vec<&Value> = report["reductions"].as_array().unwrap().iter().map(|one| &one["given_up"]).collect();
     assert_eq!(given_up[..2], ["receives", "programs"]);
-    // Looking at memory costs something too.
-    assert!(given_up[2..].iter().all(|what| *what == "looks"), "{given_up:?}");
-    assert_eq!(report["reductions"][1]["looks_per_second"], 50.0, "{report}");
+    // Looking at memory costs something too: where nothing may be paid for it is as seldom as can be from the begin.
+    assert!(given_up[2..].iter().all(|what| *what == "questions" || *what == "nothing_left"), "{given_up:?}");
+    assert_eq!(report["reductions"][1]["looks_per_second"], 1.0, "{report}");
     let first = &report["reductions"][0];
     assert!(first["share"].as_f64() > Some(0.0) && first["budget"] == 0.0, "{first}");
     assert_eq!(report["stalls"], Value::Array(Vec::new()), "the load goes on when it is counted no more");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::event_word::EventWord;
 use super::looks::{Doing, LookSums, Seen};
 use super::source::{Reading, Tier, TimeSource, WaitEvent};
+use crate::linux::clock::{read_monotonic, read_own_cpu_time};
 use crate::linux::process::{read_activity, read_children};
-use crate::linux::read_monotonic;
 use crate::observe::Error;
 
 /// So often processes are looked at, unless that costs too much.
@@ -26,6 +26,8 @@ const LISTED_FOR: Duration = Duration::from_millis(200);
 pub struct MemoryLooks {
     sums: LookSums,
     interval_ms: Arc<AtomicU64>,
+    /// Processor time of the first look.
+    look_cost: Duration,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,7 +41,9 @@ impl MemoryLooks {
         let (sums, stop) = (LookSums::default(), Arc::new(AtomicBool::new(false)));
         let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
         let (to_add, stopped, interval) = (sums.clone(), Arc::clone(&stop), Arc::clone(&interval_ms));
+        let cpu_before = read_own_cpu_time();
         to_add.add(read_monotonic().as_nanos() as u64, look(&list(postmaster_pid), word));
+        let look_cost = read_own_cpu_time().saturating_sub(cpu_before);
         let run = move || {
             let (mut pids, mut listed_at) = (list(postmaster_pid), read_monotonic());
             while !stopped.load(Ordering::Relaxed) {
@@ -53,8 +57,25 @@ impl MemoryLooks {
             }
         };
         let thread = std::thread::Builder::new().name("waits".into()).spawn(run).map_err(Error::Thread)?;
-        Ok(MemoryLooks { sums, interval_ms, stop, thread: Some(thread) })
+        Ok(MemoryLooks { sums, interval_ms, look_cost, stop, thread: Some(thread) })
     }
+}
+
+impl MemoryLooks {
+    /// Looks so seldom that this costs no more processors than these, by what the first look cost; how often a second from now on. As
+    /// with [`TimeSource::look_less`] there are bounds.
+    pub fn look_within(&mut self, processors: f64) -> f64 {
+        let interval = interval_within(self.look_cost, processors);
+        self.interval_ms.store(interval.as_millis() as u64, Ordering::Relaxed);
+        1.0 / interval.as_secs_f64()
+    }
+}
+
+/// From look to look, where each costs so much.
+fn interval_within(look_cost: Duration, processors: f64) -> Duration {
+    let seconds = look_cost.as_secs_f64() / processors.max(f64::MIN_POSITIVE);
+    let millis = (1e3 * seconds).clamp(1e3 / LOOKS_PER_SECOND, LONGEST_INTERVAL.as_millis() as f64);
+    Duration::from_millis(millis as u64)
 }
 
 impl TimeSource for MemoryLooks {
@@ -103,4 +124,16 @@ fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
         Some((*pid, activity.start_ticks, doing))
     };
     pids.iter().filter_map(look_at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_looks_as_may_be_paid_for() {
+        let look = Duration::from_micros(500);
+        let millis = |processors| interval_within(look, processors).as_millis();
+        assert_eq!([1.0, 0.025, 0.005, 0.0005, 0.0].map(millis), [20, 20, 100, 1000, 1000]);
+    }
 }
