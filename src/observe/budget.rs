@@ -53,6 +53,20 @@ pub fn looks_after(reductions: &[Reduction]) -> f64 {
     reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND)
 }
 
+/// So often a second in words: `once a second`, `1.6 times a second`.
+pub fn in_words(looks_per_second: f64) -> String {
+    match render_looks(looks_per_second) {
+        looks if looks == "1" => "once a second".to_owned(),
+        looks => format!("{looks} times a second"),
+    }
+}
+
+/// `50`, `12.5`, `1.6`.
+pub fn render_looks(looks_per_second: f64) -> String {
+    let text = format!("{looks_per_second:.1}");
+    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+}
+
 /// A source of times that may cost so much and no more.
 pub struct BudgetedSource {
     source: Box<dyn TimeSource>,
@@ -260,6 +274,14 @@ mod tests {
 
     use super::*;
     use crate::observe::time::ProgramCost;
+
+    #[test]
+    fn a_rate_is_said_in_words() {
+        assert_eq!(
+            [1.0, 1.04, 1.6, 50.0].map(in_words),
+            ["once a second", "once a second", "1.6 times a second", "50 times a second"]
+        );
+    }
 
     /// One that counts in the kernel, and costs so much there each time that somebody asks.
     struct Cheap {

@@ -97,7 +97,7 @@ pub use snapshot::{
     render_snapshots, render_taken, render_verdicts,
 };
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
-pub use stalls::{render_given_up, render_looks, render_reduction};
+pub use stalls::{render_given_up, render_reduction};
 pub use steady::render_judgement;
 pub use study_time::render_study_time;
 pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};

@@ -6,7 +6,7 @@ use super::printable;
 use super::wrap::wrap_text;
 use crate::observe::stall::Stall;
 use crate::observe::time::{FileKind, FileUse, TimeReport, or_nameless};
-use crate::observe::{GivenUp, Reduction};
+use crate::observe::{GivenUp, Reduction, in_words};
 use crate::units::Bytes;
 
 /// So many stalls are shown, the worst; `--json` has all.
@@ -92,19 +92,13 @@ pub fn render_given_up(reduction: &Reduction) -> String {
         GivenUp::LightweightLocks => "no process stops at the server's own probes".to_owned(),
         GivenUp::Receives => "commands are counted no more, and stalls are looked for no more".to_owned(),
         GivenUp::Programs => format!(
-            "there are no programs in the kernel: processes are looked at in their memory {} times a second, and times are estimates",
-            render_looks(looks)
+            "there are no programs in the kernel: processes are looked at in their memory {}, and times are estimates",
+            in_words(looks)
         ),
-        GivenUp::Looks => format!("processes are looked at {} times a second", render_looks(looks)),
+        GivenUp::Looks => format!("processes are looked at {}", in_words(looks)),
         GivenUp::Questions => "the server is asked every other second who its processes are".to_owned(),
         GivenUp::NothingLeft => "nothing is left to give up that would cost less: it goes on".to_owned(),
     }
-}
-
-/// `50`, `12.5`, `1.6`.
-pub fn render_looks(looks_per_second: f64) -> String {
-    let text = format!("{looks_per_second:.1}");
-    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
 #[cfg(test)]

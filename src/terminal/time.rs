@@ -4,12 +4,12 @@ use super::columns::{Column, render_columns};
 use super::lwlocks::render_lwlocks;
 use super::nanoseconds::{render_ns, render_share};
 use super::printable;
-use super::stalls::{render_files, render_looks, render_reduction, render_stalls};
+use super::stalls::{render_files, render_reduction, render_stalls};
 use super::statistics::statistic_columns;
 use super::wrap::wrap_text;
-use crate::observe::looks_after;
 use crate::observe::time::{LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond};
 use crate::observe::top::TopStatistic;
+use crate::observe::{in_words, looks_after};
 use crate::units::counted;
 
 /// So many names are shown; `--json` has all.
@@ -49,8 +49,8 @@ fn render_head(report: &TimeReport) -> String {
     let how = match report.source {
         Tier::Bpf => "every switch of processes counted in the kernel",
         Tier::Memory => {
-            let looks = render_looks(looks_after(&report.reductions));
-            &format!("looked at in their memory {looks} times a second: times are estimates")
+            let looks = in_words(looks_after(&report.reductions));
+            &format!("looked at in their memory {looks}: times are estimates")
         }
         Tier::Sql => "looked at in pg_stat_activity 10 times a second: times are estimates",
     };

@@ -21,7 +21,7 @@ use crate::observe::stall::StallWatch;
 use crate::observe::time::{
     Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
 };
-use crate::observe::{BudgetedSource, Error, looks_after, open_time_source};
+use crate::observe::{BudgetedSource, Error, in_words, looks_after, open_time_source};
 use crate::postgres::ServerPulse;
 use crate::units::Bytes;
 
@@ -267,11 +267,8 @@ fn own_limit(source: &BudgetedSource) -> Missing {
             "a read that the page cache answers, a spinlock: they are time on a processor".to_owned(),
         ),
         Tier::Memory => {
-            let looks = looks_after(source.reductions());
-            (
-                "what lies between two looks",
-                format!("processes are looked at {looks} times a second: times are estimates"),
-            )
+            let looks = in_words(looks_after(source.reductions()));
+            ("what lies between two looks", format!("processes are looked at {looks}: times are estimates"))
         }
         Tier::Sql => {
             let why = "pg_stat_activity is looked at 10 times a second: times are estimates";

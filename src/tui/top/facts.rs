@@ -2,8 +2,8 @@
 
 use crate::observe::time::{ProbeCost, Tier};
 use crate::observe::top::{CheckpointPhase, CheckpointStep, DeviceUse, TopFrame};
-use crate::observe::{GivenUp, looks_after};
-use crate::terminal::{printable, render_given_up, render_looks, render_ns};
+use crate::observe::{GivenUp, looks_after, render_looks};
+use crate::terminal::{printable, render_given_up, render_ns};
 use crate::units::{Bytes, counted};
 
 /// Cells of the words in front of the lines.
