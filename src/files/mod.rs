@@ -4,7 +4,6 @@
 //! renames things meanwhile; a symbolic link below an opened directory is an error, and so is a pipe, a socket or a device
 //! where a file is expected, at once and without waiting for it.
 
-mod announce;
 mod directory;
 mod draft;
 mod mode;
@@ -13,7 +12,6 @@ mod owner;
 mod regular;
 mod tree;
 
-pub use announce::announce;
 pub use directory::{Directory, Entry, EntryKind, directory_of};
 pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
 pub use mode::{DIRECTORY_MODE, FILE_MODE, FileMode, with_given_umask};

@@ -54,7 +54,7 @@ pub fn looks_after(reductions: &[Reduction]) -> f64 {
 }
 
 /// So often a second in words: `once a second`, `1.6 times a second`.
-pub fn in_words(looks_per_second: f64) -> String {
+pub fn looks_in_words(looks_per_second: f64) -> String {
     match render_looks(looks_per_second) {
         looks if looks == "1" => "once a second".to_owned(),
         looks => format!("{looks} times a second"),
@@ -145,13 +145,10 @@ impl BudgetedSource {
     pub fn follow(&mut self, mut source: Box<dyn TimeSource>, postmaster_pid: Option<u32>) -> Result<(), Error> {
         let now_ns = read_monotonic().as_nanos() as u64;
         self.lwlocks.as_mut().map_or(Ok(false), |watch| watch.end(now_ns, LwlocksEnd::Restart))?;
-        for reduction in &self.reductions {
-            match reduction.given_up {
-                GivenUp::Receives => _ = source.drop_receives(),
-                GivenUp::Looks => _ = source.look_less(),
-                GivenUp::LightweightLocks | GivenUp::Programs | GivenUp::Questions | GivenUp::NothingLeft => {}
-            }
+        if self.reductions.iter().any(|reduction| reduction.given_up == GivenUp::Receives) {
+            source.drop_receives();
         }
+        source.look_at_most(looks_after(&self.reductions));
         self.put_aside()?;
         // It was opened before the one that goes was read for the last time.
         self.begins_from = Some(Box::new(source.read()?));
@@ -271,6 +268,7 @@ impl TimeSource for BudgetedSource {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
     use crate::observe::time::ProgramCost;
@@ -278,7 +276,7 @@ mod tests {
     #[test]
     fn a_rate_is_said_in_words() {
         assert_eq!(
-            [1.0, 1.04, 1.6, 50.0].map(in_words),
+            [1.0, 1.04, 1.6, 50.0].map(looks_in_words),
             ["once a second", "once a second", "1.6 times a second", "50 times a second"]
         );
     }
@@ -307,6 +305,36 @@ mod tests {
 
         fn drop_receives(&mut self) -> bool {
             std::mem::replace(&mut self.counts_receives, false)
+        }
+    }
+
+    /// One that looks now and then: so often a second at most.
+    struct Looking(Arc<Mutex<f64>>);
+
+    impl TimeSource for Looking {
+        fn tier(&self) -> Tier {
+            Tier::Memory
+        }
+
+        fn read(&mut self) -> Result<Reading, Error> {
+            Ok(Reading::default())
+        }
+
+        fn look_at_most(&mut self, looks_per_second: f64) {
+            *self.0.lock().unwrap() = looks_per_second;
+        }
+    }
+
+    #[test]
+    fn the_source_of_a_server_that_was_restarted_looks_as_seldom_as_the_one_before() {
+        for (given_up, looks_per_second, expected) in
+            [(GivenUp::Programs, Some(1.6), 1.6), (GivenUp::Receives, None, LOOKS_PER_SECOND)]
+        {
+            let mut source = after_spans(1.0, 0, 0);
+            source.reductions.push(Reduction { after_ns: 0, given_up, share: 0.1, budget: 0.0, looks_per_second });
+            let asked = Arc::new(Mutex::new(0.0));
+            source.follow(Box::new(Looking(Arc::clone(&asked))), None).unwrap();
+            assert_eq!(*asked.lock().unwrap(), expected);
         }
     }
 

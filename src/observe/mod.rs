@@ -19,7 +19,7 @@ pub mod top;
 mod waits;
 
 pub use backends::{BackendReads, BackendRole, BackendTotals, apply_end_strategy_backends};
-pub use budget::{BudgetedSource, GivenUp, Reduction, in_words, looks_after, render_looks};
+pub use budget::{BudgetedSource, GivenUp, Reduction, looks_after, looks_in_words, render_looks};
 pub use error::Error;
 pub use gauges::{GaugeSampler, GaugeSources, ServerPart};
 pub use lwlocks::{LwlockWaits, LwlockWatch, LwlocksEnd};

@@ -7,14 +7,11 @@ use std::sync::Arc;
 
 use super::control_file::{ClusterState, ControlFile};
 use super::{Database, Error, Postmaster, Relation, RelationKind, RelationName, RelationPath};
-use crate::files::{Entry, EntryKind, SMALL_FILE_BYTES_MAX, Tree, announce, read_text_at_most};
+use crate::files::{Entry, EntryKind, SMALL_FILE_BYTES_MAX, Tree, read_text_at_most};
 use crate::units::Fork;
 
 /// Where PostgreSQL itself makes links: tablespaces, and a write-ahead log that is elsewhere.
 const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
-
-/// What sets the server's settings, but for what these files include.
-const SETTINGS_FILES: [&str; 3] = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
 
 /// Bytes that a file of the server's settings may have.
 const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
@@ -44,7 +41,6 @@ impl DataDirectory {
     pub fn open(path: &Path) -> Result<DataDirectory, Error> {
         let path = path.canonicalize().map_err(|source| unusable(path, source))?;
         let files = DataDirectory::open_files(&path)?;
-        announce_files(&files);
         let version = read_required(&files, "PG_VERSION")?;
         let version = String::from_utf8_lossy(&version);
         let version_major: u32 = version
@@ -98,8 +94,9 @@ impl DataDirectory {
 
     /// Does a file that sets the server's settings have this word, wherever? Without the files that they include.
     pub fn mentions(&self, word: &str) -> bool {
+        let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
         let read = |file: &&str| self.files.read_at_most(file, CONFIGURATION_BYTES_MAX);
-        SETTINGS_FILES.iter().any(|file| read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word)))
+        files.iter().any(|file| read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word)))
     }
 
     /// Every relation that has a file, by path. The catalog is not asked: kind and names are unknown, so that the path
@@ -197,13 +194,6 @@ impl DataDirectory {
             path,
         }
     }
-}
-
-/// Has the kernel bring in what is asked next of a directory: who runs in it, which cluster it is, how it is set up.
-fn announce_files(files: &Arc<Tree>) {
-    let files = Arc::clone(files);
-    let names = ["PG_VERSION", "global/pg_control", "postmaster.pid"].into_iter().chain(SETTINGS_FILES);
-    announce(move || names.filter_map(move |name| files.open_file(name).ok()));
 }
 
 /// Reads a small file that every data directory has.

@@ -493,7 +493,8 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
         }
         Some(NOT_IN_PREREQUISITE_STATE) => "this database lets nobody in: name another one with -d".into(),
         Some(INSUFFICIENT_PRIVILEGE) => {
-            "the role needs CONNECT on this database, which its owner grants: name another one with -d, or another role with -U"
+            "the role needs CONNECT on this database, which its owner grants, or PGOPTIONS has a setting that it may not make: \
+             name another database with -d, or another role with -U"
                 .into()
         }
         Some(_) => "the server answered, and its log says more".into(),
@@ -503,7 +504,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
 
 /// What helps where no server said why.
 fn unanswered_hint(address: &str, error: &sqlx::Error) -> String {
-    let told = reason(error);
+    let (told, is_socket) = (reason(error), address.starts_with('/'));
     match error {
         _ if told.contains("lookup") => "is the host's name right? `getent hosts NAME` asks as pgthaw does".into(),
         sqlx::Error::Tls(_) if told.contains("does not support TLS") => {
@@ -514,16 +515,26 @@ fn unanswered_hint(address: &str, error: &sqlx::Error) -> String {
         // A certificate that is not believed comes as one.
         sqlx::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => ENCRYPTION_HINT.into(),
         sqlx::Error::Io(error) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => no_server_hint(address),
-            io::ErrorKind::PermissionDenied => "this user may not use the socket: -h names another way in".into(),
-            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+            io::ErrorKind::NotFound if is_socket => no_server_hint(address),
+            io::ErrorKind::PermissionDenied if is_socket => {
+                "this user may not use the socket: -h names another way in".into()
+            }
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => CERTIFICATE_HINT.into(),
+            io::ErrorKind::ConnectionRefused => no_server_hint(address),
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable | io::ErrorKind::TimedOut => {
                 "no way leads to this host: is its address right, and the network up?".into()
             }
             _ => BROKEN_OFF_HINT.into(),
         },
+        sqlx::Error::Protocol(_) if told.contains("authentication") => {
+            "pgthaw logs in by peer, trust, a password or a certificate: give a role or a host for which pg_hba.conf asks for one of these".into()
+        }
         _ => BROKEN_OFF_HINT.into(),
     }
 }
+
+const CERTIFICATE_HINT: &str =
+    "the server was reached, and a file that sslcert or sslkey names cannot be read by this user";
 
 const ENCRYPTION_HINT: &str =
     "the server was reached and its encryption refused: sslmode, sslrootcert and sslcert say what is asked of it";

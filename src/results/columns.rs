@@ -142,10 +142,10 @@ impl Column for String {
     }
 }
 
-/// Of NaN and infinities, which PostgreSQL keeps, nothing can be computed, and a page draws none: there is no figure.
+/// Of NaN and infinities, which a database may hold, nothing can be computed, and a page draws none: there is no figure.
 impl Column for f64 {
     fn bound(number: Option<&f64>) -> Value {
-        Value::Float(number.copied().filter(|number| number.is_finite()))
+        Value::Float(number.copied())
     }
 
     fn read(row: &Row, column: &str) -> Result<Option<f64>, sqlx::Error> {

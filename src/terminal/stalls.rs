@@ -6,7 +6,7 @@ use super::printable;
 use super::wrap::wrap_text;
 use crate::observe::stall::Stall;
 use crate::observe::time::{FileKind, FileUse, TimeReport, or_nameless};
-use crate::observe::{GivenUp, Reduction, in_words};
+use crate::observe::{GivenUp, Reduction, looks_in_words};
 use crate::units::Bytes;
 
 /// So many stalls are shown, the worst; `--json` has all.
@@ -93,9 +93,9 @@ pub fn render_given_up(reduction: &Reduction) -> String {
         GivenUp::Receives => "commands are counted no more, and stalls are looked for no more".to_owned(),
         GivenUp::Programs => format!(
             "there are no programs in the kernel: processes are looked at in their memory {}, and times are estimates",
-            in_words(looks)
+            looks_in_words(looks)
         ),
-        GivenUp::Looks => format!("processes are looked at {}", in_words(looks)),
+        GivenUp::Looks => format!("processes are looked at {}", looks_in_words(looks)),
         GivenUp::Questions => "the server is asked every other second who its processes are".to_owned(),
         GivenUp::NothingLeft => "nothing is left to give up that would cost less: it goes on".to_owned(),
     }

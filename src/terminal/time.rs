@@ -9,7 +9,7 @@ use super::statistics::statistic_columns;
 use super::wrap::wrap_text;
 use crate::observe::time::{LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond};
 use crate::observe::top::TopStatistic;
-use crate::observe::{in_words, looks_after};
+use crate::observe::{looks_after, looks_in_words};
 use crate::units::counted;
 
 /// So many names are shown; `--json` has all.
@@ -49,7 +49,7 @@ fn render_head(report: &TimeReport) -> String {
     let how = match report.source {
         Tier::Bpf => "every switch of processes counted in the kernel",
         Tier::Memory => {
-            let looks = in_words(looks_after(&report.reductions));
+            let looks = looks_in_words(looks_after(&report.reductions));
             &format!("looked at in their memory {looks}: times are estimates")
         }
         Tier::Sql => "looked at in pg_stat_activity 10 times a second: times are estimates",

@@ -51,7 +51,7 @@ pub struct Films {
 #[derive(Debug)]
 pub struct Alone {
     pub path: PathBuf,
-    /// Films that the name could mean, this one among them.
+    /// Films of its command that the name could mean, this one among them.
     pub films: usize,
 }
 
@@ -91,9 +91,11 @@ impl Films {
             |one: &&Generation| one.label() == newest.label() && one.system_identifier == newest.system_identifier;
         let mut films: Vec<(Generation, FilmHeader)> = read_headers(self.films.iter().filter(is_like));
         let job = films.first().map(|(_, header)| header.job.clone());
-        films.retain(|(_, header)| Some(&header.job) == job.as_ref() && header.sampling.is_some());
+        films.retain(|(_, header)| Some(&header.job) == job.as_ref());
+        let count = films.len().max(1);
+        films.retain(|(_, header)| header.sampling.is_some());
         let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
-        Ok(Alone { path: alone, films: films.len().max(1) })
+        Ok(Alone { path: alone, films: count })
     }
 }
 
@@ -215,16 +217,19 @@ impl FilmStore {
         Ok(Like { film: None, alone: None, name: String::new(), remarks })
     }
 
-    /// Removes all films of a label but the newest [`KEPT`], the largest and the one that tells best how the job goes alone, and
-    /// returns how many.
+    /// Removes all films of a label but the newest [`KEPT`], the largest and those that tell best how the job goes alone, of all of them and
+    /// of the newest one's command; returns how many. Not of each command: a command with the day in it is another every day.
     pub fn prune(&self, cluster: u64, label: &str) -> Result<usize, Error> {
         let films = self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label));
         let films: Vec<Generation> = films.collect();
         let known = read_headers(films.iter());
         let size = |(_, header): &&(Generation, FilmHeader)| header.totals.wanted_blocks();
         let largest = known.iter().rev().max_by_key(size).map(|(one, _)| one);
-        let alone = find_alone(&known, largest_blocks(&known));
-        let is_spared = |one: &Generation| [largest, alone].iter().flatten().any(|spared| spared.path == one.path);
+        let job = known.first().map(|(_, header)| header.job.as_str());
+        let of_job: Vec<_> = known.iter().filter(|(_, header)| Some(header.job.as_str()) == job).cloned().collect();
+        let alone = [&known, &of_job].map(|films| find_alone(films, largest_blocks(films)));
+        let is_spared =
+            |one: &Generation| [largest, alone[0], alone[1]].iter().flatten().any(|spared| spared.path == one.path);
         let mut removed = 0;
         for one in films.into_iter().skip(KEPT).filter(|one| !is_spared(one)) {
             removed += usize::from(self.0.drop_if_there(&one)?);
@@ -364,6 +369,18 @@ mod tests {
         store.prune(FilmHeader::for_tests().source.system_identifier, "x").unwrap();
         let kept: Vec<usize> = (0..films.len()).filter(|at| films[*at].exists()).collect();
         assert_eq!(kept, (0..films.len()).filter(|at| *at != 2 && *at != 0).collect::<Vec<usize>>());
+    }
+
+    #[test]
+    fn of_the_newest_command_too_what_tells_how_it_goes_alone_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let cold = keep_film(&store, "psql -f a", "x", 0, 50);
+        keep_film(&store, "psql -f b", "x", 0, 0);
+        (0..KEPT).for_each(|_| _ = keep_film(&store, "psql -f a", "x", 60, 0));
+        store.prune(FilmHeader::for_tests().source.system_identifier, "x").unwrap();
+        assert!(cold.exists());
+        assert_eq!(store.find_alone(None, "x").unwrap().path, cold);
     }
 
     #[test]

@@ -22,8 +22,7 @@ use super::snapshot_file::write_draft;
 use super::{Error, MapSource, Snapshot, SnapshotHeader};
 use crate::failure::Tiers;
 use crate::files::{
-    DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, announce, as_owner_of, open_regular,
-    remove_abandoned_drafts,
+    DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
 };
 use crate::linux::home::{state_home, state_in};
 
@@ -35,9 +34,6 @@ const NUMBER_MAX: u64 = 999_999_999_999;
 /// How often and how long apart it is tried to give a name alone. It takes well under a millisecond.
 const LOCK_TRIES: u32 = 1000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
-
-/// Snapshots of a cluster that are brought in beforehand.
-const ANNOUNCED_MAX: usize = 32;
 
 /// The name of the snapshot that was taken last.
 pub const NEWEST: &str = "newest";
@@ -119,19 +115,6 @@ impl SnapshotStore {
 
     fn entries(&self, directory: &Directory) -> Result<Vec<Entry>, Error> {
         directory.entries().map_err(|source| Error::file("list", directory.path(), source))
-    }
-
-    /// Has the kernel bring in what the newest snapshots of each cluster say of themselves, while it is still to be found out which cluster
-    /// is meant. To choose one each of them is asked, and beside a cold server's misses each asking waits for the device.
-    pub fn announce(&self) {
-        let store = self.clone();
-        announce(move || {
-            let clusters = store.read_clusters().unwrap_or_default();
-            let newest =
-                move |cluster| store.read_generations(cluster).unwrap_or_default().into_iter().take(ANNOUNCED_MAX);
-            let files = clusters.into_iter().flat_map(newest).filter(|one| one.kind == EntryKind::File);
-            files.filter_map(|one| open_regular(&one.path).ok())
-        });
     }
 
     /// Every snapshot of every cluster: the clusters in order, of each the newest first.

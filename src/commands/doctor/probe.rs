@@ -134,12 +134,8 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
 
 /// The profile of a directory's device under the limit that this process has.
 pub fn find_profile(directory: &std::path::Path) -> Result<Option<DeviceRecord>, Error> {
-    let store = ProfileStore::open();
-    if store.is_empty() {
-        return Ok(None);
-    }
     let device = read_block_device(directory)?;
-    store.find(&device, own_limit(&device))
+    ProfileStore::open().find(&device, own_limit(&device))
 }
 
 /// The line about the stored profile.

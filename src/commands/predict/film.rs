@@ -64,7 +64,7 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
     })?;
     let mut prediction = make_prediction(&film, &summary, curve, asked, arguments)?;
     if films > 1 {
-        let told = format!("of {films} films called {name} this one tells best how the job goes alone");
+        let told = format!("of {films} films of this command called {name} this one tells best how the job goes alone");
         prediction.assumptions.insert(0, told);
     }
     Ok(prediction)

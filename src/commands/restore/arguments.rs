@@ -23,8 +23,8 @@ use crate::units::Bytes;
 /// either. Nobody busy: full speed.
 ///
 /// Exit status: 0 when all was loaded or what was left out is a matter of course (over the budget, dropped or truncated
-/// since, no server before its start); 3 when a privilege or a capability kept something from being loaded, but for less
-/// than 0.1 % of what was asked for, or than 1 MB and 1 %; 1 when the server went away or something could not be read; 130
+/// since, no server before its start); 3 when a privilege or a capability kept something from being loaded, unless
+/// that is below 0.1 % of its tier, or below 1 MB and 1 %; 1 when the server went away or something could not be read; 130
 /// when interrupted.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {

@@ -7,6 +7,7 @@ use clap::Args;
 use crate::commands::doctor::find_profile;
 use crate::linux::block_device::read_block_device;
 use crate::units::{Bytes, ParseBytesError};
+use crate::warm::probe::ProfileStore;
 use crate::warm::{DeviceProfile, PlannedDevice, ProfileSource};
 
 /// Threads that read from a device that nobody has measured.
@@ -43,7 +44,8 @@ impl DeviceArguments {
     /// either price means another device than the one that was measured.
     pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
         let is_told = self.riops.is_some() || self.rbps.is_some();
-        let (stored, unusable) = match directory.filter(|_| !is_told).map(find_profile) {
+        let is_of_use = !is_told && !ProfileStore::open().is_empty();
+        let (stored, unusable) = match directory.filter(|_| is_of_use).map(find_profile) {
             Some(Ok(stored)) => (stored, None),
             // A device that cannot be found out has no profile either.
             Some(Err(crate::warm::Error::Linux(_))) | None => (None, None),

@@ -32,7 +32,6 @@ pub struct Source {
 
 /// Finds the snapshot, and asks the server only when there is no other way.
 pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Selected, Source)> {
-    arguments.snapshots.open().announce();
     if !arguments.other_cluster
         && let Some(directory) = find_directory(&arguments.connection)?
     {

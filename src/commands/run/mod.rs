@@ -25,7 +25,7 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
     arguments.like.as_deref().map_or(Ok(()), check_label)?;
     let begun = std::time::Instant::now();
     // Whatever is wrong with the server or the cache: the job is to run.
-    let mut prepared = Prepared::new(&arguments).await;
+    let mut prepared = Prepared::new(&arguments, output.shows_progress()).await;
     let undecided = Decision::nothing("no name was given with --like");
     let mut receipt = RunReceipt::new(begun.elapsed().as_secs_f64(), undecided);
     let may_start = match &mut prepared {

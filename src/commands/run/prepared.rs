@@ -82,7 +82,7 @@ pub struct Helped {
 
 impl Prepared {
     /// Looks at what is cached, decides, and begins a film; or says why not, in words for people.
-    pub async fn new(arguments: &RunArguments) -> Result<Prepared, String> {
+    pub async fn new(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, String> {
         if !arguments.has_film() && !arguments.protects() {
             return Err("neither --like NAME nor --protect was given".to_owned());
         }
@@ -91,20 +91,27 @@ impl Prepared {
             Ok(reached) => reached.map_err(|error| describe(&error))?,
             Err(_) => return Err(format!("the server did not answer within {REACHED_WITHIN:?}")),
         };
-        match timeout(PREPARED_WITHIN, Prepared::look(arguments, reached)).await {
+        let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
+        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress)).await;
+        progress.finish();
+        match looked {
             Ok(prepared) => prepared.map_err(|error| describe(&error)),
             Err(_) => Err(format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}")),
         }
     }
 
-    async fn look(arguments: &RunArguments, (target, databases): Reached) -> anyhow::Result<Prepared> {
+    async fn look(
+        arguments: &RunArguments,
+        (target, databases): Reached,
+        progress: &terminal::Progress,
+    ) -> anyhow::Result<Prepared> {
         let inputs = MapInputs {
             server: target.server.as_ref(),
             data_directory: target.data_directory.as_ref(),
             page_cache: &target.page_cache(),
             databases: &databases,
             names: None,
-            progress: &|_, _| (),
+            progress: &|done, total| progress.reach(done as u64, total as u64),
         };
         let map = read_map_of(inputs, arguments.protects()).await?;
         if let (TierState::Unknown { .. }, Some(why)) = (&map.os, &target.directory_refusal) {

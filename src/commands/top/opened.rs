@@ -9,7 +9,7 @@ use crate::observe::top::{Here, Missing, TopWatch};
 use crate::postgres::Psql;
 use crate::terminal;
 
-/// Looks on until nobody takes frames any more. A server that goes away is waited for.
+/// Looks on until nobody takes frames any more. A server that goes away is waited for, as long as this task lives.
 ///
 /// # Errors
 /// When it could not be looked at in the first place.

@@ -26,7 +26,7 @@ const LISTED_FOR: Duration = Duration::from_millis(200);
 pub struct MemoryLooks {
     sums: LookSums,
     interval_ms: Arc<AtomicU64>,
-    /// Processor time of the first look.
+    /// Processor time of the first look, without that of finding the processes, which is not done for each.
     look_cost: Duration,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -41,8 +41,9 @@ impl MemoryLooks {
         let (sums, stop) = (LookSums::default(), Arc::new(AtomicBool::new(false)));
         let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
         let (to_add, stopped, interval) = (sums.clone(), Arc::clone(&stop), Arc::clone(&interval_ms));
+        let pids = list(postmaster_pid);
         let cpu_before = read_own_cpu_time();
-        to_add.add(read_monotonic().as_nanos() as u64, look(&list(postmaster_pid), word));
+        to_add.add(read_monotonic().as_nanos() as u64, look(&pids, word));
         let look_cost = read_own_cpu_time().saturating_sub(cpu_before);
         let run = move || {
             let (mut pids, mut listed_at) = (list(postmaster_pid), read_monotonic());
@@ -94,6 +95,11 @@ impl TimeSource for MemoryLooks {
         }
         self.interval_ms.store(longer_ms, Ordering::Relaxed);
         Some(1e3 / longer_ms as f64)
+    }
+
+    fn look_at_most(&mut self, looks_per_second: f64) {
+        let interval_ms = (1e3 / looks_per_second).min(LONGEST_INTERVAL.as_millis() as f64) as u64;
+        self.interval_ms.fetch_max(interval_ms, Ordering::Relaxed);
     }
 }
 

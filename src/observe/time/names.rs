@@ -71,7 +71,7 @@ impl WaitNames {
 
     /// Does a background process of this kind tell no event whatever it waits for? In version 13 that is who has no entry in shared memory.
     pub fn has_none_for(&self, kind: &str) -> bool {
-        self.major == 13 && matches!(kind, "stats collector" | "logger")
+        self.major == 13 && matches!(kind, "archiver" | "stats collector" | "logger")
     }
 
     /// Are there names for this version?

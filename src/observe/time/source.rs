@@ -334,6 +334,9 @@ pub trait TimeSource: Send {
     fn look_less(&mut self) -> Option<f64> {
         None
     }
+
+    /// Looks no more often a second than this, where it looks now and then.
+    fn look_at_most(&mut self, _looks_per_second: f64) {}
 }
 
 #[cfg(test)]

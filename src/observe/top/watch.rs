@@ -21,7 +21,7 @@ use crate::observe::stall::StallWatch;
 use crate::observe::time::{
     Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
 };
-use crate::observe::{BudgetedSource, Error, in_words, looks_after, open_time_source};
+use crate::observe::{BudgetedSource, Error, looks_after, looks_in_words, open_time_source};
 use crate::postgres::ServerPulse;
 use crate::units::Bytes;
 
@@ -267,7 +267,7 @@ fn own_limit(source: &BudgetedSource) -> Missing {
             "a read that the page cache answers, a spinlock: they are time on a processor".to_owned(),
         ),
         Tier::Memory => {
-            let looks = in_words(looks_after(source.reductions()));
+            let looks = looks_in_words(looks_after(source.reductions()));
             ("what lies between two looks", format!("processes are looked at {looks}: times are estimates"))
         }
         Tier::Sql => {

@@ -75,11 +75,7 @@ struct Job {
 impl OsTier<'_> {
     /// Looks at the files of `entries`, unless the tier is stopped.
     pub fn measure(&self, entries: Vec<Entry>) -> Vec<Measured> {
-        thread::scope(|scope| {
-            // Which processes are the server's takes a moment to find out, and is asked before anything is planned.
-            let _ = thread::Builder::new().spawn_scoped(scope, || self.traffic.read_busy());
-            self.look(entries, &|| self.control.os_stopped_by().map(|reason| reason.skip_reason()))
-        })
+        self.look(entries, &|| self.control.os_stopped_by().map(|reason| reason.skip_reason()))
     }
 
     /// Looks at the files of `entries` until there is a reason to stop.

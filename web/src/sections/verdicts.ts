@@ -29,10 +29,11 @@ export function verdicts(data: Tournament): HTMLElement {
 
 function judged({ judgement, no_verdict: why }: Contender): Child[] {
   if (judgement === null) return ["none", why ?? "", "–", "–"];
-  const { verdict, reason, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit } = judgement;
+  const { verdict, undecided, reason, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit } = judgement;
   const since = from === null ? "" : ` ${from < 0.05 ? "" : "from "}${instant(from)}`;
   const fitted = fit === null ? `none: ${noFit ?? ""}` : parameters(fit);
-  return [`${NAMES[verdict]}${since}`, reason, steady === null ? "–" : count(steady), fitted];
+  const name = undecided === null ? NAMES[verdict] : "not decided";
+  return [`${name}${since}`, reason, steady === null ? "–" : count(steady), fitted];
 }
 
 const milliseconds = (value: number): string => `${(1000 * value).toPrecision(3)} ms`;
