@@ -23,15 +23,25 @@ pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Seri
 fn render_verdict(judgement: &Judgement) -> String {
     let from = judgement.steady_from_seconds;
     let from = from.map_or_else(String::new, |from| format!(" {}", tell_from(from, &render_seconds(from))));
+    let name = verdict_name(judgement);
     match judgement.verdict {
-        Verdict::Steady => format!("steady{from}"),
-        Verdict::NotReached if judgement.undecided.is_some() => "not decided whether it is steady".to_owned(),
-        Verdict::NotReached => "steady state not reached".to_owned(),
+        Verdict::Steady => format!("{name}{from}"),
         Verdict::Periodic => {
             let period = judgement.period_seconds.map_or_else(String::new, render_seconds);
-            format!("periodic{from}, every {period}")
+            format!("{name}{from}, every {period}")
         }
-        Verdict::Degrading => "degrading".to_owned(),
+        Verdict::NotReached | Verdict::Degrading => name.to_owned(),
+    }
+}
+
+/// The verdict in few words.
+pub(super) fn verdict_name(judgement: &Judgement) -> &'static str {
+    match judgement.verdict {
+        Verdict::Steady => "steady",
+        Verdict::NotReached if judgement.undecided.is_some() => "not decided whether it is steady",
+        Verdict::NotReached => "steady state not reached",
+        Verdict::Periodic => "periodic",
+        Verdict::Degrading => "degrading",
     }
 }
 

@@ -1,7 +1,7 @@
 //! The model's verdicts over a run's trials, a few words for each strategy.
 
 use super::curve::render_seconds;
-use super::steady::render_fit;
+use super::steady::{render_fit, verdict_name};
 use crate::model::{Judgement, Verdict, tell_from};
 use crate::study::{NOTHING, Trial};
 use crate::verdict::Summary;
@@ -34,11 +34,9 @@ fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize)
         for is_otherwise in [false, true] {
             let such = |one: &&Judgement| one.verdict == verdict && is_of_other_kind(one) == is_otherwise;
             let such: Vec<&Judgement> = judged.iter().copied().filter(such).collect();
-            if !such.is_empty() {
-                let (name, from) = (name(verdict, is_otherwise), render_from(&such));
-                let level = if is_otherwise && !from.is_empty() { OTHER_LEVEL } else { "" };
-                counted.push(format!("{name}{from}{level} ({} of {trials})", such.len()));
-            }
+            let Some(first) = such.first() else { continue };
+            let level = if first.level_share.is_some() { OTHER_LEVEL } else { "" };
+            counted.push(format!("{}{}{level} ({} of {trials})", verdict_name(first), render_from(&such), such.len()));
         }
     }
     counted.extend(no_verdict.map(|why| format!("no verdict: {why}")));
@@ -48,16 +46,6 @@ fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize)
 /// Is it of a level that is not that of the others, or open rather than seen?
 fn is_of_other_kind(judgement: &Judgement) -> bool {
     judgement.level_share.is_some() || judgement.undecided.is_some()
-}
-
-fn name(verdict: Verdict, is_otherwise: bool) -> &'static str {
-    match verdict {
-        Verdict::Steady => "steady",
-        Verdict::NotReached if is_otherwise => "not decided whether it is steady",
-        Verdict::NotReached => "steady state not reached",
-        Verdict::Periodic => "periodic",
-        Verdict::Degrading => "degrading",
-    }
 }
 
 /// ` from 6 s`, ` from 6 s to 8 s`, ` at once`, ` at once to 3.0 s`, or nothing.

@@ -110,7 +110,7 @@ fn has_row(kind: &str) -> bool {
     !matches!(kind, "other" | "extension" | "partitioned")
 }
 
-fn message(kind: u8, content: &[u8]) -> Vec<u8> {
+pub fn message(kind: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend((content.len() as u32 + 4).to_be_bytes());
     bytes.extend(content);
@@ -158,7 +158,7 @@ fn data_row(columns: &[Column]) -> Vec<u8> {
 type Lie = dyn Fn(&str, &mut Vec<Column>, &mut usize) -> Option<Vec<u8>> + Send + Sync;
 
 /// A port where a liar listens, until the test ends. `greeting` is what he says to a startup packet; `None`: nothing at all.
-fn listen(greeting: Option<Vec<u8>>, lie: Box<Lie>) -> u16 {
+pub fn listen(greeting: Option<Vec<u8>>, lie: Box<Lie>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let lie: Arc<Lie> = lie.into();

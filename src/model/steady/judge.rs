@@ -74,9 +74,8 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
     let fitted = fit_where_it_applies(series, &tail);
     let pages = pages.or(series.facts.pages());
-    let reason = decide(series, &tail, pages);
-    let verdict = reason.verdict();
-    let mut judgement = describe(series, &tail, fitted, reason);
+    let mut judgement = describe(series, &tail, fitted, decide(series, &tail, pages));
+    let verdict = judgement.verdict;
     // A level that its own curve never reached is none.
     judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
     if let (Verdict::NotReached, Some(fit), Some(pages)) = (verdict, &judgement.fit, pages)

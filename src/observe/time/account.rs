@@ -64,8 +64,11 @@ pub const CLIENT_BACKEND: &str = "client backend";
 /// The backends that serve this command.
 pub const PGTHAW: &str = "pgthaw";
 
+/// Who came and went before anybody could ask who it is.
+pub const SHORT_LIVED: &str = "short-lived";
+
 /// Whose receipts are commands. Others hear from the server's own processes, as its statistics collector did (13 and 14), or from a primary.
-const SERVE_CLIENTS: [&str; 4] = [CLIENT_BACKEND, "walsender", "short-lived", PGTHAW];
+const SERVE_CLIENTS: [&str; 4] = [CLIENT_BACKEND, "walsender", SHORT_LIVED, PGTHAW];
 
 /// `where::part::detail`: who, what of his time, and what exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

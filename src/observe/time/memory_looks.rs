@@ -60,9 +60,7 @@ impl MemoryLooks {
         let thread = std::thread::Builder::new().name("waits".into()).spawn(run).map_err(Error::Thread)?;
         Ok(MemoryLooks { sums, interval_ms, look_cost, stop, thread: Some(thread) })
     }
-}
 
-impl MemoryLooks {
     /// Looks so seldom that this costs no more processors than these, by what the first look cost; how often a second from now on. As
     /// with [`TimeSource::look_less`] there are bounds.
     pub fn look_within(&mut self, processors: f64) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, Who};
+use super::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, SHORT_LIVED, Who};
 use super::numbers::Numbers;
 use super::source::ProcessTimes;
 use crate::linux::process::read_title;
@@ -63,7 +63,7 @@ impl Roster {
 
     /// Who this is. Of one that came and went unseen only what it did is known: who was sent something by a client serves one.
     pub fn who(&self, process: &ProcessTimes) -> Who {
-        let kind = if process.commands > 0 { CLIENT_BACKEND } else { "short-lived" };
+        let kind = if process.commands > 0 { CLIENT_BACKEND } else { SHORT_LIVED };
         let unseen = || Who { kind: kind.into(), ..Who::default() };
         self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
     }
