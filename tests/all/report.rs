@@ -226,8 +226,9 @@ fn check_verdicts(seen: &Value, trials: &[Trial]) {
         warmed[2].starts_with("steady from ") && warmed[5] == "none: a warmer read beside the workload",
         "{warmed:?}"
     );
+    // In 20 s a level at the end is too short to tell, and the page says that as the terminal does.
     let cold = rows.iter().find(|row| row[0] == "nothing").unwrap();
-    assert!(cold[2] == "not reached" && cold[5].starts_with("cold "), "{cold:?}");
+    assert!(cold[2] == "not decided" && cold[5].starts_with("cold "), "{cold:?}");
     let fits = seen["fits"].as_object().unwrap();
     assert_eq!(fits.len(), 3, "of nothing alone: {fits:?}");
     for trial in trials.iter().filter(|trial| trial.strategy == "nothing") {
