@@ -164,6 +164,11 @@ pub fn read_named_device(name: &str) -> Option<BlockDevice> {
     read_disk(&Path::new("/sys/block").join(name))
 }
 
+/// How far the kernel reads ahead on the disk of a file, by the device number that stat(2) has of it; `None` where that is no disk's.
+pub fn find_read_ahead(file_device: u64) -> Option<Bytes> {
+    read_disk(&disk_directory(DeviceNumber::from_raw(file_device))?).map(|disk| disk.read_ahead_bytes)
+}
+
 /// The device that a file system is mounted from.
 fn source_device(path: &Path) -> Result<DeviceNumber, Error> {
     let no_device = |reason| Error::NoBlockDevice { path: path.to_owned(), reason };

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Activity, CachedFile, PageCache, PageCounts};
+use super::{Activity, CachedFile, InOrder, PageCache, PageCounts};
 use crate::linux::Error;
 use crate::linux::extents::Extent;
-use crate::units::PageRange;
+use crate::units::{Bytes, PageRange};
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -28,6 +28,8 @@ pub struct FakeCalls {
     pub lists: u64,
     pub reads: u64,
     pub read_bytes: u64,
+    /// Those of `reads` that were in order.
+    pub in_order_reads: u64,
     pub evictions: u64,
 }
 
@@ -250,6 +252,16 @@ impl CachedFile for FakeFile {
         Ok(bytes as usize)
     }
 
+    fn open_in_order(&self) -> Result<Option<Box<dyn InOrder>>, Error> {
+        let file = FakeFile {
+            path: self.path.clone(),
+            state: Arc::clone(&self.state),
+            calls: Arc::clone(&self.calls),
+            ..*self
+        };
+        Ok(Some(Box::new(FakeInOrder(file))))
+    }
+
     fn apply_drop(&self, range: PageRange) -> Result<(), Error> {
         let mut state = lock(&self.state);
         subtract(&mut state.resident, range);
@@ -270,6 +282,21 @@ impl CachedFile for FakeFile {
         let State { active, dirty, writeback, .. } = &mut *state;
         [active, dirty, writeback].into_iter().for_each(Vec::clear);
         Ok(())
+    }
+}
+
+/// Read-ahead of a common disk, of which nothing comes beyond what is asked for.
+struct FakeInOrder(FakeFile);
+
+impl InOrder for FakeInOrder {
+    fn reach(&self) -> Bytes {
+        Bytes(512 << 10)
+    }
+
+    fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error> {
+        lock(&self.0.calls).in_order_reads += 1;
+        let mut buffer = vec![0; (range.pages() * PAGE_BYTES) as usize];
+        self.0.apply_read(range.start * PAGE_BYTES, &mut buffer).map(|bytes| Bytes(bytes as u64))
     }
 }
 
@@ -359,7 +386,7 @@ mod tests {
         assert_eq!(cache.resident(path), runs(&[(0, 1)]));
         assert_eq!(
             cache.calls(),
-            FakeCalls { opens: 1, counts: 1, lists: 0, reads: 2, read_bytes: 8203, evictions: 1 }
+            FakeCalls { opens: 1, counts: 1, reads: 2, read_bytes: 8203, evictions: 1, ..FakeCalls::default() }
         );
     }
 

@@ -6,6 +6,7 @@
 mod cachestat;
 mod drop_caches;
 mod fake;
+mod in_order;
 mod mincore;
 mod page_flags;
 mod residency;
@@ -17,7 +18,7 @@ use std::path::Path;
 
 use super::Error;
 use super::extents::Extent;
-use crate::units::PageRange;
+use crate::units::{Bytes, PageRange};
 
 pub use drop_caches::apply_drop_caches;
 pub use fake::{FakeCalls, FakePageCache, FakeRefusal};
@@ -48,6 +49,16 @@ pub enum Activity {
     Active,
     /// More often.
     ActiveReferenced,
+}
+
+/// A file that is read in order for the sake of the cache alone. The kernel reads ahead for it, in large folios, and no byte is copied.
+pub trait InOrder {
+    /// Beyond what was asked for, so much may come at most.
+    fn reach(&self) -> Bytes;
+
+    /// Brings the pages of `range`, which begins where the last one ended. Returns when all have come. Fewer bytes at the end of the
+    /// file; 0 past it.
+    fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error>;
 }
 
 /// The machine's page cache, or a fake one.
@@ -86,6 +97,10 @@ pub trait CachedFile: Send + Sync {
     /// Reads `buffer.len()` bytes at `offset` through the page cache, for the sake of the cache. Fewer at the end of
     /// the file; 0 past it (the file was truncated meanwhile).
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
+
+    /// Opens the file once more, to read long stretches of it in order. `Ok(None)` where it is not known how far the kernel reads ahead,
+    /// or where it would be too far or hardly at all.
+    fn open_in_order(&self) -> Result<Option<Box<dyn InOrder>>, Error>;
 
     /// Asks the kernel to drop the pages of `range` that are clean and that nobody uses. It may keep some: count again.
     fn apply_drop(&self, range: PageRange) -> Result<(), Error>;

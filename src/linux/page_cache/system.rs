@@ -12,10 +12,12 @@ use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, accessat, fadvise};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
 
+use super::in_order::{SystemInOrder, Window};
 use super::page_flags::PageTables;
-use super::{Activity, CachedFile, PageCache, PageCounts, cachestat, mincore};
+use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, cachestat, mincore};
 use crate::files::{Tree, open_regular_with};
 use crate::linux::Error;
+use crate::linux::block_device::find_read_ahead;
 use crate::linux::extents::{Extent, read_extents};
 use crate::units::PageRange;
 
@@ -276,6 +278,15 @@ impl CachedFile for SystemFile {
             }
         }
         Ok(filled)
+    }
+
+    fn open_in_order(&self) -> Result<Option<Box<dyn InOrder>>, Error> {
+        let failed = |error| Error::file("read in order", &self.path, error);
+        let device = self.file.metadata().map_err(failed)?.dev();
+        let Some(window) = find_read_ahead(device).and_then(Window::of) else { return Ok(None) };
+        let file = open_without_atime(|flags| open_regular_with(&self.link(), flags)).map_err(failed)?;
+        let in_order = SystemInOrder::new(file, self.path.clone(), window, self.cache.page_bytes).map_err(failed)?;
+        Ok(Some(Box::new(in_order)))
     }
 
     fn apply_drop(&self, range: PageRange) -> Result<(), Error> {

@@ -79,6 +79,25 @@ fn finds_where_the_warm_part_is() {
 }
 
 #[test]
+fn what_is_read_in_order_comes_and_nothing_else() {
+    let (_directory, path) = write_cold_file(24 * MEGABYTE);
+    let file = open(&path);
+    let Some(mut in_order) = file.open_in_order().unwrap() else { untested!(machine: "no common read-ahead") };
+    let page = |megabyte: u64| megabyte * MEGABYTE / page_bytes();
+    // It begins within a folio, and ends within one.
+    for (start, end) in [(page(4) + 5, page(5)), (page(5), page(12) + 3)] {
+        let brought = in_order.apply_read(PageRange::new(start, end)).unwrap();
+        assert_eq!(brought.0, (end - start) * page_bytes());
+    }
+    let count = |start, end| file.read_counts(PageRange::new(start, end)).unwrap().cached;
+    let reach = in_order.reach().0 / page_bytes();
+    assert_eq!(count(page(4) + 5, page(12) + 3), page(8) - 2);
+    // A window may begin a little before who reads.
+    assert_eq!((count(0, page(4)), count(page(12) + 3 + reach, page(24))), (0, 0));
+    assert_eq!(in_order.apply_read(PageRange::new(page(24), page(25))).unwrap().0, 0);
+}
+
+#[test]
 fn mincore_counts_what_cachestat_counts() {
     let (_directory, path) = write_cold_file(16 * MEGABYTE);
     let file = open(&path);
@@ -164,6 +183,22 @@ fn pages_that_were_read_often_are_told_and_looking_is_not_reading() {
             assert!(counts[reads] >= most, "read {reads} times: {counts:?}");
         }
     }
+}
+
+#[test]
+fn reading_in_order_is_one_use() {
+    needs_root!();
+    if let Err(error) = SystemPageCache::new().test_activity() {
+        untested!(machine: "{error}");
+    }
+    let (_directory, path) = write_cold_file(8 * MEGABYTE);
+    let file = open(&path);
+    let Some(mut in_order) = file.open_in_order().unwrap() else { untested!(machine: "no common read-ahead") };
+    let pages = 8 * MEGABYTE / page_bytes();
+    let step = pages / 8;
+    (0..8).for_each(|nth| _ = in_order.apply_read(PageRange::new(nth * step, (nth + 1) * step)).unwrap());
+    let counts = count_activities(&*file);
+    assert!(counts[Activity::Referenced as usize] >= pages - 100, "{counts:?}");
 }
 
 #[test]

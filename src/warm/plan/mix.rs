@@ -107,6 +107,17 @@ impl<'a> Mix<'a> {
         Some((stream.slice, read))
     }
 
+    /// Takes on what of the slice of `read`, which came last, goes on where it ends.
+    pub fn join(&mut self, slice: usize, read: Read) -> Read {
+        let stream = if self.short.slice == slice { &mut self.short } else { &mut self.long };
+        let mut joined = read;
+        while let Some(next) = stream.reads.front().filter(|next| next.range.start == joined.range.end) {
+            joined.range.end = next.range.end;
+            stream.reads.pop_front();
+        }
+        joined
+    }
+
     /// By so many seconds of the device at most a stream gets ahead of the other.
     fn reach_seconds(&self) -> f64 {
         let device = &self.plan.device;
@@ -223,6 +234,29 @@ mod tests {
             planned.sort_by_key(place);
             prop_assert_eq!(mixed, planned);
         }
+    }
+
+    #[test]
+    fn what_goes_on_in_a_slice_is_joined() {
+        let plan = Plan::new(
+            vec![fork(5000, 1, 0), fork(5000, 40, 60)],
+            GEOMETRY,
+            DeviceProfile::default(),
+            Situation::Alone,
+            None,
+        );
+        let single = all_turns(&plan).into_iter().map(|turn| turn.1);
+        let mut mix = Mix::new(&plan);
+        let joined: Vec<Read> =
+            std::iter::from_fn(|| mix.next(1.0).map(|(slice, read)| mix.join(slice, read))).collect();
+        let blocks = |reads: &mut dyn Iterator<Item = Read>| {
+            let mut of_forks = [RoaringBitmap::new(), RoaringBitmap::new()];
+            reads.for_each(|read| _ = of_forks[read.fork].insert_range(read.range.start as u32..read.range.end as u32));
+            of_forks
+        };
+        assert_eq!(blocks(&mut joined.iter().copied()), blocks(&mut single.into_iter()));
+        let of_first = joined.iter().filter(|read| read.fork == 0);
+        assert_eq!(of_first.map(|read| read.range.blocks()).collect::<Vec<u64>>(), [1024, 1024, 1024, 1024, 904]);
     }
 
     #[test]

@@ -259,7 +259,8 @@ impl Plan {
         Bytes(blocks * u64::from(self.geometry.block_size))
     }
 
-    fn largest_read_blocks(&self) -> u32 {
+    /// Blocks of the largest read that gains anything.
+    pub fn largest_read_blocks(&self) -> u32 {
         let blocks = self.device.largest_read.0 / u64::from(self.geometry.block_size);
         blocks.clamp(1, slices::MAX_READ_BLOCKS.into()) as u32
     }

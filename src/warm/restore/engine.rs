@@ -1,5 +1,7 @@
 //! Issues the reads of a plan: threads that take the next one, in the plan's order, and read it through the page cache.
 
+mod in_order;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -175,16 +177,44 @@ impl Work<'_> {
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
-            if slice.is_some() {
-                self.engine.watcher.advance(self.bytes(read.range));
-                self.engine.governor.take(self.bytes(read.range));
+            let rest = self.or_note(read.fork, read, self.read_in_order(slice, read, &mut buffer));
+            for (nth, piece) in self.pieces(rest).enumerate() {
+                // Since it was taken the users may have come.
+                if nth > 0 {
+                    self.engine.governor.enter(thread, || self.goes_on());
+                    if self.engine.control.os_stopped_by().is_some() || self.find_outdated() {
+                        break;
+                    }
+                }
+                self.begin(slice, piece);
+                let loaded = self.or_note(piece.fork, 0, self.apply(piece, &mut buffer));
+                self.note(slice, piece, loaded);
             }
-            let done = if self.has_failed(read.fork) { Ok(0) } else { self.apply(read, &mut buffer) };
-            let loaded = done.unwrap_or_else(|error| {
-                lock(&self.failures).entry(read.fork).or_insert_with(|| error.to_string());
-                0
-            });
-            self.note(slice, read, loaded);
+        }
+    }
+
+    /// What came of a fork, or `otherwise` and its first error noted.
+    fn or_note<T>(&self, fork: usize, otherwise: T, done: Result<T, linux::Error>) -> T {
+        done.unwrap_or_else(|error| {
+            lock(&self.failures).entry(fork).or_insert_with(|| error.to_string());
+            otherwise
+        })
+    }
+
+    /// A read in reads of the largest size that gains anything; none of a fork that cannot be read.
+    fn pieces(&self, read: Read) -> impl Iterator<Item = Read> {
+        let largest = u64::from(self.engine.plan.largest_read_blocks());
+        let Read { fork, range } = read;
+        let starts = (range.start..range.end).step_by(largest as usize);
+        let piece = move |start| Read { fork, range: BlockRange::new(start, range.end.min(start + largest)) };
+        starts.map(piece).take_while(move |piece| !self.has_failed(piece.fork))
+    }
+
+    /// A read of the plan is about to be done.
+    fn begin(&self, slice: Option<usize>, read: Read) {
+        if slice.is_some() {
+            self.engine.watcher.advance(self.bytes(read.range));
+            self.engine.governor.take(self.bytes(read.range));
         }
     }
 
@@ -212,7 +242,10 @@ impl Work<'_> {
         if let Some(read) = queue.again.pop_front() {
             return Some((None, read));
         }
-        let (slice, read) = queue.mix.next(self.engine.governor.read_worth())?;
+        let (slice, mut read) = queue.mix.next(self.engine.governor.read_worth())?;
+        if self.engine.governor.may_read_in_order() {
+            read = queue.mix.join(slice, read);
+        }
         let begins = slice > queue.begun;
         queue.begun = queue.begun.max(slice);
         if begins && queue.mix.is_at_cold_rest() {
@@ -331,14 +364,24 @@ impl Work<'_> {
         let splitting = Splitting { gap_pages: self.gap_pages, needed_pages, credit: &self.credit };
         let dropped = drop_splits(&*file, pages, counts, cached, splitting)?;
         let missing_bytes = (missing(counts) + dropped) * page_bytes;
-        buffer.resize(self.bytes(range) as usize, 0);
-        let offset = range.start * u64::from(engine.files.geometry.block_size);
-        let filled = engine.governor.read(Bytes(missing_bytes), || file.apply_read(offset, buffer))? as u64;
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        self.keep_hot(&*file, &fork.hot, read.range, first, buffer)?;
-        let loaded = missing_bytes.min(filled);
+        let filled = engine.governor.read(Bytes(missing_bytes), || self.fill(&*file, range, buffer))?;
+        self.keep_hot(&fork.hot, read.range, first, |run| self.fill(&*file, run, buffer))?;
+        Ok(self.count(read, missing_bytes.min(filled)))
+    }
+
+    /// Counts what a read brought, and returns it.
+    fn count(&self, read: Read, loaded: u64) -> u64 {
+        let reads = read.range.blocks().div_ceil(self.engine.plan.largest_read_blocks().into());
+        self.reads.fetch_add(reads, Ordering::Relaxed);
         self.fork_bytes[read.fork].fetch_add(loaded, Ordering::Relaxed);
-        Ok(loaded)
+        loaded
+    }
+
+    /// Reads the blocks of a segment.
+    fn fill(&self, file: &dyn CachedFile, range: BlockRange, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
+        buffer.resize(self.bytes(range) as usize, 0);
+        let offset = range.start * u64::from(self.engine.files.geometry.block_size);
+        file.apply_read(offset, buffer).map(|filled| filled as u64)
     }
 
     /// Notes what a read is about to bring: all of it that is not cached.
@@ -353,21 +396,19 @@ impl Work<'_> {
     }
 
     /// Reads the hot blocks of what was just read again: a page that is read twice goes to the kernel's active list, and what
-    /// is read once, such as the colder rest, pushes it out no more.
+    /// is read once, such as the colder rest, pushes it out no more. `read` is given blocks of the segment.
     fn keep_hot(
         &self,
-        file: &dyn CachedFile,
         hot: &RoaringBitmap,
         range: BlockRange,
         segment_start: u64,
-        buffer: &mut [u8],
+        mut read: impl FnMut(BlockRange) -> Result<u64, linux::Error>,
     ) -> Result<(), linux::Error> {
         let (Ok(start), Ok(last)) = (u32::try_from(range.start), u32::try_from(range.end - 1)) else { return Ok(()) };
         let mut runs = hot.range(start..=last);
         while let Some(run) = runs.next_range() {
             let run = BlockRange::new((*run.start()).into(), u64::from(*run.end()) + 1);
-            let offset = (run.start - segment_start) * u64::from(self.engine.files.geometry.block_size);
-            file.apply_read(offset, &mut buffer[..self.bytes(run) as usize])?;
+            read(BlockRange::new(run.start - segment_start, run.end - segment_start))?;
         }
         Ok(())
     }

@@ -180,6 +180,11 @@ impl Governor {
         if self.is_alone.load(Ordering::Relaxed) { Situation::Alone } else { Situation::Shared }
     }
 
+    /// May long stretches be read as the kernel likes best? Nobody is to be spared, and no rate is to be kept.
+    pub fn may_read_in_order(&self) -> bool {
+        self.situation() == Situation::Alone && !self.pace.has_rate()
+    }
+
     /// Was anybody else busy while it was read?
     pub fn had_traffic(&self) -> bool {
         self.had_traffic.load(Ordering::Relaxed)

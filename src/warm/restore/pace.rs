@@ -79,6 +79,11 @@ impl Pace {
         (turns.asked, turns.rate) = (asked, rate);
     }
 
+    /// Is there a rate to be kept?
+    pub fn has_rate(&self) -> bool {
+        self.lock().rate.is_some()
+    }
+
     /// Waits for the turn of a read, or until there is a reason to stop.
     pub fn wait(&self, bytes: Bytes, control: &Control) {
         let Some(turn) = self.take_turn(bytes) else { return };

@@ -130,6 +130,10 @@ fn options() -> RestoreOptions {
 }
 
 fn restore(cache: &FakePageCache, relations: Vec<RelationMap>) -> Restore {
+    restore_with(cache, relations, options())
+}
+
+fn restore_with(cache: &FakePageCache, relations: Vec<RelationMap>, options: RestoreOptions) -> Restore {
     let place =
         Place { directory: DIRECTORY.into(), geometry: Geometry { block_size: BLOCK as u32, segment_blocks: 131_072 } };
     let host = Host {
@@ -139,7 +143,7 @@ fn restore(cache: &FakePageCache, relations: Vec<RelationMap>) -> Restore {
         control: Arc::new(Control::default()),
         watcher: Arc::new(Unwatched),
     };
-    Restore::new(request(relations), options(), Ok(place), host)
+    Restore::new(request(relations), options, Ok(place), host)
 }
 
 fn no_server() -> Answer {
@@ -180,6 +184,39 @@ async fn what_is_missing_is_read_and_nothing_else() {
     assert_eq!((receipt.forecast.reads, receipt.forecast.read_bytes), (os.reads, os.read_bytes));
     assert_eq!((receipt.skipped.len(), receipt.stopped_by), (0, None));
     assert_eq!(receipt.relations[0].found, FoundAs::SameFile);
+}
+
+#[tokio::test]
+async fn long_stretches_are_read_in_order_where_nobody_is_to_be_spared() {
+    let read = async |max_rate: Option<Bytes>| {
+        let cache = FakePageCache::new();
+        cache.insert(file(1), 4000 * BLOCK, &[pages(600, 605)]);
+        cache.insert(file(2), 4000 * BLOCK, &[]);
+        let scattered = RoaringBitmap::from_sorted_iter((0..4000).step_by(100)).unwrap();
+        let mut second = fork(4000, 0..0);
+        second.os = scattered;
+        let relations = vec![relation(1, vec![fork(4000, 0..3000)]), relation(2, vec![second])];
+        let os = run(restore_with(&cache, relations, RestoreOptions { max_rate, ..options() })).await.os.unwrap();
+        assert_eq!(os.resident_after_bytes, Some(Bytes(3040 * BLOCK)));
+        assert_eq!(cache.resident(&file(1)), [pages(0, 3000)]);
+        (cache.calls().in_order_reads, os.reads, os.read_bytes)
+    };
+    let (in_order, reads, read_bytes) = read(None).await;
+    assert_eq!(read_bytes, Bytes(3035 * BLOCK));
+    assert!(in_order > 3000 / 128 / 2, "of a megabyte each: {in_order}");
+    let (limited, reads_of_their_size, _) = read(Some(Bytes(1 << 40))).await;
+    assert_eq!(limited, 0);
+    assert!(reads.abs_diff(reads_of_their_size) < 10, "{reads} {reads_of_their_size}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_in_order_is_told_as_any_read() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 4000 * BLOCK, &[]);
+    cache.refuse(&file(1), FakeRefusal::Read);
+    let receipt = run(restore(&cache, vec![relation(1, vec![fork(4000, 0..4000)])])).await;
+    assert_eq!(skipped(&receipt), [(SkipReason::ReadFailed, 4000)]);
+    assert_eq!(receipt.os.unwrap().read_bytes, Bytes(0));
 }
 
 #[tokio::test]

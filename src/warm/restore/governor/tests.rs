@@ -126,9 +126,13 @@ fn a_moment_of_somebodys_work_is_no_traffic() {
     let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
     let busy = |running| Fixed(Some(Busy { running, waiting: 0 }));
     governor.begin(&busy(2));
-    assert_eq!(governor.situation(), Situation::Shared);
+    assert!(governor.situation() == Situation::Shared && !governor.may_read_in_order());
     governor.begin(&busy(1));
     assert_eq!(governor.situation(), Situation::Alone, "it may be the one that serves this restore");
+    governor.apply(Allowed { depth: 16, rate: None });
+    assert!(governor.may_read_in_order());
+    governor.apply(Allowed { depth: 16, rate: Some(Bytes(1 << 40)) });
+    assert!(!governor.may_read_in_order(), "a rate is to be kept");
     governor.judge_situation(Load::Flowing, BUSY_MIN - 1);
     assert!(governor.situation() == Situation::Alone && !governor.had_traffic());
     governor.judge_situation(Load::Waiting, BUSY_MIN);
