@@ -96,7 +96,8 @@ pub fn read_text(pid: u32, address: u64, bytes_max: usize) -> Result<String, Err
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
+/// Reads a pointer of another process; `None` where it points to nothing.
+pub fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
     let mut address = [0; 8];
     read(pid, pointer, &mut address)?;
     Ok(Some(u64::from_ne_bytes(address)).filter(|address| *address != 0))

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words};
+use crate::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer};
 use crate::linux::process::read_children;
 use crate::linux::{self};
 use crate::observe::Error;
@@ -60,6 +60,12 @@ impl EventWord {
     /// What a process waits for now; 0: nothing, or it has no place to say it.
     pub fn read(&self, pid: u32) -> Result<u32, Error> {
         Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
+    }
+
+    /// Where the pointer of a process leads to now; 0: nowhere. That of a postmaster leads to a place of its own, as in each process that
+    /// has no entry in shared memory yet or any more.
+    pub fn read_pointer(&self, pid: u32) -> Result<u64, Error> {
+        Ok(read_pointer(pid, self.pointer)?.unwrap_or(0))
     }
 }
 

@@ -95,6 +95,8 @@ impl TimeProbe {
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;
+        // Who may not read it never is certain that a process has an entry.
+        let without_entry = event_word.read_pointer(postmaster_pid).unwrap_or(u64::MAX);
         let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = loader
             .map_max_entries("slow_calls", options.slow_call_bytes)
@@ -102,6 +104,7 @@ impl TimeProbe {
             .override_global("slow_call_ns", &slow_call_ns, true)
             .override_global("wait_event_pointer", &event_word.pointer, true)
             .override_global("wait_event_offset", &event_word.offset, true)
+            .override_global("pointer_without_entry", &without_entry, true)
             .override_global("postmaster_pid", &postmaster_pid, true)
             .load(OBJECT)
             .map_err(refused)?;

@@ -7,30 +7,37 @@ use crate::observe::time::{OpenWait, ProcessTimes, WaitEvent};
 const EVENTS: usize = 24;
 
 /// Words before the statistics, and where among them the call of a file is.
-const HEAD: usize = 26;
-pub(super) const CALL: usize = 18;
+const HEAD: usize = 32;
+pub(super) const CALL: usize = 19;
+
+/// Words from one statistic to the next: the C compiler fills each up to lines of 64 bytes.
+const STRIDE: usize = STATISTIC.next_multiple_of(8);
 
 /// Where the statistics of wait events begin: behind that of commands.
-const WAITS: usize = HEAD + STATISTIC;
+const WAITS: usize = HEAD + STRIDE;
 
 /// Which word says when the command was received that is handled now; 0: there is none.
-const RECEIVED: usize = 16;
+const RECEIVED: usize = 9;
 
 /// Which words say what the open wait's statistic has not been charged yet, and what the scheduler had counted at the last switch.
 const OWED: usize = 2;
-const EXEC: usize = 17;
+const EXEC: usize = 8;
 
-/// Words of a slot; the C compiler fills it up to lines of 64 bytes.
-pub(super) const SLOT_WORDS: usize = (WAITS + (EVENTS + 1) * STATISTIC).next_multiple_of(8);
+/// Which words say whose the slot is.
+const PID: usize = 15;
+const BIRTH: usize = 18;
+
+/// Words of a slot.
+pub(super) const SLOT_WORDS: usize = WAITS + (EVENTS + 1) * STRIDE;
 
 /// How many slots there are.
 pub(super) const SLOTS: usize = 2048;
 
 /// Which word says since when a process is followed; 0 in a slot that nobody has.
-pub(super) const STARTED: usize = 9;
+pub(super) const STARTED: usize = 16;
 
 /// Which word says when its process ended; 0: it has not.
-pub(super) const ENDED: usize = 10;
+pub(super) const ENDED: usize = 17;
 
 /// Instead of wait events.
 const UNKNOWN: u32 = u32::MAX;
@@ -53,15 +60,15 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words[1] = now_ns;
     words[EXEC] = exec_ns;
     words[3] = READY;
-    words[8] = pid.into();
+    words[PID] = pid.into();
     words[STARTED] = now_ns;
-    words[11] = birth;
+    words[BIRTH] = birth;
     if let First::Waiting(event) = first {
         let event = event.unwrap_or(UNKNOWN);
         // Where the program looks first for it.
         let place = event.wrapping_mul(0x9e37_79b1) >> 28;
         words[3] = WAITING | u64::from(place) << 32;
-        words[WAITS + place as usize * STATISTIC] = u64::from(event) | 1 << 32;
+        words[WAITS + place as usize * STRIDE] = u64::from(event) | 1 << 32;
     }
     words
 }
@@ -78,7 +85,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     // One that was woken in vain may go on with the same wait, and has what it waited already.
     let length_ns = words[4] + of(WAITING);
     let (mut waits, mut open) = (Vec::new(), None);
-    for (place, statistic) in words[WAITS..].chunks_exact(STATISTIC).take(EVENTS + 1).enumerate() {
+    for (place, statistic) in words[WAITS..].chunks_exact(STRIDE).take(EVENTS + 1).enumerate() {
         if statistic[0] >> 32 == 0 {
             continue;
         }
@@ -96,22 +103,22 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     let handling_ns = is_handling.then(|| at_ns.saturating_sub(words[RECEIVED]));
     handled.total_ns += handling_ns.unwrap_or_default();
     ProcessTimes {
-        pid: words[8] as u32,
-        birth: words[11],
+        pid: words[PID] as u32,
+        birth: words[BIRTH],
         started_ns: words[STARTED],
         ended_ns,
         running_ns: words[5] + of(RUNNING),
         ready_ns: Some(words[6] + of(READY)),
         switches: words[7],
-        commands: words[12],
+        commands: words[10],
         handled,
         handling_ns,
         waits,
         open,
         call: None,
-        recovered: words[13],
-        recovered_ns: words[14],
-        wakes_missed: words[15],
+        recovered: words[12],
+        recovered_ns: words[13],
+        wakes_missed: words[14],
     }
 }
 
@@ -153,7 +160,7 @@ mod tests {
         // It was woken after 300, and is ready since 1300.
         let place = (words[3] >> 32) as usize;
         (words[1], words[3], words[4]) = (1300, 2 | (place as u64) << 32, 300);
-        words[WAITS + place * STATISTIC + 2] = 300;
+        words[WAITS + place * STRIDE + 2] = 300;
         let ready = parse_slot(&words, 1500);
         assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns), (Some(200), 300));
         assert_eq!(ready.open.unwrap().length_ns, 300, "the wait may go on");

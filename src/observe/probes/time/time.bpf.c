@@ -46,12 +46,19 @@ INLINE void count_lost(u32 what)
 #define SLOTS 2048
 // Of who waits for his client to say something (ClientRead), the same in PostgreSQL 13 to 18.
 #define CLIENT_READ 0x06000000u
+// A sleep that a signal may interrupt (include/linux/sched.h).
+#define INTERRUPTIBLE 1
 // Instead of a wait event: its memory could not be read.
 #define UNKNOWN 0xffffffffu
 // Instead of a wait event: there was no place left for its own.
 #define FURTHER 0xfffffffeu
 
 enum state { FREE, RUNNING, READY, WAITING };
+
+// Begins with a line of the processor's cache: what a short wait changes is in that line alone.
+struct lined {
+    struct statistic statistic;
+} __attribute__((aligned(64)));
 
 struct slot {
     // Odd while it is written.
@@ -70,28 +77,31 @@ struct slot {
     u64 running;
     u64 ready;
     u64 switches;
-    // ---- one line of the processor's cache until here ----
-    u32 pid;
-    u32 padding;
-    u64 started;
-    u64 ended;
-    // Since the machine booted: with the pid it names a process for good.
-    u64 birth;
+    // ---- one line of the processor's cache until here, and one more of what else is written when a process goes to sleep ----
+    // The scheduler's account of its processor time when it was switched out last.
+    u64 exec;
+    // When the command was received that is handled now; 0: there is none.
+    u64 received;
     u64 commands;
+    // Where the number of its event is; 0: that is not certain yet.
+    u64 event_at;
     // Times on a processor of which the beginning was not told, and how long they were by the scheduler's account.
     u64 recovered;
     u64 recovered_ns;
     // Ends of waits that were not told: the time ready to run is part of the wait.
     u64 wakes_missed;
-    // When the command was received that is handled now; 0: there is none.
-    u64 received;
-    // The scheduler's account of its processor time when it was switched out last.
-    u64 exec;
+    u32 pid;
+    u32 padding;
+    // ---- the second line ends ----
+    u64 started;
+    u64 ended;
+    // Since the machine booted: with the pid it names a process for good.
+    u64 birth;
     // What it asked of a file and slept in: see files.h.
     struct call call;
     // From a command's receipt until the process waits for the next one, or has received that. `event` says nothing here.
-    struct statistic handled;
-    struct statistic events[EVENTS + 1];
+    struct lined handled;
+    struct lined events[EVENTS + 1];
 } __attribute__((aligned(64)));
 
 struct {
@@ -122,6 +132,9 @@ struct {
 // Where every process of the server has a pointer, and how far behind what it points to the event's number is; and whose children they are.
 const volatile u64 wait_event_pointer = 0;
 const volatile u64 wait_event_offset = 0;
+// What that pointer is in a process that has no entry in shared memory, as the postmaster; NOT_KNOWN: that could not be read.
+#define NOT_KNOWN (~0ull)
+const volatile u64 pointer_without_entry = NOT_KNOWN;
 const volatile u32 postmaster_pid = 0;
 
 INLINE struct slot *find_slot(u32 pid)
@@ -145,7 +158,7 @@ INLINE struct statistic *statistic_at(struct slot *slot, u32 place)
     HIDE(place);
     if (place > EVENTS)
         place = EVENTS;
-    return &slot->events[place];
+    return &slot->events[place].statistic;
 }
 
 // The wait is over: it is one of its kind, with a length.
@@ -164,8 +177,8 @@ INLINE void end_command(struct slot *slot, u64 now)
     if (!slot->received)
         return;
     u64 length = now - slot->received;
-    slot->handled.total += length;
-    count_length(&slot->handled, length);
+    slot->handled.statistic.total += length;
+    count_length(&slot->handled.statistic, length);
     slot->received = 0;
 }
 
@@ -212,23 +225,34 @@ INLINE u32 place_of(struct slot *slot, u32 event)
         if (one->event == event)
             return place;
     }
-    slot->events[EVENTS].is_used = 1;
-    slot->events[EVENTS].event = FURTHER;
+    struct statistic *further = &slot->events[EVENTS].statistic;
+    further->is_used = 1;
+    further->event = FURTHER;
     return EVENTS;
 }
 
-// Of the process that runs now: its memory is at hand.
-INLINE u32 read_event(void)
+// Of the process that goes to sleep now, in this state: its memory is at hand. To read there is the dearest that is done here.
+//
+// A process has one entry in shared memory from soon after its birth until just before its end, and points to that alone. So the place is
+// kept. Without an entry, in its last moments, a process still waits for disks and for memory, and then its pointer is asked again: the
+// entry may be another's by then. It is not where a signal may interrupt the sleep and the entry says that it waits for something. A
+// process without one sleeps so only where it writes a last line to a log that takes none.
+INLINE u32 read_event(struct slot *slot, u32 state)
 {
-    u64 pointer = 0;
+    u64 pointer = 0, known = slot->event_at;
     u32 event = 0;
+    if (known && state & INTERRUPTIBLE && !bpf_probe_read_user(&event, sizeof(event), (void *)known) && event)
+        return event;
     if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_pointer))
         return UNKNOWN;
+    slot->event_at = 0;
     // A process of PostgreSQL 13 that has no entry in shared memory, such as the postmaster.
     if (!pointer)
         return 0;
     if (bpf_probe_read_user(&event, sizeof(event), (void *)(pointer + wait_event_offset)))
         return UNKNOWN;
+    if (pointer_without_entry != NOT_KNOWN && pointer != pointer_without_entry)
+        slot->event_at = pointer + wait_event_offset;
     return event;
 }
 
@@ -271,7 +295,7 @@ int time_switch(u64 *ctx)
     if (slot) {
         // Who is preempted, or was woken on his way to sleep, can run on.
         int can_run = (ctx[0] & 0xff) || !(u32)ctx[3];
-        u32 event = can_run ? 0 : read_event();
+        u32 event = can_run ? 0 : read_event(slot, (u32)ctx[3]);
         now = bpf_ktime_get_ns();
         begin_or_end_write(slot);
         charge_run(slot, before, now);
