@@ -16,6 +16,8 @@ typedef unsigned long long u64;
 #define __type(name, value) typeof(value) *name
 // Keeps clang from merging what the verifier wants to see apart.
 #define HIDE(value) asm volatile("" : "+r"(value))
+// What stands before it in memory is read and written before what stands behind it, as far as the compiler is concerned.
+#define BARRIER() asm volatile("" : : : "memory")
 
 // include/uapi/linux/bpf.h: numbers of helpers, types of maps, flags.
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;

@@ -32,6 +32,9 @@ use crate::observe::time::{EventWord, FileCall, FileTimes, ProbeCost, Reading, T
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
 
+/// On these processors all others see stores in the order in which they are made.
+const STORES_IN_ORDER: u32 = if cfg!(target_arch = "x86_64") { 1 } else { 0 };
+
 /// Counts what clients send.
 const RECEIVE: &str = "time_receive";
 
@@ -105,6 +108,7 @@ impl TimeProbe {
             .override_global("wait_event_pointer", &event_word.pointer, true)
             .override_global("wait_event_offset", &event_word.offset, true)
             .override_global("pointer_without_entry", &without_entry, true)
+            .override_global("stores_in_order", &STORES_IN_ORDER, true)
             .override_global("postmaster_pid", &postmaster_pid, true)
             .load(OBJECT)
             .map_err(refused)?;
