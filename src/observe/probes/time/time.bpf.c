@@ -292,6 +292,14 @@ INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
     slot->since = now;
 }
 
+// Whoever woke it has written to its slot, on another processor as a rule. So that is on its way while the other process is charged.
+INLINE void ask_ahead(struct slot *slot)
+{
+    u64 since = slot->since, count = statistic_at(slot, slot->place)->count;
+    HIDE(since);
+    HIDE(count);
+}
+
 // bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state
 SEC("tp_btf/sched_switch")
 int time_switch(u64 *ctx)
@@ -301,6 +309,10 @@ int time_switch(u64 *ctx)
     u64 now = 0;
     u32 pid = before->pid;
     struct slot *slot = pid ? find_slot(pid) : 0;
+    pid = after->pid;
+    struct slot *next = pid ? find_slot(pid) : 0;
+    if (next)
+        ask_ahead(next);
     if (slot) {
         // Who is preempted, or was woken on his way to sleep, can run on.
         int can_run = (ctx[0] & 0xff) || !(u32)ctx[3];
@@ -323,8 +335,7 @@ int time_switch(u64 *ctx)
         }
         begin_or_end_write(slot);
     }
-    pid = after->pid;
-    slot = pid ? find_slot(pid) : 0;
+    slot = next;
     if (slot) {
         if (!now)
             now = bpf_ktime_get_ns();
