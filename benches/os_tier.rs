@@ -120,6 +120,7 @@ async fn measure_map(directory: &DataDirectory, databases: &[Database]) -> anyho
         data_directory: Some(directory),
         page_cache: &SystemPageCache::new(),
         databases,
+        named: None,
         names: None,
         progress: &|_, _| (),
     })

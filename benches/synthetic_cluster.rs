@@ -190,6 +190,7 @@ async fn main() -> anyhow::Result<()> {
         data_directory: Some(&directory),
         page_cache: &cache,
         databases: &databases,
+        named: None,
         names: None,
         progress: &|_, _| (),
     };

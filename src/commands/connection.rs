@@ -51,6 +51,14 @@ pub struct ConnectionArguments {
     /// The password that was asked for: once in a run.
     #[arg(skip)]
     pub asked: Arc<OnceLock<String>>,
+
+    /// As [`ConnectOptions::preferred_database`].
+    #[arg(skip)]
+    pub preferred_database: Option<String>,
+
+    /// As [`ConnectOptions::keeps_first`].
+    #[arg(skip)]
+    pub keeps_first: bool,
 }
 
 /// What psql takes without an option, for commands that take nothing else so.
@@ -139,6 +147,8 @@ impl ConnectionArguments {
             parameters,
             system_user: self.system_user.clone(),
             address_was_read: false,
+            preferred_database: self.preferred_database.clone(),
+            keeps_first: self.keeps_first,
         })
     }
 

@@ -25,6 +25,7 @@ pub async fn read_current_map(
         data_directory: target.data_directory.as_ref(),
         page_cache: &target.page_cache(),
         databases: &databases,
+        named: None,
         names: names.as_ref(),
         progress: &|done, total| progress.reach(done as u64, total as u64),
     };

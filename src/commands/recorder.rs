@@ -79,6 +79,7 @@ pub fn new_header(map: &Map, label: Option<&str>, job: &[OsString]) -> FilmHeade
         device_bytes: None,
         requested_bytes: None,
         workers: None,
+        databases: None,
         remarks: map.remarks.clone(),
     }
 }

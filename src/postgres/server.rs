@@ -1,6 +1,7 @@
 //! A running server: how to reach it, and what it says of itself.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -60,6 +61,8 @@ pub struct Server {
     pub database: String,
     /// When it was started, by this machine's clock.
     pub started_at: Option<Timestamp>,
+    /// The first connection, while nobody uses it; `None` where it is not to be kept.
+    first: Option<Arc<Mutex<Option<PgConnection>>>>,
 }
 
 impl Server {
@@ -73,17 +76,39 @@ impl Server {
             read_facts(&mut connection).await
         };
         let (facts, started_at) = reached.within(asked).await?;
-        Ok(Server { reached, facts, address, database, started_at })
+        let first = options.keeps_first.then(|| Arc::new(Mutex::new(Some(connection))));
+        Ok(Server { reached, facts, address, database, started_at, first })
     }
 
     /// Opens a connection to another database of this server, as the same user and in the same role.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
+        if let Some(kept) = self.kept().filter(|_| database == self.database).and_then(|mut kept| kept.take()) {
+            return Ok(kept);
+        }
         let mut connection = self.reached.connect_to(database).await?;
         let role = self.reached.within(prepare(&mut connection, &self.address)).await?;
         if role != self.facts.role {
             return Err(Error::OtherRole { database: database.to_owned(), role, wanted: self.facts.role.clone() });
         }
         Ok(connection)
+    }
+
+    /// Hands back a connection to the database of the first one, as it was lent: the next who asks there goes without the cold start of
+    /// another session.
+    pub fn give_back(&self, connection: PgConnection) {
+        if let Some(mut kept) = self.kept() {
+            *kept = Some(connection);
+        }
+    }
+
+    /// Closes what was kept.
+    pub fn let_go(&mut self) {
+        self.kept().and_then(|mut kept| kept.take());
+        self.first = None;
+    }
+
+    fn kept(&self) -> Option<MutexGuard<'_, Option<PgConnection>>> {
+        self.first.as_ref().map(|first| first.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// psql as a superuser of this server: the role that is connected, if it is one; otherwise, on this host, the server's owner,

@@ -121,6 +121,7 @@ impl PuttingBack<'_> {
             data_directory: Some(self.directory),
             page_cache: &*self.page_cache,
             databases: self.databases,
+            named: None,
             names: None,
             progress: &|_, _| (),
         };

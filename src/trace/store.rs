@@ -172,6 +172,14 @@ impl FilmStore {
         }
     }
 
+    /// The databases that films say their jobs asked: those under `label`, the newest film's first. `None` where there is none, or one does
+    /// not tell.
+    pub fn databases_like(&self, label: &str) -> Option<Vec<String>> {
+        let films = self.read_all().ok()?.films;
+        let headers = read_headers(films.iter().filter(|one| one.label() == Some(label)));
+        databases_of(headers.into_iter().map(|(_, header)| header))
+    }
+
     /// The newest film of a cluster under `label`, if there is any.
     pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>, Error> {
         let films = self.0.read_generations(cluster)?;
@@ -236,6 +244,19 @@ impl FilmStore {
         }
         Ok(removed)
     }
+}
+
+/// The databases of films, in the films' order; `None` where there is none, or one does not tell.
+pub fn databases_of(headers: impl Iterator<Item = FilmHeader>) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    for header in headers {
+        for name in header.databases? {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+    }
+    (!all.is_empty()).then_some(all)
 }
 
 /// What a film in the store says of itself; its file may be damaged.

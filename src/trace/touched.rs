@@ -64,7 +64,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are. What was in
+    /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are, if both are known. What was in
     /// shared_buffers alone is not proven, and left out.
     pub fn read<S: ChunkReader + 'static>(films: &[&Film<S>], map: &Map) -> Result<Touched, Error> {
         let there = there(map);
@@ -81,7 +81,12 @@ impl Touched {
                 let fetcher = if film_place == 0 { fetchers.see(event.pid, event.time) } else { 0 };
                 let key = (event.relation.path.clone(), event.fork);
                 let place = *places.entry(key).or_insert_with_key(|(path, fork)| {
-                    let is_same = |at: usize| map.relations[at].relation.name == event.relation.name;
+                    // Where a catalog was not asked the file's path stands for the name.
+                    let is_same = |at: usize| {
+                        let (now, then) = (&map.relations[at].relation.name, &event.relation.name);
+                        now == then
+                            || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
+                    };
                     match there.get(&(path, *fork)).filter(|(at, _)| is_same(*at)) {
                         Some((at, of_map)) => Some(touched.add_fork(*at, path.clone(), of_map)),
                         None => {
@@ -276,5 +281,12 @@ mod tests {
         assert_eq!(touched.gone, ["public.relation_3", "public.relation_4"]);
         assert_eq!((touched.fetchers.as_slice(), touched.at_once), ([0; 5].as_slice(), 1.0));
         assert_eq!((touched.truncated_blocks, touched.blocks(), touched.missing_blocks()), (5, 29, 17));
+
+        // Of a database that was not asked for its names.
+        let mut unnamed = there(2, 4, 0);
+        unnamed.relation.name.schema.clear();
+        unnamed.relation.name.name = unnamed.relation.path.to_string();
+        let touched = Touched::read(&[&alone], &map_of(vec![unnamed])).unwrap();
+        assert_eq!((touched.blocks(), touched.gone.len()), (4, 1));
     }
 }

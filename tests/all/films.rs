@@ -160,6 +160,40 @@ fn a_film_in_which_nothing_came_is_told() {
 }
 
 #[test]
+fn the_databases_of_its_films_are_asked_alone_and_over_one_connection() {
+    let mut server = servers::start_any(&[("log_connections", "on")]);
+    server.psql("CREATE DATABASE shop");
+    server.psql("CREATE DATABASE other");
+    for database in ["shop", "other"] {
+        server.psql_in(database, "CREATE TABLE t AS SELECT generate_series(1, 100000) AS i; CHECKPOINT");
+    }
+    let psql = psql(&server);
+    let log = server.data_directory().with_file_name("server.log");
+    let mut run_in = |database: &str| {
+        make_cold(&mut server);
+        let before = fs::read_to_string(&log).unwrap().len();
+        let job = ["--", &psql, "-XAtqd", database, "-c", "SELECT count(*) FROM t"];
+        let receipt = receipt(&server.pgthaw(&[&["run", "--json", "--like", "x"][..], &job].concat()).ok());
+        let log = fs::read_to_string(&log).unwrap().split_off(before);
+        let lines = log.lines().filter(|line| line.contains("connection authorized"));
+        let lines = lines.take_while(|line| !line.contains("application_name=psql"));
+        let databases: Vec<&str> =
+            lines.filter_map(|line| line.split("database=").nth(1)?.split_whitespace().next()).collect();
+        (databases.join(" "), receipt)
+    };
+    // Nobody knows where it will go: the first connection is that of its database too.
+    assert_eq!(run_in("shop").0.split(' ').count(), 4, "postgres, template1, shop, other");
+    assert_eq!(run_in("shop").0, "shop");
+    // What the job asks another for is in its film, and next time that one is asked too.
+    let (asked, receipt) = run_in("other");
+    assert_eq!(asked, "shop");
+    assert!(number(&receipt, "/kept/totals/fetched_blocks") > 400, "{receipt:#}");
+    let (asked, receipt) = run_in("other");
+    assert!(asked.contains("shop") && asked.contains("other"), "{asked}");
+    assert!(!receipt["remarks"].to_string().contains("dropped"), "{receipt:#}");
+}
+
+#[test]
 fn a_film_of_a_rewritten_table_helps_with_the_others() {
     let mut server = server(15);
     make_cold(&mut server);

@@ -112,6 +112,7 @@ impl WarmSnapshots {
             data_directory: Some(&data_directory),
             page_cache: &page_cache,
             databases: &databases,
+            named: None,
             names: None,
             progress: &|_, _| {},
         });

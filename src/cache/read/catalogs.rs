@@ -25,15 +25,18 @@ pub async fn read_catalogs<'a>(
     with_sizes: bool,
     remarks: &mut Vec<String>,
 ) -> Result<Listed, Error> {
-    let ask = |database: &'a Database| async move { (database, read_database(server, database, with_sizes).await) };
+    let is_map = inputs.named.is_none();
+    let ask =
+        |database: &'a Database| async move { (database, read_database(server, database, with_sizes, is_map).await) };
     // All at hand, so that the closures are not kept over an await: a spawned task could not have them.
-    let asked: Vec<_> = inputs.databases.iter().filter(|database| database.allows_connections).map(ask).collect();
+    let is_asked = |database: &&Database| database.allows_connections && inputs.asks(&database.name);
+    let asked: Vec<_> = inputs.databases.iter().filter(is_asked).map(ask).collect();
     let answers: Vec<(&Database, Result<Listed, postgres::Error>)> =
         stream::iter(asked).buffered(CONNECTIONS).collect().await;
 
     let Listed { mut relations, mut partitioned } = Listed::default();
     let mut shared: HashSet<RelationPath> = HashSet::new();
-    let mut closed: Vec<&Database> = inputs.databases.iter().filter(|database| !database.allows_connections).collect();
+    let mut closed: Vec<&Database> = inputs.databases.iter().filter(|database| !is_asked(database)).collect();
     let mut is_there = answers.iter().any(|(_, answer)| answer.is_ok());
     for (database, answer) in answers {
         match answer {
@@ -68,11 +71,22 @@ pub async fn read_catalogs<'a>(
     Ok(Listed { relations, partitioned })
 }
 
-async fn read_database(server: &Server, database: &Database, with_sizes: bool) -> Result<Listed, postgres::Error> {
+async fn read_database(
+    server: &Server,
+    database: &Database,
+    with_sizes: bool,
+    with_partitioned: bool,
+) -> Result<Listed, postgres::Error> {
     let mut connection = server.connect_to(&database.name).await?;
     let relations = read_relations(&mut connection, database, true).await?;
-    let partitioned = read_partitioned_tables(&mut connection, database).await?;
+    let partitioned = match with_partitioned {
+        true => read_partitioned_tables(&mut connection, database).await?,
+        false => Vec::new(),
+    };
     if !with_sizes {
+        if database.name == server.database {
+            server.give_back(connection);
+        }
         return Ok(Listed { relations: relations.into_iter().map(RelationMap::unread).collect(), partitioned });
     }
     let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();

@@ -15,10 +15,19 @@ pub struct MapInputs<'a> {
     pub page_cache: &'a dyn PageCache,
     /// The databases to look at, beside the shared catalogs.
     pub databases: &'a [Database],
+    /// Those of them whose catalogs are asked, for names and no partitioned tables; of the others the files are listed. `None`: all.
+    pub named: Option<&'a [String]>,
     /// Where names come from when there is no server: a snapshot of this cluster.
     pub names: Option<&'a Snapshot>,
     /// Is told now and then how many of how many relations' files were looked at.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+impl MapInputs<'_> {
+    /// Is the catalog of this database asked?
+    pub fn asks(&self, database: &str) -> bool {
+        self.named.is_none_or(|named| named.iter().any(|name| name == database))
+    }
 }
 
 impl fmt::Debug for MapInputs<'_> {

@@ -227,6 +227,7 @@ mod tests {
             data_directory: Some(directory),
             page_cache: cache,
             databases: &[],
+            named: None,
             names: None,
             progress: &|_, _| (),
         }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::commands::ConnectionArguments;
 use crate::commands::recorder::SourceArguments;
 use crate::commands::restore::DeviceArguments;
-use crate::trace::Films;
+use crate::trace::{FilmHeader, FilmStore, Films, databases_of};
 
 /// Run a job, bring what it needs while it starts, and leave the cache as it was
 ///
@@ -88,6 +88,19 @@ impl RunArguments {
     /// Is the job to be set apart while it runs?
     pub fn isolates(&self) -> bool {
         self.protection.protect == Some(Protection::Isolate)
+    }
+
+    /// The databases that its films say the job asks; `None` where they are not known.
+    pub fn film_databases(&self) -> Option<Vec<String>> {
+        let store = FilmStore::open();
+        match (&self.film, &self.like) {
+            (Some(FilmAsked::Name(name, films)), _) => {
+                let header = FilmHeader::read_unverified(&films.find_of(None, name).ok()?).ok()?;
+                databases_of(std::iter::once(header))
+            }
+            (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => store.databases_like(label),
+            (None, None) => None,
+        }
     }
 
     /// Is it to be helped by a film?

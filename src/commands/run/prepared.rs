@@ -15,7 +15,7 @@ use crate::cache::{Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
 use crate::commands::owners_films::find_owners_like;
 use crate::commands::recorder::{RecordingAsked, ask_sessions, new_header, open_source};
-use crate::commands::{Target, describe};
+use crate::commands::{ConnectionArguments, Target, describe};
 use crate::linux::cgroup::{memory_directory_of, move_memory_to};
 use crate::linux::memory::read_untouched_shared_memory;
 use crate::postgres::{Database, quote_argument};
@@ -87,12 +87,14 @@ impl Prepared {
             return Err("neither --like NAME nor --protect was given".to_owned());
         }
         arguments.source.begin_ahead();
-        let reached = match timeout(REACHED_WITHIN, reach(arguments)).await {
+        // What was pushed out of others has to have its name.
+        let named = if arguments.protects() { None } else { arguments.film_databases() };
+        let reached = match timeout(REACHED_WITHIN, reach(arguments, named.as_deref())).await {
             Ok(reached) => reached.map_err(|error| describe(&error))?,
             Err(_) => return Err(format!("the server did not answer within {REACHED_WITHIN:?}")),
         };
         let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
-        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress)).await;
+        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, named, &progress)).await;
         progress.finish();
         match looked {
             Ok(prepared) => prepared.map_err(|error| describe(&error)),
@@ -102,14 +104,18 @@ impl Prepared {
 
     async fn look(
         arguments: &RunArguments,
-        (target, databases): Reached,
+        (mut target, databases): Reached,
+        named: Option<Vec<String>>,
         progress: &terminal::Progress,
     ) -> anyhow::Result<Prepared> {
+        let named =
+            target.server.as_ref().zip(named).map(|(server, named)| [named, vec![server.database.clone()]].concat());
         let inputs = MapInputs {
             server: target.server.as_ref(),
             data_directory: target.data_directory.as_ref(),
             page_cache: &target.page_cache(),
             databases: &databases,
+            named: named.as_deref(),
             names: None,
             progress: &|done, total| progress.reach(done as u64, total as u64),
         };
@@ -126,6 +132,9 @@ impl Prepared {
             Some(server) => Others::begin(server).await.ok(),
             None => None,
         };
+        if let Some(server) = &mut target.server {
+            server.let_go();
+        }
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
         let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
@@ -147,7 +156,7 @@ impl Prepared {
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = journals.remove_left_cgroups();
-        remarks.extend(unusable.into_iter().chain(unnamed).chain(owners_remark(arguments, &store, &map)));
+        remarks.extend(unusable.into_iter().chain(unnamed));
         let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
         let first = None;
         Ok(Prepared {
@@ -273,8 +282,11 @@ impl Prepared {
 /// The server or directory, and its databases.
 type Reached = (Target, Vec<Database>);
 
-async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
-    let target = Target::open(&arguments.connection).await?;
+/// Reaches it by the first of the databases that are going to be asked for their names.
+async fn reach(arguments: &RunArguments, named: Option<&[String]>) -> anyhow::Result<Reached> {
+    let preferred_database = named.and_then(|named| named.first().cloned());
+    let connection = ConnectionArguments { preferred_database, keeps_first: true, ..arguments.connection.clone() };
+    let target = Target::open(&connection).await?;
     let databases = target.databases().await?;
     Ok((target, databases))
 }
@@ -359,6 +371,8 @@ impl Prepared {
     pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
         let Prepared { target, map, recording, store, journals, journal, planned, device, first, remarks, .. } = self;
         receipt.remarks.extend(remarks);
+        // Before a film of this run is there; the job has not waited for it.
+        receipt.remarks.extend(owners_remark(arguments, &store, &map));
         if let Some(Planned { film, decision, remarks, .. }) = planned {
             receipt.judged = Judged::new(&decision, first.as_ref(), receipt.seconds);
             (receipt.film, receipt.decision, receipt.preloaded) = (film, decision, first);

@@ -78,7 +78,12 @@ impl Target {
     /// The databases in the scope, by name. Without a server only their oids are known, which stand for the names.
     pub async fn databases(&self) -> Result<Vec<Database>, Error> {
         let mut databases = match (&self.server, &self.data_directory) {
-            (Some(server), _) => read_databases(&mut server.connect_to(&server.database).await?).await?,
+            (Some(server), _) => {
+                let mut connection = server.connect_to(&server.database).await?;
+                let databases = read_databases(&mut connection).await?;
+                server.give_back(connection);
+                databases
+            }
             (None, Some(directory)) => directory.list_databases()?,
             (None, None) => Vec::new(),
         };

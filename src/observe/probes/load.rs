@@ -1,7 +1,9 @@
 //! What every program in the kernel is loaded with.
 
 use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use aya::maps::Map;
 use aya::programs::tp_btf::BtfTracePointLinkId;
@@ -40,8 +42,13 @@ impl Loading {
         })
     }
 
+    /// The loader reads the types too, and lends them to nobody: both at once.
     fn read() -> Result<Loading, BtfError> {
-        Ok(Loading { types: Btf::from_sys_fs()?, loader: EbpfLoader::new() })
+        thread::scope(|scope| {
+            let types = scope.spawn(Btf::from_sys_fs);
+            let loader = EbpfLoader::new();
+            Ok(Loading { types: types.join().unwrap_or_else(|panic| resume_unwind(panic))?, loader })
+        })
     }
 }
 

@@ -106,6 +106,7 @@ async fn reach_host(
                     within(resolved.timeout, &candidate.address(), kind).await??;
                     return Ok((identity, database, connection));
                 }
+                Err(_) if resolved.only_prefers(&database) => {}
                 Err(error) if error.is_about_identity() => {
                     refused = refused.or(Some(error));
                     continue 'identities;

@@ -35,6 +35,10 @@ pub struct ConnectOptions {
     /// Nobody named host and port: they were read in a data directory, which may be anybody's. A password goes through a socket that
     /// root, postgres or oneself put where nobody else has a say, and to no other server.
     pub address_was_read: bool,
+    /// Where no database is named anywhere the first connection goes to this one, if it lets one in: it is going to be asked anyway.
+    pub preferred_database: Option<String>,
+    /// The first connection is kept for who asks its database next, until [`super::super::Server::let_go`].
+    pub keeps_first: bool,
 }
 
 impl ConnectOptions {
@@ -89,6 +93,7 @@ pub struct ResolvedOptions {
     parameters: Parameters,
     password_file: Option<PathBuf>,
     address_was_read: bool,
+    preferred_database: Option<String>,
 }
 
 /// A host to try.
@@ -151,12 +156,23 @@ impl ResolvedOptions {
             password_file: place(parameters.get("passfile")),
             parameters,
             address_was_read: options.address_was_read,
+            preferred_database: options.preferred_database.clone(),
         })
     }
 
     /// The databases to try, in this order. One, when the user named it.
     pub fn databases(&self) -> Vec<String> {
-        self.database.clone().map_or_else(|| vec!["postgres".into(), "template1".into()], |named| vec![named])
+        match &self.database {
+            Some(named) => vec![named.clone()],
+            None => {
+                self.preferred_database.clone().into_iter().chain(["postgres".into(), "template1".into()]).collect()
+            }
+        }
+    }
+
+    /// Did nobody name this database? Then whatever stands against it is no reason to go without the server.
+    pub fn only_prefers(&self, database: &str) -> bool {
+        self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
 
     /// Who to be, in this order. Root has no role on most servers, but may be the server's owner on a socket: first,

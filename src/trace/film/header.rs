@@ -34,6 +34,7 @@ const DEVICE_READS: &str = "pgthaw.device_reads";
 const DEVICE_BYTES: &str = "pgthaw.device_bytes";
 const REQUESTED_BYTES: &str = "pgthaw.requested_bytes";
 const WORKERS: &str = "pgthaw.workers";
+const DATABASES: &str = "pgthaw.databases";
 const REMARKS: &str = "pgthaw.remarks";
 
 /// A film of which more than this part was preloaded says nothing of how long the job takes alone, 0 to 1.
@@ -72,6 +73,8 @@ pub struct FilmHeader {
     pub requested_bytes: Option<Bytes>,
     /// Parallel workers of the job's sessions, where they were counted.
     pub workers: Option<u64>,
+    /// The databases that the job asked for something of, in that order; `None` in a film of before they were told.
+    pub databases: Option<Vec<String>>,
     pub remarks: Vec<String>,
 }
 
@@ -185,6 +188,10 @@ pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
         (DEVICE_BYTES, optional(header.device_bytes.map(|bytes| bytes.0))),
         (REQUESTED_BYTES, optional(header.requested_bytes.map(|bytes| bytes.0))),
         (WORKERS, optional(header.workers)),
+        (
+            DATABASES,
+            header.databases.as_ref().map_or(String::new(), |names| serde_json::Value::from(names.clone()).to_string()),
+        ),
         (REMARKS, serde_json::Value::from(header.remarks.clone()).to_string()),
     ];
     let format = (FORMAT, FORMAT_VERSION.to_string());
@@ -238,6 +245,10 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         device_bytes: optional(DEVICE_BYTES)?.map(Bytes),
         requested_bytes: newer(REQUESTED_BYTES)?.map(Bytes),
         workers: newer(WORKERS)?,
+        databases: match metadata.find(DATABASES) {
+            None | Some("") => None,
+            Some(_) => Some(metadata.list(DATABASES)?),
+        },
         remarks: metadata.list(REMARKS)?,
     })
 }
@@ -269,6 +280,7 @@ impl FilmHeader {
             device_bytes: Some(Bytes(7)),
             requested_bytes: Some(Bytes(9)),
             workers: None,
+            databases: Some(Vec::new()),
             remarks: vec!["one".into()],
         }
     }

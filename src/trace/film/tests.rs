@@ -79,7 +79,8 @@ fn a_film_is_read_as_it_was_written() {
         preloaded_blocks: 2,
         buffers_blocks: 1,
     };
-    let expected = FilmHeader { totals, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
+    let databases = Some(vec![one.name.database.clone()]);
+    let expected = FilmHeader { totals, databases, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
     assert_eq!(*Film::open(&path).unwrap().header(), expected);
     assert_eq!(FilmHeader::read_unverified(&path).unwrap(), expected);
 }

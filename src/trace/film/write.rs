@@ -15,7 +15,7 @@ use super::header::{FilmHeader, Totals, encode};
 use crate::cache::sealed_file::{GroupWriter, apply_checksum, as_io_error};
 use crate::files::Draft;
 use crate::trace::Error;
-use crate::trace::event::Event;
+use crate::trace::event::{Event, EventKind};
 
 /// A film that is being recorded. Dropping it leaves nothing behind.
 pub struct FilmWriter {
@@ -28,6 +28,8 @@ pub struct FilmWriter {
     texts: Option<RelationTexts>,
     recorder_pid: u32,
     totals: Totals,
+    /// Those that the job asked for something of, in that order.
+    databases: Vec<String>,
 }
 
 impl std::fmt::Debug for FilmWriter {
@@ -54,7 +56,16 @@ impl FilmWriter {
         let properties = Arc::new(properties.build());
         let writer = SerializedFileWriter::new(file, schema().map_err(failed)?, properties).map_err(failed)?;
         let (columns, path, recorder_pid) = (Columns::default(), path.to_owned(), std::process::id());
-        Ok(FilmWriter { draft, path, writer, columns, texts: None, recorder_pid, totals: Totals::default() })
+        Ok(FilmWriter {
+            draft,
+            path,
+            writer,
+            columns,
+            texts: None,
+            recorder_pid,
+            totals: Totals::default(),
+            databases: Vec::new(),
+        })
     }
 
     /// What was written so far.
@@ -67,12 +78,20 @@ impl FilmWriter {
         let texts = self.texts.take().filter(|texts| texts.are_of(&event.relation));
         let texts = texts.unwrap_or_else(|| RelationTexts::new(&event.relation));
         self.columns.push(event, &texts);
+        self.add_database(event);
         self.texts = Some(texts);
         self.totals.add(event, self.recorder_pid);
         if self.columns.len() == ROWS_PER_GROUP {
             self.write_group()?;
         }
         Ok(())
+    }
+
+    fn add_database(&mut self, event: &Event) {
+        let database = &event.relation.name.database;
+        if event.kind != EventKind::Buffers && !database.is_empty() && !self.databases.contains(database) {
+            self.databases.push(database.clone());
+        }
     }
 
     fn write_group(&mut self) -> Result<(), Error> {
@@ -86,7 +105,8 @@ impl FilmWriter {
         if self.columns.len() > 0 {
             self.write_group()?;
         }
-        let header = FilmHeader { totals: self.totals, recorder_pid: self.recorder_pid, ..header.clone() };
+        let (totals, recorder_pid, databases) = (self.totals, self.recorder_pid, Some(self.databases));
+        let header = FilmHeader { totals, recorder_pid, databases, ..header.clone() };
         encode(&header).into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
         self.writer.close().map_err(|error| Error::file("write", &self.path, as_io_error(error)))?;
         apply_checksum(self.draft.file()).map_err(|flaw| Error::of_flaw(flaw, &self.path))?;
