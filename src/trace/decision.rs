@@ -189,6 +189,14 @@ fn rank(way: Way, seconds: f64) -> f64 {
 fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
     let nothing = job.simulate(&[]);
     let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
+    let least = job.least_seconds();
+    if !is_worth_it(least, nothing) {
+        let digits = digits_of(nothing);
+        let told = format!(
+            "{nothing:.digits$} s are forecast, and {least:.digits$} s of them are its own work, so that no preload gains the 10 % that are asked for"
+        );
+        return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
+    }
     let candidates = find_candidates(touched, job, most, geometry);
     // Of a long film each takes a while.
     let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -307,16 +315,21 @@ fn gain(seconds: f64, nothing: f64) -> f64 {
 
 /// Both forecasts in figures that differ as they do, and why the gain is not worth it.
 fn render_forecasts(seconds: f64, nothing: f64) -> String {
-    let digits = match nothing {
-        ..1.0 => 3,
-        ..10.0 => 2,
-        _ => 1,
-    };
+    let digits = digits_of(nothing);
     let told = format!("{seconds:.digits$} s are forecast with it and {nothing:.digits$} s without");
     match gain(seconds, nothing) {
         gain if gain >= GAIN_MIN => told,
         gain if gain < 0.01 => format!("{told}, hardly a gain"),
         gain => format!("{told}, a gain of {:.0} %, and 10 % are asked for", (gain * 100.0).floor()),
+    }
+}
+
+/// Digits behind the point that seconds of this size are told with.
+fn digits_of(seconds: f64) -> usize {
+    match seconds {
+        ..1.0 => 3,
+        ..10.0 => 2,
+        _ => 1,
     }
 }
 
@@ -390,7 +403,7 @@ mod tests {
     fn a_scan_is_left_to_itself() {
         let decision = decided(&touched((0..1250).map(|at| (at * 16, 16))), 2.0, None);
         assert_eq!(decision.way, Way::Nothing);
-        assert!(decision.reason.contains("hardly a gain"), "{}", decision.reason);
+        assert!(decision.reason.contains("no preload gains the 10 %"), "{}", decision.reason);
     }
 
     #[test]
@@ -415,6 +428,17 @@ mod tests {
         assert!((forecast_alone(&touched, now).nothing - 8.0).abs() < 0.5, "which is judged too");
         now.device_bytes = Some(Bytes(300 << 20));
         assert_eq!(read_ahead_reason(&now, all), None, "others read too");
+    }
+
+    #[test]
+    fn a_job_of_its_own_work_is_left_before_any_plan_is_simulated() {
+        let mut touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
+        touched.forks[0].resident.insert_range(0..19_900);
+        let decision = decided(&touched, 20.0, None);
+        assert_eq!((decision.way, decision.forecasts.unwrap().sorted), (Way::Nothing, None));
+        assert!(decision.reason.contains("no preload gains the 10 %"), "{}", decision.reason);
+        touched.forks[0].resident.clear();
+        assert!(decided(&touched, 20.0, None).forecasts.unwrap().sorted.is_some());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How a job fetches blocks by itself: which come one by one, and which the kernel reads ahead.
 
-use super::touched::{Piece, Touched};
+use super::touched::{Piece, Touched, count_in};
 
 /// The kernel reads ahead in pieces of this size where blocks are asked for one after another, its default.
 const READ_AHEAD_BYTES: u64 = 128 << 10;
@@ -96,6 +96,5 @@ impl Fetching {
 
 /// Blocks of a piece that were fetched when the film was recorded.
 pub fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
-    let found = &touched.forks[piece.fork as usize].found;
-    piece.blocks - found.range_cardinality(piece.start..piece.start + piece.blocks) as u32
+    piece.blocks - count_in(&touched.forks[piece.fork as usize].found, piece.start, piece.blocks)
 }

@@ -14,6 +14,8 @@ const SEVERAL: f64 = 1.5;
 pub struct Job {
     /// The pieces that it touches, in order.
     pub(super) steps: Vec<Step>,
+    /// Their places, by fork and position.
+    pub(super) order: Vec<u32>,
     /// Blocks of all of them.
     pub(super) blocks: u64,
     /// Seconds in which it does not wait for the device.
@@ -44,6 +46,18 @@ impl Job {
     /// Do several of its processes fetch at once, and not one after the other?
     pub(super) fn fetches_at_once(&self) -> bool {
         self.at_once >= SEVERAL
+    }
+
+    /// Seconds of its own work for a block.
+    pub(super) fn block_seconds(&self) -> f64 {
+        self.own_seconds * self.at_once / self.blocks.max(1) as f64
+    }
+
+    /// Seconds that it takes at least, whatever is brought: its own work, of several processes that of the longest.
+    pub fn least_seconds(&self) -> f64 {
+        let blocks = |steps: &Vec<u32>| steps.iter().map(|at| u64::from(self.steps[*at as usize].piece.blocks)).sum();
+        let most: u64 = self.readers.iter().map(blocks).max().unwrap_or_default();
+        (self.block_seconds() * most as f64).min(self.own_seconds)
     }
 
     /// Seconds that one read of so many blocks takes.

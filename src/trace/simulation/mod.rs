@@ -16,7 +16,7 @@ pub use self::job::{DEPTH, Job};
 use self::job::{Step, seconds};
 use self::moments::Simulation;
 use super::fetching::{Fetching, fetched_blocks};
-use super::touched::{Piece, Touched};
+use super::touched::{Piece, Touched, count_in};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 use crate::warm::plan::Read;
@@ -143,7 +143,8 @@ impl Job {
         let blocks = touched.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         let mut cheaper = 1.0;
         let (readers, at_once) = (steps_of_readers(touched), touched.at_once.max(1.0));
-        let mut job = Job { steps: cold_steps, blocks, own_seconds, readers, at_once, device, block_size };
+        let order = by_position(touched);
+        let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             // What pieces cost one by one is not quite what they cost together: alone, and as cold, the job takes what it took.
             match job.fetches_at_once() {
@@ -153,8 +154,7 @@ impl Job {
             cheaper = job.make_cheaper(run.seconds);
         }
         let missing = |piece: &Piece| {
-            let resident = &touched.forks[piece.fork as usize].resident;
-            piece.blocks - resident.range_cardinality(piece.start..piece.start + piece.blocks) as u32
+            piece.blocks - count_in(&touched.forks[piece.fork as usize].resident, piece.start, piece.blocks)
         };
         job.steps = touched.pieces.iter().map(|piece| step(piece, missing(piece))).collect();
         job.steps.iter_mut().for_each(|step| step.seconds *= cheaper);
@@ -213,6 +213,13 @@ impl Job {
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
         self.load_seconds(reads) + self.own_seconds
     }
+}
+
+/// The places of the pieces, by fork and position.
+fn by_position(touched: &Touched) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..touched.pieces.len() as u32).collect();
+    order.sort_unstable_by_key(|at| (touched.pieces[*at as usize].fork, touched.pieces[*at as usize].start));
+    order
 }
 
 /// The steps of each process that has any, in order.

@@ -1,6 +1,7 @@
 //! A job's run, moment by moment: what its processes ask for, what waits for the device, and who goes on when it has come.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use super::job::{DEPTH, Job};
 use crate::trace::touched::Piece;
@@ -13,6 +14,14 @@ enum Waiting {
     Preload(usize),
     /// A read of the job's own, for a step, and its seconds.
     Own(usize, f64),
+}
+
+/// What became of a read of the preload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    NotYet,
+    OnItsWay,
+    Done,
 }
 
 /// One of the job's processes.
@@ -38,8 +47,10 @@ pub(super) struct Simulation<'a> {
     reads: &'a [Read],
     /// Places in `reads`, by fork and position.
     by_position: Vec<u32>,
-    /// Which reads of the preload are done, and how many blocks of each the job had fetched by itself.
-    is_done: Vec<bool>,
+    /// Which of them, by position, have a part in each step; empty where there are none.
+    covers: Vec<(u32, u32)>,
+    /// What became of each, and how many blocks of it the job had fetched by itself.
+    states: Vec<State>,
     taken: Vec<u32>,
     queue: VecDeque<Waiting>,
     /// Reads of the preload that wait, and the next one.
@@ -57,7 +68,8 @@ impl<'a> Simulation<'a> {
     pub fn new(job: &'a Job, reads: &'a [Read]) -> Simulation<'a> {
         let mut by_position: Vec<u32> = (0..reads.len() as u32).collect();
         by_position.sort_unstable_by_key(|at| (reads[*at as usize].fork, reads[*at as usize].range.start));
-        let (is_done, taken) = (vec![false; reads.len()], vec![0; reads.len()]);
+        let (states, taken) = (vec![State::NotYet; reads.len()], vec![0; reads.len()]);
+        let covers = cover(job, reads, &by_position);
         Simulation {
             job,
             readers: vec![Reader::Works(0.0); job.readers.len()],
@@ -66,7 +78,8 @@ impl<'a> Simulation<'a> {
             clock: 0.0,
             reads,
             by_position,
-            is_done,
+            covers,
+            states,
             taken,
             queue: VecDeque::new(),
             preloads: 0,
@@ -131,9 +144,9 @@ impl<'a> Simulation<'a> {
             }
             None => {}
         }
-        let covering = self.covering(step.piece);
+        let covering = self.covering(at);
         let is_brought = !covering.is_empty() && covering.clone().all(|place| self.is_on_its_way(place));
-        if is_brought && self.is_there(step.piece) {
+        if is_brought && self.is_there(at) {
             return self.work(reader, at, clock);
         }
         if is_brought && self.waits_for_what_comes() {
@@ -156,14 +169,14 @@ impl<'a> Simulation<'a> {
         if let Some(next) = self.job.readers[reader].get(self.next[reader]) {
             self.read_ahead(*next as usize, clock);
         }
-        let own_seconds = self.job.own_seconds * self.job.at_once / self.job.blocks.max(1) as f64;
+        let own_seconds = self.job.block_seconds();
         self.readers[reader] = Reader::Works(clock + own_seconds * f64::from(self.job.steps[at].piece.blocks));
     }
 
     /// Has the kernel read a step ahead, if it would, and nobody else brings it.
     fn read_ahead(&mut self, at: usize, clock: f64) {
         let Some(step) = self.job.steps.get(at).filter(|step| step.is_ahead && step.missing_blocks > 0) else { return };
-        let covering = self.covering(step.piece);
+        let covering = self.covering(at);
         if self.ahead.contains_key(&at) || covering.clone().any(|place| self.is_on_its_way(place)) {
             return;
         }
@@ -193,6 +206,7 @@ impl<'a> Simulation<'a> {
             // The job has had all of it.
             if u64::from(self.taken[at]) < self.reads[at].range.blocks() {
                 self.queue.push_back(Waiting::Preload(at));
+                self.states[at] = State::OnItsWay;
                 self.preloads += 1;
             }
         }
@@ -211,7 +225,7 @@ impl<'a> Simulation<'a> {
         self.now += self.seconds(first);
         match first {
             Waiting::Preload(at) => {
-                self.is_done[at] = true;
+                self.states[at] = State::Done;
                 self.preloads -= 1;
                 // Behind what waits already, as readers come back when they are done.
                 self.fill();
@@ -236,7 +250,7 @@ impl<'a> Simulation<'a> {
             let Reader::Waits(at) = self.readers[place] else { continue };
             let is_there = match self.ahead.get(&at) {
                 Some(is_there) => *is_there,
-                None => self.is_there(self.job.steps[at].piece),
+                None => self.is_there(at),
             };
             if is_there {
                 self.ahead.remove(&at);
@@ -258,33 +272,95 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Has the preload brought all that it brings of a piece?
-    fn is_there(&self, piece: Piece) -> bool {
-        self.covering(piece).all(|place| self.is_done[self.by_position[place] as usize])
+    /// Has the preload brought all that it brings of a step?
+    fn is_there(&self, at: usize) -> bool {
+        self.covering(at).all(|place| self.states[self.by_position[place] as usize] == State::Done)
     }
 
     /// Is a read of the preload, by its place by position, done or waiting?
     fn is_on_its_way(&self, place: usize) -> bool {
-        let read = self.by_position[place] as usize;
-        self.is_done[read] || self.queue.iter().any(|one| matches!(one, Waiting::Preload(other) if *other == read))
+        self.states[self.by_position[place] as usize] != State::NotYet
     }
 
     /// The job fetches so many blocks by itself that these reads, by position, would have brought.
-    fn take(&mut self, covering: std::ops::Range<usize>, blocks: u32) {
+    fn take(&mut self, covering: Range<usize>, blocks: u32) {
         for place in covering {
             let read = self.by_position[place] as usize;
             let rest = self.reads[read].range.blocks() as u32 - self.taken[read];
-            self.taken[read] += if self.is_done[read] { 0 } else { blocks.min(rest) };
+            self.taken[read] += if self.states[read] == State::Done { 0 } else { blocks.min(rest) };
         }
     }
 
-    /// Which reads of the preload, by position, have a part in a piece.
-    fn covering(&self, piece: Piece) -> std::ops::Range<usize> {
-        let (start, end) = (u64::from(piece.start), u64::from(piece.start + piece.blocks));
-        let fork = piece.fork as usize;
-        let read = |at: &u32| &self.reads[*at as usize];
-        let first = self.by_position.partition_point(|at| (read(at).fork, read(at).range.end) <= (fork, start));
-        let last = self.by_position.partition_point(|at| (read(at).fork, read(at).range.start) < (fork, end));
-        first..last.max(first)
+    /// Which reads of the preload, by position, have a part in a step.
+    fn covering(&self, at: usize) -> Range<usize> {
+        self.covers.get(at).map_or(0..0, |(first, last)| *first as usize..*last as usize)
+    }
+}
+
+/// Which of these reads, by position, have a part in each step: in one pass over both, for each step is asked about several times.
+fn cover(job: &Job, reads: &[Read], by_position: &[u32]) -> Vec<(u32, u32)> {
+    if reads.is_empty() {
+        return Vec::new();
+    }
+    let read = |place: usize| by_position.get(place).map(|at| &reads[*at as usize]);
+    let mut covers = vec![(0, 0); job.steps.len()];
+    let mut first = 0;
+    for at in &job.order {
+        let Piece { fork, start, blocks } = job.steps[*at as usize].piece;
+        let (fork, start, end) = (fork as usize, u64::from(start), u64::from(start + blocks));
+        while read(first).is_some_and(|read| (read.fork, read.range.end) <= (fork, start)) {
+            first += 1;
+        }
+        let mut last = first;
+        while read(last).is_some_and(|read| (read.fork, read.range.start) < (fork, end)) {
+            last += 1;
+        }
+        covers[*at as usize] = (first as u32, last as u32);
+    }
+    covers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::simulation::Run;
+    use crate::trace::simulation::job::Step;
+    use crate::trace::touched::Touched;
+    use crate::units::BlockRange;
+    use crate::warm::DeviceProfile;
+
+    #[test]
+    fn what_covers_a_step_is_found_in_one_pass() {
+        let piece = |at: u32| Piece { fork: at % 2, start: at * 7919 % 1000, blocks: 1 + at % 9 };
+        let job = Job {
+            steps: (0..300)
+                .map(|at| Step { piece: piece(at), missing_blocks: 1, reads: 1, seconds: 0.0, is_ahead: false })
+                .collect(),
+            ..Job::new(
+                &Touched::default(),
+                Run { seconds: 1.0, device_reads: None, is_cold: true },
+                DeviceProfile::default(),
+                8192,
+            )
+        };
+        let mut order: Vec<u32> = (0..300).collect();
+        order.sort_by_key(|at| (piece(*at).fork, piece(*at).start));
+        let job = Job { order, ..job };
+        let reads: Vec<Read> = [1, 0]
+            .into_iter()
+            .flat_map(|fork| (0..60).map(move |at| Read { fork, range: BlockRange::new(at * 17, at * 17 + 11) }))
+            .collect();
+        let simulation = Simulation::new(&job, &reads);
+        for (at, step) in job.steps.iter().enumerate() {
+            let Piece { fork, start, blocks } = step.piece;
+            let has_part = |read: &&Read| {
+                read.fork == fork as usize
+                    && read.range.start < u64::from(start + blocks)
+                    && read.range.end > u64::from(start)
+            };
+            let expected: Vec<Read> = reads.iter().filter(has_part).copied().collect();
+            let found = simulation.covering(at).map(|place| reads[simulation.by_position[place] as usize]);
+            assert_eq!(found.collect::<Vec<Read>>(), expected, "{:?}", step.piece);
+        }
     }
 }
