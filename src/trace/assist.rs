@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use jiff::Timestamp;
+
 use super::attend::Progress;
 use super::decision::{Circumstances, Decision, Forecasts, decide, forecast_alone, read_ahead_reason};
 use super::film::{Film, FilmHeader};
@@ -57,6 +59,8 @@ pub struct Assist {
     pub room: Option<Bytes>,
     /// Of it the server's shared memory takes as much as this, by and by.
     pub untouched: Bytes,
+    /// When the server was started: what shared_buffers had before is there no more. `None` where that is not known.
+    pub started_at: Option<Timestamp>,
 }
 
 /// What a job is going to be helped with.
@@ -125,7 +129,8 @@ impl Assist {
             return Ok(Planned::nothing(format!("there is no film called {called} with anything in it yet"), remarks));
         };
         let films: Vec<Film<File>> = like.alone.into_iter().chain([film]).collect();
-        let plan = Planning { device: self.device, room: self.room, untouched: self.untouched, map: self.map, films };
+        let Assist { device, room, untouched, started_at, map, .. } = self;
+        let plan = Planning { device, room, untouched, started_at, map, films };
         let header = plan.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
         if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film), of_film) {
@@ -148,6 +153,7 @@ struct Planning {
     device: DeviceProfile,
     room: Option<Bytes>,
     untouched: Bytes,
+    started_at: Option<Timestamp>,
     map: Arc<Map>,
     films: Vec<Film<File>>,
 }
@@ -164,9 +170,16 @@ impl Planning {
 
     fn read(&self, remarks: &mut Vec<String>) -> Result<Touched, Error> {
         let films: Vec<&Film<File>> = self.films.iter().collect();
-        let touched = Touched::read(&films, &self.map)?;
+        let is_older = |film: &Film<File>| self.started_at.is_some_and(|at| film.header().recorded_at < at);
+        let touched = Touched::read(&films, &self.map, self.films.iter().all(is_older))?;
         if !touched.gone.is_empty() {
             remarks.push(format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", ")));
+        }
+        if touched.unproven_blocks > 0 {
+            let unproven = self.header().bytes(touched.unproven_blocks);
+            remarks.push(format!(
+                "{unproven} of its relations were in shared_buffers when it was recorded, before the server was started again, and are not cached now: that it needs them is not proven, and taken for granted"
+            ));
         }
         Ok(touched)
     }

@@ -9,6 +9,7 @@ use roaring::RoaringBitmap;
 use super::Error;
 use super::event::EventKind;
 use super::film::Film;
+use super::polling::runs;
 use crate::cache::{ForkMap, Map};
 use crate::postgres::RelationPath;
 use crate::units::Fork;
@@ -20,6 +21,9 @@ const PIECES_MAX: usize = 4 << 20;
 
 /// Of as many blocks or fewer it is quicker to ask for each whether it is in a set.
 const ASKED_ONE_BY_ONE: u32 = 16;
+
+/// What was in shared_buffers when a film was recorded.
+type Buffers = HashMap<(RelationPath, Fork), RoaringBitmap>;
 
 /// So many processes of a job are told apart.
 const FETCHERS_MAX: u8 = 64;
@@ -58,6 +62,8 @@ pub struct Touched {
     pub fetchers: Vec<u8>,
     /// Relations of the film whose files are not there any more, by name: dropped or rewritten since.
     pub gone: Vec<String>,
+    /// Blocks that are taken for touched though no film proves it.
+    pub unproven_blocks: u64,
     /// Blocks of the film that are beyond the end of their file now.
     pub truncated_blocks: u64,
     /// There were more pieces than are kept in order.
@@ -68,16 +74,27 @@ pub struct Touched {
 
 impl Touched {
     /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are, if both are known. What was in
-    /// shared_buffers alone is not proven, and left out.
-    pub fn read<S: ChunkReader + 'static>(films: &[&Film<S>], map: &Map) -> Result<Touched, Error> {
+    /// shared_buffers may be there still, unless `buffers_are_gone`; see [`Touched::add_unproven`].
+    pub fn read<S: ChunkReader + 'static>(
+        films: &[&Film<S>],
+        map: &Map,
+        buffers_are_gone: bool,
+    ) -> Result<Touched, Error> {
         let there = there(map);
         let mut touched = Touched::default();
         // What a relation of the film became; one that is gone is `None`.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
         let mut fetchers = Fetchers::default();
+        let mut buffers = Vec::new();
         for (film_place, film) in films.iter().enumerate() {
+            let mut of_film = Buffers::new();
             film.visit(|event| {
-                if matches!(event.kind, EventKind::Buffers | EventKind::Again) || film.header().is_brought(&event) {
+                if event.kind == EventKind::Buffers {
+                    let blocks = event.blocks.start as u32..event.blocks.end as u32;
+                    of_film.entry((event.relation.path.clone(), event.fork)).or_default().insert_range(blocks);
+                    return;
+                }
+                if event.kind == EventKind::Again || film.header().is_brought(&event) {
                     return;
                 }
                 // What only a later film has comes at some time or other.
@@ -106,11 +123,35 @@ impl Touched {
                     touched.fetchers.resize(touched.pieces.len(), fetcher);
                 }
             })?;
+            buffers.push(of_film);
+        }
+        if buffers_are_gone {
+            touched.add_unproven(&buffers);
         }
         touched.at_once = fetchers.at_once();
         touched.gone.sort();
         touched.gone.dedup();
         Ok(touched)
+    }
+
+    /// Takes for touched what was in shared_buffers whenever a film of the job was recorded, as far as it is of the relations that the job
+    /// is known to ask for, and is not cached now: the films lack what the job found there. A film that was recorded while it was not there
+    /// proves that it is not needed. It is asked for at some time or other.
+    fn add_unproven(&mut self, buffers: &[Buffers]) {
+        for at in 0..self.forks.len() {
+            let fork = &self.forks[at];
+            let key = (fork.path.clone(), fork.fork);
+            let of_films = buffers.iter().map(|film| film.get(&key).cloned().unwrap_or_default());
+            let mut blocks = of_films.reduce(|all, of_film| all & of_film).unwrap_or_default();
+            blocks.remove_range(u32::try_from(fork.blocks).unwrap_or(u32::MAX)..);
+            blocks -= &fork.touched;
+            blocks -= &fork.resident;
+            self.unproven_blocks += blocks.len();
+            for run in runs(&blocks) {
+                self.add_piece(at as u32, run.start as u32, run.end as u32, EventKind::Requested);
+            }
+        }
+        self.fetchers.resize(self.pieces.len(), 0);
     }
 
     fn add_fork(&mut self, relation: usize, path: RelationPath, fork: &ForkMap) -> u32 {
@@ -269,6 +310,26 @@ mod tests {
     }
 
     #[test]
+    fn what_shared_buffers_had_is_wanted_where_no_film_proves_otherwise() {
+        use EventKind::{Buffers, Fetched};
+        let place = tempfile::tempdir().unwrap();
+        let events = [(1, 0, 60, Buffers), (2, 0, 9, Buffers), (1, 40, 70, Fetched), (1, 95, 99, Buffers)];
+        let warm = film(&place, "warm", &events);
+        // Of 2 the job is not known to need anything; the first 10 are cached, and the file is shorter now.
+        let map = map_of(vec![there(1, 97, 10), there(2, 9, 0)]);
+        let touched = Touched::read(&[&warm], &map, false).unwrap();
+        assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 30), "they may be there still");
+        let touched = Touched::read(&[&warm], &map, true).unwrap();
+        assert_eq!((touched.unproven_blocks, touched.blocks(), touched.missing_blocks()), (32, 62, 62));
+        assert_eq!(touched.fetchers.len(), touched.pieces.len());
+        assert_eq!(touched.forks[0].found.len(), 32, "the recorded run did not wait for them");
+        // Recorded when they were not there.
+        let cold = film(&place, "cold", &[(1, 30, 70, Fetched)]);
+        let touched = Touched::read(&[&cold, &warm], &map, true).unwrap();
+        assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 40));
+    }
+
+    #[test]
     fn few_blocks_are_counted_as_many_are() {
         let set: RoaringBitmap = (0..200_000).filter(|block| block % 3 == 0).collect();
         for blocks in [0, 1, 2, ASKED_ONE_BY_ONE, ASKED_ONE_BY_ONE + 1, 70_000] {
@@ -297,7 +358,7 @@ mod tests {
         let mut renamed = there(4, 10, 0);
         renamed.relation.name.name = "another".into();
         let map = map_of(vec![there(1, 100, 52), there(2, 4, 0), renamed]);
-        let touched = Touched::read(&[&alone, &newest], &map).unwrap();
+        let touched = Touched::read(&[&alone, &newest], &map, true).unwrap();
         let pieces: Vec<(u32, u32, u32)> = touched.pieces.iter().map(|one| (one.fork, one.start, one.blocks)).collect();
         assert_eq!(pieces, [(0, 50, 10), (1, 0, 4), (0, 0, 5), (0, 5, 5), (0, 95, 5)], "each block once");
         assert_eq!(touched.gone, ["public.relation_3", "public.relation_4"]);
@@ -308,7 +369,7 @@ mod tests {
         let mut unnamed = there(2, 4, 0);
         unnamed.relation.name.schema.clear();
         unnamed.relation.name.name = unnamed.relation.path.to_string();
-        let touched = Touched::read(&[&alone], &map_of(vec![unnamed])).unwrap();
+        let touched = Touched::read(&[&alone], &map_of(vec![unnamed]), true).unwrap();
         assert_eq!((touched.blocks(), touched.gone.len()), (4, 1));
     }
 }

@@ -116,7 +116,7 @@ mod tests {
         let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
         draft.place("film").unwrap();
         let film = Film::open(&path).unwrap();
-        let touched = Touched::read(&[&film], &map_of(vec![there(1, 100), there(2, 100)])).unwrap();
+        let touched = Touched::read(&[&film], &map_of(vec![there(1, 100), there(2, 100)]), true).unwrap();
         let device = DeviceProfile::default();
         let windows = cut(&film, &touched, Bytes(10 * 8192), device, GEOMETRY).unwrap();
         assert_eq!(windows.iter().map(|window| window.until.0).collect::<Vec<_>>(), [20, 30, 50]);

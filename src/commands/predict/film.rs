@@ -100,6 +100,12 @@ fn make_prediction(
                 .to_owned(),
         },
     ];
+    if header.totals.buffers_blocks > 0 {
+        let before = header.bytes(header.totals.buffers_blocks);
+        assumptions.push(format!(
+            "what it found of the {before} that were in shared_buffers when it was recorded is not in the film: where it needs that, it takes longer"
+        ));
+    }
     if curve.sampling > 0 {
         assumptions.push(format!("of one block in {} it is known when it was asked for", 1_u64 << curve.sampling));
     }

@@ -11,7 +11,7 @@ use super::arguments::{FilmAsked, RunArguments};
 use super::beside::Beside;
 use super::clean_up;
 use super::others::Others;
-use crate::cache::{Map, MapInputs, TierState, read_map_of};
+use crate::cache::{LastStart, Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
 use crate::commands::owners_films::find_owners_like;
 use crate::commands::recorder::{RecordingAsked, ask_sessions, new_header, open_source};
@@ -341,6 +341,10 @@ fn plan(
         device: device.profile,
         room,
         untouched: untouched.unwrap_or_default(),
+        started_at: match target.last_start() {
+            LastStart::At(at) => Some(at),
+            LastStart::Unknown | LastStart::NotRunning => None,
+        },
     };
     Ok(Some(spawn_blocking(move || assist.plan())))
 }
