@@ -100,7 +100,9 @@ impl Requests {
         let mut whose = Whose::new(wanted, postmaster_pid);
         whose.refresh();
         let is_decided = whose.is_decided();
-        for pid in postmaster_pid.map(read_children).transpose()?.unwrap_or_default() {
+        let children = postmaster_pid.map(read_children).transpose()?.unwrap_or_default();
+        whose.know_earlier(&children);
+        for pid in children {
             if whose.of(pid) == Verdict::Other && is_decided {
                 watch.leave_out(pid)?;
             }
@@ -394,7 +396,13 @@ impl Source for Requests {
     fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error> {
         self.tell(visit)?;
         if !self.whose.is_decided() {
-            self.want_everybody("its connection may lead through a pooler or another host");
+            let own_pid = std::process::id();
+            self.whose.take_unseen(self.pending.iter().map(|event| event.pid).filter(|pid| *pid != own_pid));
+            if !self.whose.is_decided() {
+                self.want_everybody(
+                    "its connection may lead through a pooler or another host: `pgthaw run --application-name NAME` finds sessions by name",
+                );
+            }
             self.tell(visit)?;
         }
         // Whoever has not said by now who he is, is another.

@@ -189,6 +189,26 @@ fn where_the_command_is_never_seen_it_is_all_of_the_cluster() {
 }
 
 #[test]
+fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_no_other() {
+    // Nobody has such numbers.
+    let (short, earlier) = (PID, PID + 1);
+    for (others, expected) in [(vec![], vec![short]), (vec![1], vec![short, 1]), (vec![earlier], vec![short, earlier])]
+    {
+        let command = Arc::new(AtomicU32::new(std::process::id()));
+        let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
+        requests.whose.know_earlier(&[earlier]);
+        let of = |pid: u32| event(PageEventKind::Requested, (pid != short).into(), 1, pid);
+        told.lock().unwrap().events = [short].iter().chain(&others).map(|pid| of(*pid)).collect();
+        assert_eq!(looked(&mut requests), []);
+        let mut seen = Vec::new();
+        let end = requests.end(&mut |touch| seen.push(touch.pid)).unwrap();
+        assert_eq!(seen, expected);
+        let is_all = end.remarks[0].contains("all of the cluster");
+        assert_eq!(is_all, !others.is_empty(), "{:?}", end.remarks);
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_followed_to_its_end_is_told() {
     let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), true);
     told.lock().unwrap().events = vec![event(PageEventKind::Grown, 0, 0, PID)];

@@ -108,6 +108,10 @@ pub struct Whose {
     has_seen_wanted: bool,
     /// I/O workers read for the job, and for others.
     has_io_workers: bool,
+    /// Those that ended before it was known whose they were, while none of the command's had been seen.
+    unseen: HashSet<u32>,
+    /// Those that ran before the command.
+    earlier: HashSet<u32>,
     /// Processes that ended before it was known whose they were. They count as the command's.
     unknown: u64,
 }
@@ -123,6 +127,8 @@ impl Whose {
             answers: false,
             has_seen_wanted: false,
             has_io_workers: false,
+            unseen: HashSet::new(),
+            earlier: HashSet::new(),
             unknown: 0,
         }
     }
@@ -155,6 +161,23 @@ impl Whose {
     /// Is it known by now who is wanted? A command's server processes are known when the first of them was seen.
     pub fn is_decided(&self) -> bool {
         self.has_seen_wanted || !matches!(self.wanted, Wanted::Command { .. })
+    }
+
+    /// These ran before the command: what they serve is not its.
+    pub fn know_earlier(&mut self, pids: &[u32]) {
+        self.earlier.extend(pids);
+    }
+
+    /// Where none of the command's was seen, and all of these began after it and ended before anybody could look, they are its own; else it
+    /// is still not known which are.
+    pub fn take_unseen(&mut self, pids: impl Iterator<Item = u32>) {
+        let pids: HashSet<u32> = pids.collect();
+        if pids.is_empty() || !pids.is_subset(&self.unseen) {
+            return;
+        }
+        self.unknown += pids.len() as u64;
+        self.known.extend(pids.into_iter().map(|pid| (pid, Verdict::Wanted)));
+        self.has_seen_wanted = true;
     }
 
     pub fn wants_everybody(&self) -> bool {
@@ -258,7 +281,12 @@ impl Whose {
                 self.unknown += 1;
                 Verdict::Wanted
             }
-            None => Verdict::Other,
+            None => {
+                if !self.has_seen_wanted && !self.earlier.contains(&pid) && !self.of_others.contains(&pid) {
+                    self.unseen.insert(pid);
+                }
+                Verdict::Other
+            }
         }
     }
 
