@@ -165,8 +165,12 @@ fn render_none(store: &FilmStore) -> String {
 }
 
 fn open(store: &FilmStore, name: &str) -> anyhow::Result<Film<File>> {
-    let path = store.find(name).map_err(|error| with_owners(error, name, &ConnectionArguments::default()))?;
-    Ok(Film::open(&path)?)
+    let found = store.find_newest(name);
+    let found = found.map_err(|error| with_owners(error, name, &ConnectionArguments::default()))?;
+    if let Some(which) = found.remark(name) {
+        terminal::print_remark(&which);
+    }
+    Ok(Film::open(&found.path)?)
 }
 
 impl NewFilmArguments {

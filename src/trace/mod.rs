@@ -47,6 +47,6 @@ pub use reuse::{CurvePoint, MissRatioCurve};
 pub use sessions::Sessions;
 pub use simulation::{Run, Way};
 pub use source::{Source, SourceEnd, Touch};
-pub use store::{Alone, FilmStore, Films, KEPT, Like, databases_of};
+pub use store::{Chosen, FilmStore, Films, KEPT, Like, databases_of};
 pub use summary::{FilmSummary, Moment, RelationTouches};
 pub use touched::Touched;

@@ -47,12 +47,25 @@ pub struct Films {
     pub films: Vec<Generation>,
 }
 
-/// A film of a name that tells how its job goes alone.
+/// The film that a name means.
 #[derive(Debug)]
-pub struct Alone {
+pub struct Chosen {
     pub path: PathBuf,
     /// Films of its command that the name could mean, this one among them.
     pub films: usize,
+    /// Why it was this one of them, in words.
+    why: &'static str,
+}
+
+const NEWEST_OF_THEM: &str = "is the newest";
+const TELLS_ALONE: &str = "tells best how the job goes alone";
+
+impl Chosen {
+    /// Which of how many was taken, where there was a choice.
+    pub fn remark(&self, name: &str) -> Option<String> {
+        let Chosen { films, why, .. } = self;
+        (*films > 1).then(|| format!("of {films} films of this command called {name} this one {why}"))
+    }
 }
 
 impl Films {
@@ -83,19 +96,32 @@ impl Films {
 
     /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
     /// those that know what it asked for.
-    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Alone, Error> {
+    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
         let path = self.find_of(cluster, name)?;
+        let mut films = self.read_alike(&path, name);
+        let count = films.len().max(1);
+        films.retain(|(_, header)| header.sampling.is_some());
+        let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
+        Ok(Chosen { path: alone, films: count, why: TELLS_ALONE })
+    }
+
+    /// As [`Films::find_of`], with how many there were to choose from.
+    pub fn find_newest(&self, name: &str) -> Result<Chosen, Error> {
+        let path = self.find_of(None, name)?;
+        let films = self.read_alike(&path, name).len().max(1);
+        Ok(Chosen { path, films, why: NEWEST_OF_THEM })
+    }
+
+    /// The films of the command of this one, which `name` means, that are called so; none where it is no label.
+    fn read_alike(&self, path: &Path, name: &str) -> Vec<(Generation, FilmHeader)> {
         let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
-        let Some(newest) = self.films.iter().find(is_meant) else { return Ok(Alone { path, films: 1 }) };
+        let Some(newest) = self.films.iter().find(is_meant) else { return Vec::new() };
         let is_like =
             |one: &&Generation| one.label() == newest.label() && one.system_identifier == newest.system_identifier;
         let mut films: Vec<(Generation, FilmHeader)> = read_headers(self.films.iter().filter(is_like));
         let job = films.first().map(|(_, header)| header.job.clone());
         films.retain(|(_, header)| Some(&header.job) == job.as_ref());
-        let count = films.len().max(1);
-        films.retain(|(_, header)| header.sampling.is_some());
-        let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
-        Ok(Alone { path: alone, films: count })
+        films
     }
 }
 
@@ -165,10 +191,18 @@ impl FilmStore {
     }
 
     /// As [`Films::find_alone`].
-    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Alone, Error> {
+    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
         match is_path(name) {
-            true => Ok(Alone { path: name.into(), films: 1 }),
+            true => Ok(Chosen { path: name.into(), films: 1, why: TELLS_ALONE }),
             false => self.read_all()?.find_alone(cluster, name),
+        }
+    }
+
+    /// As [`Films::find_newest`].
+    pub fn find_newest(&self, name: &str) -> Result<Chosen, Error> {
+        match is_path(name) {
+            true => Ok(Chosen { path: name.into(), films: 1, why: NEWEST_OF_THEM }),
+            false => self.read_all()?.find_newest(name),
         }
     }
 
@@ -368,9 +402,15 @@ mod tests {
         let helped = keep_film(&store, "psql -f a", "x", 60, 60);
         let alone = |name: &str| store.find_alone(None, name).unwrap();
         assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
+        let told = alone("x").remark("x").unwrap();
+        assert_eq!(told, "of 3 films of this command called x this one tells best how the job goes alone");
+        let newest = store.find_newest("x").unwrap();
+        assert_eq!((&newest.path, newest.films), (&helped, 3));
+        assert!(newest.remark("x").unwrap().ends_with("called x this one is the newest"));
         assert_eq!((alone(NEWEST).path, alone(NEWEST).films), (helped.clone(), 1));
         let own = helped.file_stem().unwrap().to_str().unwrap();
         assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
+        assert_eq!((alone(own).remark(own), store.find_newest(own).unwrap().remark(own)), (None, None));
         let cluster = FilmHeader::for_tests().source.system_identifier;
         let like = || store.find_like(cluster, "x", "psql -f a").unwrap().alone.unwrap().path().to_owned();
         assert_eq!(like(), cold);

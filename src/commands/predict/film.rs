@@ -13,7 +13,7 @@ use crate::commands::owners_films::with_owners;
 use crate::linux::memory::read_memory;
 use crate::model::{Error, JobCosts, PriceSource, RecordedJob};
 use crate::terminal::{self, JobAsRecorded, JobCase, JobPrediction};
-use crate::trace::{self, Alone, Film, FilmHeader, FilmStore, FilmSummary, MissRatioCurve};
+use crate::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, MissRatioCurve};
 use crate::units::{Bytes, counted};
 
 /// What a server that can be asked says.
@@ -43,8 +43,8 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         Err(error) => return Err(error),
     };
     let found = FilmStore::open().find_alone(asked.cluster, name);
-    let Alone { path, films } = found.map_err(|error| with_owners(error, name, connection))?;
-    let film = Film::open(&path)?;
+    let found = found.map_err(|error| with_owners(error, name, connection))?;
+    let film = Film::open(&found.path)?;
     let header = film.header();
     let of_film = header.source.system_identifier;
     let asked = match asked.cluster {
@@ -63,10 +63,7 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         trace::Error::NoCurve { path: film.path().to_owned(), reason }
     })?;
     let mut prediction = make_prediction(&film, &summary, curve, asked, arguments)?;
-    if films > 1 {
-        let told = format!("of {films} films of this command called {name} this one tells best how the job goes alone");
-        prediction.assumptions.insert(0, told);
-    }
+    prediction.assumptions.splice(0..0, found.remark(name));
     Ok(prediction)
 }
 
