@@ -11,9 +11,6 @@ const OWN_SHARE_MIN: f64 = 0.05;
 /// A run that fetched less than this part of its blocks found them cached, 0 to 1: the few reads tell nothing of many.
 const COLD_SHARE_MIN: f64 = 0.05;
 
-/// A run of which more than this part was preloaded says nothing of how a job fetches, 0 to 1.
-const PRELOADED_SHARE_MAX: f64 = 0.1;
-
 /// The device may deliver so many times what was fetched: what the kernel reads around a block comes too. More was fetched again.
 const AROUND_MAX: f64 = 1.5;
 
@@ -31,9 +28,10 @@ pub struct RecordedJob {
     /// Requests of blocks, and those of them that are a block's first.
     pub requests: f64,
     pub first_requests: f64,
-    /// Blocks that were not cached when they were asked for first, and blocks that were brought for the job.
+    /// Blocks that were not cached when they were asked for first.
     pub fetched_blocks: f64,
-    pub preloaded_blocks: f64,
+    /// Was so much brought for the job that the run says nothing of how it fetches?
+    pub is_preloaded: bool,
     /// Neighbouring blocks that were asked for together are one stretch.
     pub stretches: f64,
     /// Reads of the device meanwhile and their bytes, whoever issued them; `None` where nobody counted.
@@ -88,7 +86,7 @@ impl RecordedJob {
         let fetched = self.fetched_blocks;
         let most = fetched + (self.requests - self.first_requests).max(0.0);
         let source = |delivered: f64| match () {
-            () if self.preloaded_blocks > PRELOADED_SHARE_MAX * self.first_requests => PriceSource::Preloaded,
+            () if self.is_preloaded => PriceSource::Preloaded,
             () if fetched < COLD_SHARE_MIN * self.first_requests => PriceSource::Warm,
             () if delivered < DELIVERED_MIN * fetched => PriceSource::NotCounted,
             () if delivered <= AROUND_MAX * fetched => PriceSource::Counted,
@@ -154,7 +152,7 @@ mod tests {
             requests: 5000.0,
             first_requests: 1000.0,
             fetched_blocks: 1000.0,
-            preloaded_blocks: 0.0,
+            is_preloaded: false,
             stretches: 1000.0,
             device: Some((1000.0, 1000.0 * 8192.0)),
             block_bytes: 8192.0,
@@ -209,7 +207,7 @@ mod tests {
         assert_eq!(source(&|run| run.device = None), PriceSource::NotCounted);
         assert_eq!(source(&|run| run.device = Some((9.0, 9.0 * 8192.0))), PriceSource::NotCounted);
         assert_eq!(source(&|run| run.device = Some((9000.0, 9000.0 * 8192.0))), PriceSource::Others);
-        assert_eq!(source(&|run| run.preloaded_blocks = 500.0), PriceSource::Preloaded);
+        assert_eq!(source(&|run| run.is_preloaded = true), PriceSource::Preloaded);
         assert_eq!(source(&|run| run.device = Some((700.0, 1400.0 * 8192.0))), PriceSource::Counted);
     }
 

@@ -166,7 +166,7 @@ fn recorded_job(header: &FilmHeader, summary: &FilmSummary, curve: &MissRatioCur
         requests: curve.requests as f64,
         first_requests: curve.first_requests as f64,
         fetched_blocks: header.totals.fetched_blocks as f64,
-        preloaded_blocks: header.totals.preloaded_blocks as f64,
+        is_preloaded: header.totals.is_preloaded(),
         stretches: summary.relations.iter().map(|one| one.events as f64).sum(),
         device: counted.map(|(reads, Bytes(bytes))| (reads as f64, bytes as f64)),
         block_bytes: header.source.block_size.into(),
