@@ -400,7 +400,7 @@ impl Source for Requests {
             self.whose.take_unseen(self.pending.iter().map(|event| event.pid).filter(|pid| *pid != own_pid));
             if !self.whose.is_decided() {
                 self.want_everybody(
-                    "its connection may lead through a pooler or another host: `pgthaw run --application-name NAME` finds sessions by name",
+                    "its connection may lead through a pooler or another host; pgthaw run --application-name NAME finds sessions by name",
                 );
             }
             self.tell(visit)?;
