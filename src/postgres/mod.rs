@@ -36,6 +36,7 @@ mod setting_value;
 mod shown_statement;
 mod statements;
 mod statistics;
+mod telling;
 mod waits;
 
 pub use activity::{Activity, RelationActivity, RowCounts, read_activity};
@@ -84,4 +85,5 @@ pub use statistics::tests::statistics_of;
 pub use statistics::{
     RowDelta, ServerStatistics, StatisticsDelta, read_all_transactions, read_server_statistics, read_table_statistics,
 };
+pub use telling::{can_tell_at_once, tell_statistics};
 pub use waits::{Wait, WaitLook, read_backend_pid, read_postmaster_start, read_waits};

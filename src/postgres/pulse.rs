@@ -5,6 +5,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::Error;
+use super::telling::telling;
 
 /// Counters since the server's statistics began, and levels of this moment. pgthaw's own sessions are no clients.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,11 +52,11 @@ pub struct CheckpointPulse {
     pub max_wal_bytes: u64,
 }
 
-/// Asks for the counters. `own_pids` are pgthaw's own sessions.
+/// Asks for the counters. `own_pids` are pgthaw's own sessions. From version 15 on the server has counted the question when it is over.
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse, Error> {
     let failed = |source| Error::Query { action: "read what the server counts", source };
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
-    let question = sqlx::query(include_str!("sql/pulse_13.sql")).bind(own);
+    let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
     let row = question.fetch_one(connection).await.map_err(failed)?;
     decode_pulse(&row).map_err(failed)
 }

@@ -5,6 +5,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 
 use super::Error;
 use super::answer::in_time;
+use super::telling::telling;
 
 /// One process at one moment. What the role that asks may not see is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,10 +33,10 @@ pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> R
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
-/// Looks at all processes once.
+/// Looks at all processes once. From version 15 on the server has counted the look when it is over.
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
     let failed = |source| Error::Query { action: "ask what the backends do", source };
-    let rows = sqlx::query(include_str!("sql/sessions_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let rows = sqlx::query(telling!(connection, "sql/sessions_13.sql")).fetch_all(connection).await.map_err(failed)?;
     let decode = |row: &PgRow| -> Result<Session, sqlx::Error> {
         Ok(Session {
             pid: row.try_get::<i32, _>("pid")? as u32,

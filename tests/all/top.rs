@@ -120,6 +120,49 @@ fn a_server_that_idles_has_no_transactions_of_ours() {
     }
 }
 
+/// What a step's server counted without pgthaw's own.
+fn transactions_of(step: &Value) -> Option<i64> {
+    let count = |name: &str| step.pointer("/server")?.get(name)?.as_i64();
+    Some(count("commits")? + count("rollbacks")? - count("own_transactions")?)
+}
+
+test_every_version! {
+    fn from_the_first_step_on_ours_are_told_when_they_are_taken_off(version) {
+        if version < 15 {
+            return;
+        }
+        let server = servers::start(version, &[]);
+        for source in ["sql", "memory"] {
+            let steps = steps_of(&server.pgthaw(&["top", "--source", source, "--seconds", "5"]).ok().stdout);
+            let told: Vec<i64> = steps.iter().filter_map(transactions_of).collect();
+            // One may be asked while the server counts.
+            assert!(told.len() >= 4 && told.iter().all(|one| one.abs() <= 1), "{source}: {told:?}");
+            assert!(told.iter().sum::<i64>().abs() <= 1, "{source}: {told:?}");
+        }
+    }
+}
+
+test_every_version! {
+    fn no_transaction_of_others_is_hidden(version) {
+        if version < 15 {
+            return;
+        }
+        let server = servers::start(version, &[]);
+        let mut command = server.command(&["top", "--source", "memory", "--seconds", "5"]);
+        let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(top.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut steps = steps_of(&lines.next().unwrap());
+        for _ in 0..4 {
+            server.psql("SELECT 1");
+        }
+        steps.extend(steps_of(&lines.collect::<Vec<_>>().join("\n")));
+        assert!(top.wait().unwrap().success());
+        // To connect is one, too; and one of ours may be asked while the server counts.
+        let told: Vec<i64> = steps.iter().filter_map(transactions_of).collect();
+        assert!((told.iter().sum::<i64>() - 2 * 4).abs() <= 1, "{told:?}");
+    }
+}
+
 #[test]
 fn above_the_budget_less_is_looked_at_and_each_step_says_so() {
     if !can_probe() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
 use super::found::Stall;
@@ -74,19 +75,22 @@ impl StallWatch {
     /// that is of use; a server that does not answer is not asked.
     ///
     /// Where commands are not counted there is no throughput to judge by, and from then on no stall.
-    pub async fn add(&mut self, reading: &Reading, roster: &Roster, connection: Option<&mut PgConnection>) {
+    ///
+    /// Tells how many transactions the questions were to the server.
+    pub async fn add(&mut self, reading: &Reading, roster: &Roster, connection: Option<&mut PgConnection>) -> u64 {
         if !reading.counts_commands {
             self.stalls.end();
-            return;
+            return 0;
         }
-        let Some(mut step) = self.stepper.add(reading, &self.names, |process| roster.who(process)) else { return };
+        let Some(mut step) = self.stepper.add(reading, &self.names, |process| roster.who(process)) else { return 0 };
         step.wall_ms = read_wall_ms();
         let machine = Counters::read(&self.devices);
         step.machine = machine.since(&self.machine, step.length_ns);
         self.machine = machine;
-        if let Some(connection) = connection {
-            self.ask(&step, connection).await;
-        }
+        let asked = match connection {
+            Some(connection) => self.ask(&step, connection).await,
+            None => 0,
+        };
         if step.end_ns.saturating_sub(self.holders_at_ns) < step.length_ns {
             step.holders.clone_from(&self.holders);
         }
@@ -94,6 +98,7 @@ impl StallWatch {
             seen.relation = seen.call.file.relation.and_then(|file| self.relations.get(&file).cloned().flatten());
         }
         self.stalls.add(step);
+        asked
     }
 
     /// Those that were found.
@@ -118,13 +123,15 @@ impl StallWatch {
         name
     }
 
-    async fn ask(&mut self, step: &Step, connection: &mut PgConnection) {
+    async fn ask(&mut self, step: &Step, connection: &mut PgConnection) -> u64 {
+        let (statements, relations) = (connection.cached_statements_size(), self.relations.len());
         let is_long = |seen: &&SeenCall| {
             seen.call.end_ns.unwrap_or(step.end_ns).saturating_sub(seen.call.begin_ns) >= TELLING_CALL_NS
         };
         for seen in step.calls.iter().filter(is_long) {
             self.name_relation(&seen.call.file, connection).await;
         }
+        let mut asked = 0;
         let locks: f64 =
             step.backends.waits.iter().filter(|((class, _), _)| class == "Lock").map(|(_, count)| count).sum();
         let is_due = step.end_ns.saturating_sub(self.holders_at_ns) >= HOLDERS_GOOD_FOR_NS;
@@ -135,7 +142,11 @@ impl StallWatch {
             };
             self.holders = read_lock_holders(connection).await.unwrap_or_default().into_iter().map(shown).collect();
             self.holders_at_ns = step.end_ns;
+            asked += 1;
         }
+        // To prepare a statement is a transaction too.
+        let prepared = connection.cached_statements_size().saturating_sub(statements);
+        asked + (self.relations.len() - relations + prepared) as u64
     }
 }
 

@@ -41,8 +41,9 @@ impl SqlLooks {
                     _ = &mut stopped => return,
                     _ = ticks.tick() => {}
                 }
-                own.iter().for_each(OwnTransactions::add);
+                let asked = own.as_ref().map(OwnTransactions::begin);
                 let Ok(sessions) = read_sessions(&mut connection).await else { return };
+                drop(asked);
                 to_add.add(read_monotonic().as_nanos() as u64, seen(sessions, own_pid));
             }
         });

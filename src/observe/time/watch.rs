@@ -28,6 +28,8 @@ pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
     own: Option<OwnTransactions>,
+    /// Transactions of this connection besides its looks, which the server counts with the next look.
+    untold: u64,
     asked_at: Instant,
     /// Is told when the server does not answer any more.
     gone: Option<oneshot::Sender<()>>,
@@ -71,6 +73,7 @@ impl Watch {
             roster,
             connection,
             own,
+            untold: 0,
             asked_at: Instant::now(),
             gone: None,
             accounting,
@@ -147,10 +150,13 @@ impl Watch {
     async fn look(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         self.asked_at = Instant::now();
-        self.own.iter().for_each(OwnTransactions::add);
+        let own = self.own.as_ref().map(|own| (own, own.begin()));
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
-            Ok(Ok(sessions)) => self.roster.see(sessions),
+            Ok(Ok(sessions)) => {
+                own.inspect(|(own, _)| own.add(std::mem::take(&mut self.untold)));
+                self.roster.see(sessions);
+            }
             // A server that is stopped meanwhile ends no measurement.
             Ok(Err(_)) => {
                 self.connection = None;
@@ -168,7 +174,7 @@ impl Watch {
         }
         self.roster.learn(&reading.processes);
         if let Some(stalls) = &mut self.stalls {
-            stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
+            self.untold += stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
         }
         if let Some(before) = self.latest.take() {
             self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));

@@ -179,7 +179,7 @@ pub struct ServerStep {
     pub length_ns: u64,
     pub commits: u64,
     pub rollbacks: u64,
-    /// What pgthaw itself asked the server: among the commits, where the server tells these up to a second later.
+    /// What pgthaw itself asked the server: among the commits, which a server before version 15 tells up to a second later.
     #[serde(default)]
     pub own_transactions: u64,
     pub blocks_hit: u64,

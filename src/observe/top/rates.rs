@@ -8,13 +8,16 @@ use crate::observe::time::TimeSpan;
 /// A server's sessions tell their counters about once a second, each when it pleases: over ten seconds that evens out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// In the first two steps pgthaw's own connections are told, which are more than its questions: later ones do without them.
+/// Where pgthaw's own are told late, its connections are told in the first two steps, which are more than its questions: later steps do without
+/// them.
 const OWN_BEGIN: u32 = 2;
 
 /// What was counted within the last seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RateWindow {
     server: VecDeque<ServerStep>,
+    /// Are pgthaw's own transactions told late?
+    is_late: bool,
     /// How many were told.
     told: u32,
     /// Lengths, and what was fetched.
@@ -22,11 +25,16 @@ pub(super) struct RateWindow {
 }
 
 impl RateWindow {
+    /// `is_late`: the server counts pgthaw's own transactions up to a second after they were asked.
+    pub fn new(is_late: bool) -> RateWindow {
+        RateWindow { is_late, ..RateWindow::default() }
+    }
+
     /// Takes a step, and tells the rates up to its end.
     pub fn take(&mut self, span: &TimeSpan, server: Option<&ServerStep>, machine: Option<&MachineStep>) -> Rates {
         self.server.extend(server.copied());
         self.told += u32::from(server.is_some());
-        if self.told == OWN_BEGIN + 1 {
+        if self.is_late && self.told == OWN_BEGIN + 1 {
             self.server.drain(..self.server.len() - 1);
         }
         trim(&mut self.server, |step| step.length_ns);
@@ -50,7 +58,7 @@ impl RateWindow {
 
     fn compute(&self) -> Rates {
         let sum = |of: fn(&ServerStep) -> u64| self.server.iter().map(|step| of(step) as f64).sum::<f64>();
-        // Over several steps it matters little that the server counts pgthaw's own a moment later.
+        // Over several steps it matters little that a server may count pgthaw's own a moment later.
         let transactions = self.server.iter().map(ServerStep::transactions).sum::<f64>().max(0.0);
         let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         let seconds = sum(|step| step.length_ns) / 1e9;
@@ -113,8 +121,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_served_in_the_first_steps_counts_where_ours_are_told_at_once() {
+        let served = ServerStep { length_ns: SECOND, commits: 12, own_transactions: 4, ..ServerStep::default() };
+        let idle = ServerStep { commits: 4, ..served };
+        let [at_once, late] = [false, true].map(|is_late| {
+            let mut window = RateWindow::new(is_late);
+            let rates = [served, idle, idle, idle].map(|server| window.take(&span(), Some(&server), None));
+            rates[3].transactions_per_second
+        });
+        assert_eq!((at_once, late), (Some(2.0), Some(0.0)));
+    }
+
+    #[test]
     fn of_a_server_that_idles_pgthaws_own_transactions_are_none() {
-        let mut window = RateWindow::default();
+        let mut window = RateWindow::new(true);
         let mut rates = Rates::default();
         // The server tells them a second later.
         for (told, asked) in [(0, 6), (6, 6), (7, 6), (5, 6), (6, 6)] {

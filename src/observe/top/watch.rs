@@ -22,7 +22,7 @@ use crate::observe::time::{
     Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
 };
 use crate::observe::{BudgetedSource, Error, looks_after, looks_in_words, open_time_source};
-use crate::postgres::ServerPulse;
+use crate::postgres::{ServerPulse, can_tell_at_once, read_sessions, tell_statistics};
 use crate::units::Bytes;
 
 /// The server and the machine are asked no more often: that costs more than reading the times.
@@ -75,8 +75,11 @@ impl TopWatch {
     }
 
     /// Looks on until the server does not answer any more, and says why it does not; `None`: nobody takes frames any more.
-    pub async fn watch(&mut self, here: Here) -> Result<Option<String>, Error> {
+    pub async fn watch(&mut self, mut here: Here) -> Result<Option<String>, Error> {
         let own = OwnTransactions::default();
+        // What connecting took, and preparing to ask, is told before the first pulse.
+        tell_statistics(&mut here.looks).await?;
+        let sessions = read_sessions(&mut here.who).await?;
         let (source, refused) =
             open_time_source(self.source, here.postmaster_pid, here.looks, Some(own.clone())).await?;
         let (gone, is_gone) = oneshot::channel();
@@ -101,7 +104,8 @@ impl TopWatch {
             .postmaster_pid
             .map(|_| MachineWatch::begin(here.devices, here.device_name, fetched.and_then(Result::ok)));
         let names = WaitNames::of_version(here.version_num);
-        let roster = Roster::new(here.postmaster_pid, here.own_pids);
+        let mut roster = Roster::new(here.postmaster_pid, here.own_pids);
+        roster.see(sessions);
         // Looks count no commands.
         let stalls = (source.tier() == Tier::Bpf && self.step >= LEAST_STEP_WITH_STALLS)
             .then(|| StallWatch::new(names.clone(), here.data_directory.as_deref()));
@@ -115,7 +119,7 @@ impl TopWatch {
             period,
             half_step: self.step / 2,
             server_before: pulse.first.clone(),
-            window: RateWindow::default(),
+            window: RateWindow::new(!can_tell_at_once(here.version_num)),
             checkpoints: CheckpointWatch::default(),
             pulse,
             machine,
