@@ -355,8 +355,9 @@ fn a_film_of_a_command_that_failed_is_kept_without_its_name() {
 fn a_job_waits_for_what_takes_its_time_but_not_for_a_server_that_says_nothing() {
     let server = servers::start_any(&[]);
     let mut command = server.command(&["run", "--like", "x", "--protect", "--", "true"]);
-    // Each connection takes a second: two until it is known what there is, and several to look at it.
-    command.env("PGOPTIONS", "-c post_auth_delay=1").stdin(Stdio::null());
+    // Two connections until it is known what there is, and several to look at it, which take longer than it waits for an answer.
+    let door = servers::slow_door(&server, 2, Duration::from_secs(3));
+    command.env("PGHOST", door.path()).stdin(Stdio::null());
     let slow = Output::from(command.output().unwrap()).ok();
     assert!(slow.stderr.contains("there is no film called x"), "{}", slow.stderr);
 

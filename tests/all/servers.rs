@@ -14,11 +14,15 @@
 //! on the version uses [`start_any`].
 
 use std::fs::{self, File, Permissions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::net::Shutdown;
 use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use pgthaw::linux::DiskLimit;
 use pgthaw::postgres::{Programs, ScratchCluster, StopMode};
@@ -262,6 +266,31 @@ impl TestServer {
         command.env("PGHOST", options.host.unwrap()).env("PGPORT", options.port.unwrap().to_string());
         command.env("PGUSER", options.user.unwrap());
     }
+}
+
+/// The directory of a socket that leads to the server. All connections but the first few wait for so long before they are passed on.
+pub fn slow_door(server: &TestServer, at_once: usize, delay: Duration) -> TempDir {
+    let name = format!(".s.PGSQL.{}", server.cluster.connect_options("postgres").port.unwrap());
+    let (door, behind) = (tempfile::tempdir().unwrap(), server.cluster.socket_directory().join(&name));
+    let listener = UnixListener::bind(door.path().join(&name)).unwrap();
+    thread::spawn(move || {
+        for (place, client) in listener.incoming().map(Result::unwrap).enumerate() {
+            let behind = behind.clone();
+            thread::spawn(move || {
+                thread::sleep(if place < at_once { Duration::ZERO } else { delay });
+                let server = UnixStream::connect(behind).unwrap();
+                let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                thread::spawn(move || {
+                    let _ = io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+                let (mut from, mut to) = (server, client);
+                let _ = io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    door
 }
 
 impl Home {
