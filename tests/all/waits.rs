@@ -134,6 +134,26 @@ test_every_version! {
     }
 }
 
+test_every_version! {
+    fn the_logger_waits_for_something_to_do_and_serves_nobody(version) {
+        if !can_probe() {
+            return;
+        }
+        let mut server = servers::start(version, &[]);
+        server.cluster.stop(StopMode::Fast).unwrap();
+        server.cluster.start_with(|command| _ = command.args(["-c", "logging_collector=on"])).unwrap();
+        let logged = "DO $$BEGIN FOR i IN 1..50 LOOP RAISE LOG 'line %', i; PERFORM pg_sleep(0.01); END LOOP; END$$";
+        let (report, _) = watch_sql(&server, &["--by", "backend"], logged);
+        let of_logger = |list: &str| -> Vec<Value> {
+            let all = report[list].as_array().unwrap().iter();
+            all.filter(|one| one["where"].as_str().unwrap().contains("logger")).cloned().collect()
+        };
+        assert!(!of_logger("statistics").is_empty(), "it did nothing: {report:#}");
+        let unnamed = ending(&report, "logger::sleep::no event");
+        assert!(unnamed.is_empty() && of_logger("handled_by").is_empty(), "{report:#}");
+    }
+}
+
 #[test]
 fn who_comes_and_goes_is_counted_and_who_only_has_the_name_is_not() {
     if !can_probe() {

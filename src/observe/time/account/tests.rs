@@ -107,6 +107,7 @@ fn who_serves_no_client_handles_no_command() {
         (shares.commands, shares.handled, shares.idle_ns, shares.no_event_ns)
     };
     assert_eq!(told("stats collector"), (Some(0), Some(0), 100, 0));
+    assert_eq!(told("logger"), (Some(0), Some(0), 100, 0));
     assert_eq!(told("walreceiver"), (Some(0), Some(0), 0, 100));
     assert_eq!(told("walsender"), (Some(3), Some(3), 0, 100));
 }
