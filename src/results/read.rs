@@ -23,7 +23,7 @@ impl Store {
     pub async fn read_run(&self, wanted: &str) -> Result<(Run, Vec<Trial>), Error> {
         let mut studies = self.read_sweeps().await?;
         studies.retain(SweepRun::is_warmup);
-        let found = choose(studies, wanted)?.ok_or_else(|| self.unknown(wanted))?;
+        let found = choose(studies, |study| &study.id, wanted)?.ok_or_else(|| self.unknown(wanted))?;
         let mut trials = self.read_sweep_outcomes(&found.id).await?;
         self.add_seconds(&found.id, &mut trials).await?;
         let run = view_run(&found, &trials);

@@ -6,16 +6,17 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::database::{Query, Row};
+use super::sweep_read::KeptSweep;
 use super::{Error, Store};
-use crate::study::SweepRun;
 
 /// A study, with how far it came.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyLine {
     pub id: String,
     pub question: String,
-    pub started_at: Timestamp,
+    /// `None` of a damaged one.
+    pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub host: String,
     pub server: String,
@@ -26,16 +27,18 @@ pub struct StudyLine {
     /// That have ended, and those of them that failed.
     pub trials: u64,
     pub failures: u64,
+    /// Why nothing else can be read of it; `None` of one that is whole.
+    pub damaged: Option<String>,
 }
 
 /// Trials and failures.
 type Counts = HashMap<String, (u64, u64)>;
 
 impl Store {
-    /// Everything that was kept, the newest first.
+    /// Everything that was kept, the newest first. Of what is damaged there are its name and its trials.
     pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>, Error> {
         let counts = self.read_counts().await?;
-        Ok(self.read_sweeps().await?.into_iter().map(|study| line_of(study, &counts)).collect())
+        Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
     }
 
     async fn read_counts(&self) -> Result<Counts, Error> {
@@ -47,19 +50,22 @@ impl Store {
     }
 }
 
-fn line_of(study: SweepRun, counts: &Counts) -> StudyLine {
-    let (trials, failures) = counts.get(&study.id).copied().unwrap_or_default();
+fn line_of(kept: KeptSweep, counts: &Counts) -> StudyLine {
+    let (trials, failures) = counts.get(&kept.id).copied().unwrap_or_default();
+    let bare = StudyLine { id: kept.id, trials, failures, ..StudyLine::default() };
+    let study = match kept.sweep {
+        Ok(study) => study,
+        Err(error) => return StudyLine { damaged: Some(error.to_string()), ..bare },
+    };
     StudyLine {
         question: study.subject(),
-        id: study.id,
-        started_at: study.started_at,
+        started_at: Some(study.started_at),
         ended_at: study.ended_at,
         host: study.machine.hostname,
         server: study.server.version,
         varied: study.varied,
         points: study.points,
         repeats: study.repeats,
-        trials,
-        failures,
+        ..bare
     }
 }

@@ -11,25 +11,38 @@ use crate::study::{SweepRun, SweepTrial};
 pub const NEWEST: &str = "newest";
 
 /// The one that is meant: by its id, by the first characters of it when no other begins so, or [`NEWEST`] of those in this order.
-pub(super) fn choose(mut studies: Vec<SweepRun>, wanted: &str) -> Result<Option<SweepRun>, Error> {
+pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>, Error> {
     if wanted == NEWEST {
         return Ok(studies.into_iter().next());
     }
-    if let Some(exact) = studies.iter().position(|study| study.id == wanted) {
+    if let Some(exact) = studies.iter().position(|study| id(study) == wanted) {
         return Ok(Some(studies.swap_remove(exact)));
     }
-    studies.retain(|study| study.id.starts_with(wanted));
+    studies.retain(|study| id(study).starts_with(wanted));
     if studies.len() > 1 {
-        let matches = studies.into_iter().map(|study| study.id).collect();
+        let matches = studies.iter().map(|study| id(study).to_owned()).collect();
         return Err(Error::AmbiguousRun { wanted: wanted.to_owned(), matches });
     }
     Ok(studies.pop())
 }
 
+/// A sweep by its id, and what is kept of it, if that can be read: one that is damaged is no reason not to show the others.
+pub(super) struct KeptSweep {
+    pub id: String,
+    pub sweep: Result<SweepRun, Error>,
+}
+
 impl Store {
     /// All sweeps, the newest first.
     pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>, Error> {
-        self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), Row::record).await
+        self.read_kept_sweeps().await?.into_iter().map(|kept| kept.sweep).collect()
+    }
+
+    /// Likewise, the damaged ones among them.
+    pub(super) async fn read_kept_sweeps(&self) -> Result<Vec<KeptSweep>, Error> {
+        let keep =
+            |row: &Row| Ok(KeptSweep { id: row.get("id")?, sweep: row.record().map_err(self.failed_to("read")) });
+        self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), keep).await
     }
 
     /// The one with this id.
@@ -50,7 +63,7 @@ impl Store {
     /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
     /// no sweep is.
     pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {
-        choose(self.read_sweeps().await?, wanted)
+        choose(self.read_kept_sweeps().await?, |kept| &kept.id, wanted)?.map(|kept| kept.sweep).transpose()
     }
 
     /// The newest sweep of this meaning on this host, when it did not get to its end. Older ones were given up.

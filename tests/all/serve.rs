@@ -368,4 +368,26 @@ fn a_name_of_thousands_of_letters_leaves_room_for_the_rest() {
     let seen = look(&format!("http://{}/", served.host));
     assert_clean(&seen);
     assert!(seen["studies"]["tallest"].as_f64().unwrap() < 120.0, "{}", seen["studies"]["tallest"]);
+    assert_eq!(seen["name"], json!({ "atFirst": false, "asked": true, "again": false }), "it can be read whole");
+}
+
+#[test]
+fn a_damaged_study_is_named_and_hides_no_other() {
+    let home = Home::new();
+    let id = with_sweep(&home, &SHAPE);
+    let (run, trials) = synthetic_run::make(1, 8);
+    let store = home.path().join("state/pgthaw/results.sqlite");
+    results::keep(&store, &run, &trials);
+    results::sqlite(&store, &format!("UPDATE sweeps SET machine = '{{}}' WHERE id = '{}'", run.id));
+    let served = serve(&home, &[]);
+    let lines = served.get("/api/studies").json();
+    assert_eq!((&lines[0]["id"], &lines[0]["damaged"]), (&json!(id), &Value::Null));
+    assert_eq!((&lines[1]["id"], &lines[1]["trials"]), (&json!(run.id), &json!(10)), "{lines:#}");
+    assert!(lines[1]["damaged"].as_str().unwrap().contains("column machine"), "{lines:#}");
+    assert_eq!(served.get(&format!("/api/studies/{id}")).status, 200);
+    let damaged = served.get(&format!("/api/studies/{}", run.id));
+    assert!(damaged.status == 500 && damaged.body.contains("is damaged"), "{}", damaged.body);
+    let seen = look(&format!("http://{}/", served.host));
+    assert_clean(&seen);
+    assert_eq!(seen["studies"]["all"][1], json!(run.id));
 }

@@ -1178,7 +1178,11 @@ export type StudyInPage = { study: StudyData, details: Array<TrialData> | null, 
 /**
  * A study, with how far it came.
  */
-export type StudyLine = { id: string, question: string, started_at: string, ended_at: string | null, host: string, server: string, 
+export type StudyLine = { id: string, question: string, 
+/**
+ * `None` of a damaged one.
+ */
+started_at: string | null, ended_at: string | null, host: string, server: string, 
 /**
  * Axes with more than one value.
  */
@@ -1186,7 +1190,11 @@ varied: Array<string>, points: number, repeats: number,
 /**
  * That have ended, and those of them that failed.
  */
-trials: number, failures: number, };
+trials: number, failures: number, 
+/**
+ * Why nothing else can be read of it; `None` of one that is whole.
+ */
+damaged: string | null, };
 
 /**
  * All strategies of a run, the soonest warm first.

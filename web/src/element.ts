@@ -35,6 +35,24 @@ function append(parent: Element, children: Child[]): void {
   }
 }
 
+/** A page's name that is longer takes many lines. */
+const LONG_HEADING = 200;
+
+/** A page's name. A long one is cut after some lines, until somebody wants to read all of it. */
+export function heading(text: string): HTMLElement[] {
+  const title = element("h1", { tabindex: -1 }, text);
+  if (text.length <= LONG_HEADING) return [title];
+  title.className = "cut";
+  const unfold = element("button", { type: "button", class: "unfold", "aria-expanded": "false", click: () => {
+    const isCut = title.classList.toggle("cut");
+    unfold.setAttribute("aria-expanded", String(!isCut));
+    unfold.textContent = isCut ? MORE : "show less of the name";
+  } }, MORE);
+  return [title, unfold];
+}
+
+const MORE = "show the whole name";
+
 export interface Column {
   title: string;
   /** Numbers stand at the right, in figures of one width. */

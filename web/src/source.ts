@@ -34,6 +34,7 @@ export class EmbeddedSource implements Source {
       repeats: sweep.repeats,
       trials: trials.length,
       failures: trials.filter((one) => one.failure !== null).length,
+      damaged: null,
     }));
   }
 

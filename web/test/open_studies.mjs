@@ -22,6 +22,7 @@ async function look(page) {
     studies,
     title: await page.title(),
     headline: await page.locator("h1").innerText(),
+    name: await unfoldName(page),
     answer: await page.locator(".answer").innerText(),
     warnings: await page.locator(".trust .bad").allTextContents(),
     charts: await page.evaluate(chartsOf),
@@ -57,6 +58,19 @@ async function chooseStudy(page) {
   await page.locator('.studies a[href^="#/study/"]').first().click();
   await page.locator("#heat").waitFor();
   return { all, none, tallest };
+}
+
+/** How much of a long name is shown, and how much when it is asked for. */
+async function unfoldName(page) {
+  const button = page.locator("button.unfold");
+  if ((await button.count()) === 0) return null;
+  const isWhole = () => page.locator("h1").evaluate((title) => title.scrollHeight <= title.clientHeight);
+  const atFirst = await isWhole();
+  await button.click();
+  const asked = await isWhole();
+  if (screenshots) await page.screenshot({ path: `${screenshots}/whole-name.png` });
+  await button.click();
+  return { atFirst, asked, again: await isWhole() };
 }
 
 async function lookAtList(page) {

@@ -21,7 +21,7 @@ interface Side {
 }
 
 export async function comparePage(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
-  const studies = await source.studies();
+  const studies = (await source.studies()).filter((line) => line.damaged === null);
   const { query } = readAddress();
   const side = (name: "a" | "b"): Side => ({ id: query.get(name) ?? studies[0]?.id ?? "", values: query.get(`${name}.values`) ?? "" });
   const sides = { a: side("a"), b: side("b") };

@@ -32,13 +32,13 @@ export async function studiesPage(source: Source): Promise<HTMLElement[]> {
   ];
 }
 
-const textOf = (line: StudyLine): string => [line.id, line.question, line.host, line.server, ...line.varied, line.started_at].join(" ").toLowerCase();
+const textOf = (line: StudyLine): string => [line.id, line.question, line.host, line.server, ...line.varied, line.started_at ?? ""].join(" ").toLowerCase();
 
 function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string[], choose: (id: string, isChosen: boolean) => void, isServed: boolean): HTMLElement {
   const columns = ["question", "began (UTC)", "state", "varies", "trials", "host", "server", ...(isServed ? ["compare"] : [])].map((title, index) => ({ title, isNumber: index === 4 }));
-  const rows = lines.map((line): Child[] => [
+  const rows = lines.map((line): Child[] => line.damaged !== null ? damagedRow(line, line.damaged, columns.length) : [
     element("a", { href: linkTo(["study", line.id]) }, line.question === "" ? line.id : line.question),
-    time(line.started_at).slice(0, 19),
+    time(line.started_at ?? "").slice(0, 19),
     running.has(line.id) ? element("a", { href: linkTo(["live"]) }, running.get(line.id)) : line.ended_at !== null ? "ended" : "not ended",
     line.varied.join(", ") || "nothing",
     `${count(line.trials)} of ${count(line.points * line.repeats)}${line.failures > 0 ? `, ${count(line.failures)} failed` : ""}`,
@@ -48,3 +48,7 @@ function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string
   ]);
   return table("Studies", columns, rows, "studies");
 }
+
+/** Its name, and why there is no more. */
+const damagedRow = (line: StudyLine, why: string, columns: number): Child[] =>
+  Array.from({ length: columns }, (_, index) => [line.id, "", element("span", { class: "against" }, why), "", count(line.trials)][index] ?? "");

@@ -2,7 +2,7 @@
 
 import type { Appearance } from "../appearance";
 import { figure } from "../charts/figure";
-import { type Child, card, element, folded, settingsTable, table } from "../element";
+import { type Child, card, element, folded, heading, settingsTable, table } from "../element";
 import { bandwidth, bytes, count, latency, percent, range, seconds, time } from "../format";
 import { linkTo } from "../address";
 import { coursesOf, relationCourses } from "../charts/relations";
@@ -25,7 +25,7 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   if (!outline) throw new Error(`the study has no trial ${repeat} of point ${number}`);
   const [data, other] = await Promise.all([source.trial(id, number, repeat), otherTrial(source, id, beside)]);
   const label = labelOf(study, number);
-  const top = [crumbs(study, label), element("h1", { tabindex: -1 }, label), element("p", { class: "study" }, summary(outline)), siblings(study, outline, beside)];
+  const top = [crumbs(study, label), ...heading(label), element("p", { class: "study" }, summary(outline)), siblings(study, outline, beside)];
   if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
   const stage = new TrialStage(appearance, data, other, study.measures);
   const curves = data.series.second.length > 0 || looksOf(data.trial).length > 0 ? figure(trialChart, stage) : element("p", {}, "No second of it was kept.");

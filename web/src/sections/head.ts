@@ -1,6 +1,6 @@
 // The question, the answer, and its figures.
 
-import { element } from "../element";
+import { element, heading } from "../element";
 import { count, ratio, time, unbroken } from "../format";
 import { P99, rangeText, TPS, WORST } from "../metrics";
 import { type Axis, axesOf, doubtOf } from "../pivot";
@@ -14,7 +14,7 @@ export function head(study: StudyData): HTMLElement {
   return element(
     "header",
     { class: "head" },
-    element("h1", { tabindex: -1 }, study.subject === "" ? `Study ${sweep.id}` : study.subject),
+    ...heading(study.subject === "" ? `Study ${sweep.id}` : study.subject),
     element("p", { class: "answer" }, unbroken(study.headline)),
     figuresOf(study),
     element("p", { class: "study" }, [
