@@ -44,9 +44,9 @@ pub(super) struct Flat {
 pub enum Undecided {
     /// Too little of a level.
     TooShort,
-    /// The interval of its level has nought in it.
+    /// The interval of its level has nought in it, or its noise hides any rise.
     Noisy,
-    /// A cold server would have been as flat.
+    /// A cold server would have been as flat: by what it served, or for the rate was limited.
     AsFlat,
     /// A cold server with a database whose size nobody told would have been as flat. Who could tell it is told how beside it.
     AsFlatOfUnknownSize,
@@ -76,9 +76,11 @@ impl Reason {
     pub fn undecided(&self) -> Option<Undecided> {
         match self {
             Reason::TooShort => Some(Undecided::TooShort),
-            Reason::Noisy { .. } => Some(Undecided::Noisy),
+            // Both say that no level can be told.
+            Reason::Noisy { .. } | Reason::HidesARise { .. } => Some(Undecided::Noisy),
             Reason::AsFlat(Flat { pages: None, .. }) => Some(Undecided::AsFlatOfUnknownSize),
-            Reason::AsFlat(_) => Some(Undecided::AsFlat),
+            // A limit makes every server flat.
+            Reason::AsFlat(_) | Reason::RateLimited => Some(Undecided::AsFlat),
             _ => None,
         }
     }
@@ -154,6 +156,12 @@ mod tests {
         assert!(known.sentence().contains("a cold server with 4000 pages would have been as flat"));
         assert_eq!(flat(None).undecided(), Some(Undecided::AsFlatOfUnknownSize));
         assert!(flat(None).sentence().contains("whose size is not known"));
+        // What says that nothing can be told leaves it open.
+        let hides = Reason::HidesARise { share: 1.4 };
+        assert_eq!((hides.verdict(), hides.undecided()), (Verdict::NotReached, Some(Undecided::Noisy)));
+        assert!(hides.sentence().contains("no level can be told"));
+        let limited = Reason::RateLimited;
+        assert_eq!((limited.verdict(), limited.undecided()), (Verdict::NotReached, Some(Undecided::AsFlat)));
         let seen = Reason::Rises { share: 0.2, error: 0.05, seconds: 30.0 };
         assert_eq!((seen.verdict(), seen.undecided()), (Verdict::NotReached, None));
         assert_eq!(seen.sentence(), "it still rose by 20 % (±5 %) over its last 30 s");
