@@ -5,12 +5,15 @@ use std::io;
 use console::Term;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Cells in a line of a terminal that does not tell.
+const UNTOLD_WIDTH: usize = 80;
+
 /// What to draw for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canvas {
     /// Cells in a line; `None` when nobody's terminal sets a limit.
     pub width: Option<usize>,
-    /// Lines; `None` as with `width`.
+    /// Lines; `None` as with `width`, and where a terminal does not tell.
     pub height: Option<usize>,
     pub colours: bool,
     /// May characters outside ASCII be drawn?
@@ -23,7 +26,7 @@ impl Canvas {
         let size = size_of(&Term::stdout());
         Canvas {
             width: size.map(|(_, columns)| columns),
-            height: size.map(|(rows, _)| rows),
+            height: size.and_then(|(rows, _)| rows),
             colours: console::colors_enabled(),
             unicode: !ascii && is_utf8_locale(),
         }
@@ -51,10 +54,10 @@ pub fn stderr_width() -> Option<usize> {
     size_of(&Term::stderr()).map(|(_, columns)| columns)
 }
 
-/// Lines and columns. A terminal that does not know its size says 0.
-fn size_of(terminal: &Term) -> Option<(usize, usize)> {
-    let size = terminal.is_term().then(|| terminal.size_checked()).flatten();
-    size.filter(|(rows, columns)| *rows > 0 && *columns > 0).map(|(rows, columns)| (rows.into(), columns.into()))
+/// Lines, where they are told, and columns. A terminal that does not know its size says 0: it is taken to be as wide as most.
+fn size_of(terminal: &Term) -> Option<(Option<usize>, usize)> {
+    let size = terminal.is_term().then(|| terminal.size_checked())?;
+    Some(size.map_or((None, UNTOLD_WIDTH), |(rows, columns)| (Some(rows.into()), columns.into())))
 }
 
 /// The first of the variables that is set decides, as in setlocale(3).

@@ -17,10 +17,15 @@ use crate::{report_sweep, synthetic_run};
 
 /// Runs a command on a terminal of this width. What it prints on standard error comes with the rest.
 fn on_terminal(command: &Command, width: usize) -> Output {
+    on_terminal_of(command, 24, width)
+}
+
+/// Runs a command on a terminal that says that it has so many lines and columns.
+fn on_terminal_of(command: &Command, rows: usize, width: usize) -> Output {
     let words = [command.get_program()].into_iter().chain(command.get_args()).map(OsStr::to_str);
     let words = shlex::try_join(words.map(Option::unwrap)).unwrap();
     let mut script = Command::new("script");
-    script.args(["-qec", &format!("stty rows 24 cols {width}; exec {words}"), "/dev/null"]);
+    script.args(["-qec", &format!("stty rows {rows} cols {width}; exec {words}"), "/dev/null"]);
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => script.env(name, value),
@@ -201,6 +206,18 @@ fn what_was_measured_fits() {
     }
     assert_fits(&on_terminal(&home.command(&["results", "list"]), 80).ok().stdout, 80);
     assert_fits(&on_terminal(&home.command(&["steady", &run.id]), 80).stdout, 80);
+}
+
+#[test]
+fn a_terminal_that_does_not_know_its_size_has_80_columns() {
+    let home = Home::new();
+    for arguments in [["doctor", "-h", "/nowhere"].as_slice(), &["doctor", "--help"]] {
+        for (rows, columns) in [(0, 0), (0, 200), (24, 0)] {
+            let shown = on_terminal_of(&home.command(arguments), rows, columns).stdout;
+            assert!(shown.lines().count() > 3, "{shown}");
+            assert_fits(&shown, 80);
+        }
+    }
 }
 
 #[test]

@@ -34,16 +34,25 @@ const CONNECTION: &str = "connection";
 /// as clap ends it.
 pub fn read_command_line<C: Parser>(arguments: &[OsString]) -> Result<C, SettingsError> {
     let file = SettingsFile::find();
-    let command = match file.and_then(|file| apply_settings(C::command(), &file)) {
+    let command = match file.and_then(|file| apply_settings(make_command::<C>(), &file)) {
         Ok(command) => command,
         // Who asks for help gets it, whatever the file is like.
-        Err(problem) => match C::try_parse_from(arguments) {
+        Err(problem) => match make_command::<C>().try_get_matches_from(arguments) {
             Err(error) if !error.use_stderr() => error.exit(),
             _ => return Err(problem),
         },
     };
     let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
     parsed.map_or_else(|error| refuse(error), Ok)
+}
+
+/// clap looks at the terminal itself, and takes one that does not tell its size to be 100 columns wide.
+fn make_command<C: Parser>() -> Command {
+    let command = C::command();
+    match terminal::Canvas::of_stdout(true).width {
+        Some(width) => command.max_term_width(width),
+        None => command,
+    }
 }
 
 /// Ends the program as clap does; what it says against the command line fits the terminal as all else does.
