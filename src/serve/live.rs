@@ -5,8 +5,8 @@
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io::{Seek as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -18,6 +18,12 @@ use crate::units::Bytes;
 
 /// A second takes a hundred bytes: weeks of them.
 const BOARD_BYTES_MAX: u64 = 256 << 20;
+
+/// How their names end.
+const BOARD: &str = "jsonl";
+
+/// To make a board that somebody else removes.
+const ATTEMPTS: u32 = 3;
 
 /// A trial that runs, with its seconds so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,8 +83,9 @@ struct Board {
 impl Board {
     /// The file is held locked as long as the board is there.
     fn new(sweep: &SweepRun) -> Board {
-        let name = format!("{}.jsonl", sweep.id);
+        let name = format!("{}.{BOARD}", sweep.id);
         let place = open_directory(true).and_then(|directory| {
+            remove_left(&directory);
             let file = open_locked(&directory, &name)?;
             Some((directory, file))
         });
@@ -138,14 +145,30 @@ pub fn read_live() -> Vec<LiveTrial> {
 }
 
 fn read_board(directory: &Directory, name: &OsStr) -> Option<LiveTrial> {
+    let file = open_written(directory, name)?;
+    let text = read_open_at_most(file, BOARD_BYTES_MAX).ok()?;
+    parse_board(&String::from_utf8_lossy(&text))
+}
+
+/// Removes what killed processes left: memory is not for them.
+fn remove_left(directory: &Directory) {
+    for entry in directory.entries().unwrap_or_default() {
+        open_written(directory, &entry.name);
+    }
+}
+
+/// One that somebody holds. Another is removed: whoever wrote it was killed.
+fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
+    // What else is there is somebody else's.
+    if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
+        return None;
+    }
     let file = directory.open_file(name).ok()?;
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
-        // Whoever wrote it was killed.
         let _ = directory.remove_file(name);
         return None;
     }
-    let text = read_open_at_most(file, BOARD_BYTES_MAX).ok()?;
-    parse_board(&String::from_utf8_lossy(&text))
+    Some(file)
 }
 
 /// The header, and the seconds below it; the last line may be written right now.
@@ -177,17 +200,36 @@ fn directory() -> PathBuf {
     )
 }
 
-/// One that a killed process left is taken over.
+/// One that a killed process left is taken over. Somebody who looks may take one that is not held yet for such: then it is made again.
 fn open_locked(directory: &Directory, name: &str) -> Option<File> {
-    let made = directory.create_file(name, 0o600);
-    let file = made.or_else(|_| directory.open_file_with(name, OFlags::RDWR)).ok()?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    Some(file)
+    let open = |_| {
+        let made = directory.create_file(name, 0o600);
+        let file = made.or_else(|_| directory.open_file_with(name, OFlags::RDWR)).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        (file.metadata().ok()?.nlink() > 0).then_some(file)
+    };
+    (0..ATTEMPTS).find_map(open)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boards_of_killed_processes_go_when_the_next_is_made() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open_itself(place.path()).unwrap();
+        let held = open_locked(&directory, "held.jsonl").unwrap();
+        drop(open_locked(&directory, "killed.jsonl").unwrap());
+        drop(directory.create_file("notes", 0o600).unwrap());
+        remove_left(&directory);
+        let mut names: Vec<_> = directory.entries().unwrap().into_iter().map(|entry| entry.name).collect();
+        names.sort();
+        assert_eq!(names, ["held.jsonl", "notes"]);
+        assert!(open_locked(&directory, "held.jsonl").is_none(), "it has one owner");
+        drop(held);
+        assert!(open_locked(&directory, "held.jsonl").is_some());
+    }
 
     #[test]
     fn a_board_is_read_up_to_the_line_that_is_being_written() {
