@@ -389,5 +389,5 @@ fn a_damaged_study_is_named_and_hides_no_other() {
     assert!(damaged.status == 500 && damaged.body.contains("is damaged"), "{}", damaged.body);
     let seen = look(&format!("http://{}/", served.host));
     assert_clean(&seen);
-    assert_eq!(seen["studies"]["all"][1], json!(run.id));
+    assert_eq!((&seen["studies"]["all"][1], &seen["studies"]["scrolls"]), (&json!(run.id), &json!(false)));
 }

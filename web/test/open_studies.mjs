@@ -51,13 +51,14 @@ async function chooseStudy(page) {
   await page.locator(".studies tbody tr").first().waitFor();
   const all = await page.locator(".studies tbody th").allInnerTexts();
   const tallest = await page.locator(".studies tbody tr").evaluateAll((rows) => Math.max(...rows.map((row) => row.offsetHeight)));
+  const scrolls = await page.locator(".studies").evaluate((box) => box.scrollWidth > box.clientWidth);
   await lookAtList(page);
   await page.locator("#filter").fill("no such study");
   const none = await page.locator(".studies tbody tr").count();
   await page.locator("#filter").fill("");
   await page.locator('.studies a[href^="#/study/"]').first().click();
   await page.locator("#heat").waitFor();
-  return { all, none, tallest };
+  return { all, none, tallest, scrolls };
 }
 
 /** How much of a long name is shown, and how much when it is asked for. */
