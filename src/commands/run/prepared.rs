@@ -87,14 +87,12 @@ impl Prepared {
             return Err("neither --like NAME nor --protect was given".to_owned());
         }
         arguments.source.begin_ahead();
-        // What was pushed out of others has to have its name.
-        let named = if arguments.protects() { None } else { arguments.film_databases() };
-        let reached = match timeout(REACHED_WITHIN, reach(arguments, named.as_deref())).await {
+        let reached = match timeout(REACHED_WITHIN, reach(arguments)).await {
             Ok(reached) => reached.map_err(|error| describe(&error))?,
             Err(_) => return Err(format!("the server did not answer within {REACHED_WITHIN:?}")),
         };
         let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
-        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, named, &progress)).await;
+        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress)).await;
         progress.finish();
         match looked {
             Ok(prepared) => prepared.map_err(|error| describe(&error)),
@@ -104,12 +102,9 @@ impl Prepared {
 
     async fn look(
         arguments: &RunArguments,
-        (mut target, databases): Reached,
-        named: Option<Vec<String>>,
+        (mut target, databases, named): Reached,
         progress: &terminal::Progress,
     ) -> anyhow::Result<Prepared> {
-        let named =
-            target.server.as_ref().zip(named).map(|(server, named)| [named, vec![server.database.clone()]].concat());
         let inputs = MapInputs {
             server: target.server.as_ref(),
             data_directory: target.data_directory.as_ref(),
@@ -132,9 +127,7 @@ impl Prepared {
             Some(server) => Others::begin(server).await.ok(),
             None => None,
         };
-        if let Some(server) = &mut target.server {
-            server.let_go();
-        }
+        target.let_go();
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
         let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
@@ -279,16 +272,20 @@ impl Prepared {
     }
 }
 
-/// The server or directory, and its databases.
-type Reached = (Target, Vec<Database>);
+/// The server or directory, its databases, and those of them that are asked for names; `None`: all.
+type Reached = (Target, Vec<Database>, Option<Vec<String>>);
 
 /// Reaches it by the first of the databases that are going to be asked for their names.
-async fn reach(arguments: &RunArguments, named: Option<&[String]>) -> anyhow::Result<Reached> {
-    let preferred_database = named.and_then(|named| named.first().cloned());
+async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
+    // What was pushed out of others has to have its name.
+    let named = if arguments.protects() { None } else { arguments.film_databases() };
+    let preferred_database = named.as_ref().and_then(|named| named.first().cloned());
     let connection = ConnectionArguments { preferred_database, keeps_first: true, ..arguments.connection.clone() };
     let target = Target::open(&connection).await?;
     let databases = target.databases().await?;
-    Ok((target, databases))
+    let named =
+        target.server.as_ref().zip(named).map(|(server, named)| [named, vec![server.database.clone()]].concat());
+    Ok((target, databases, named))
 }
 
 /// That the server's owner has films of this name, where this user has none.

@@ -75,6 +75,13 @@ impl Target {
         Target { server, server_refusal: None, data_directory, directory_refusal: None, scope, remarks }
     }
 
+    /// Closes the first connection, where it was kept.
+    pub fn let_go(&mut self) {
+        if let Some(server) = &mut self.server {
+            server.let_go();
+        }
+    }
+
     /// The databases in the scope, by name. Without a server only their oids are known, which stand for the names.
     pub async fn databases(&self) -> Result<Vec<Database>, Error> {
         let mut databases = match (&self.server, &self.data_directory) {
