@@ -178,7 +178,7 @@ impl Planning {
         if touched.unproven_blocks > 0 {
             let unproven = self.header().bytes(touched.unproven_blocks);
             remarks.push(format!(
-                "{unproven} of its relations were in shared_buffers when it was recorded, before the server was started again, and are not cached now: that it needs them is not proven, and taken for granted"
+                "{unproven} of its relations were in shared_buffers when it was recorded, before the server was started again, and are not cached now: whether it needs them is not known. They are not brought, and in no forecast"
             ));
         }
         Ok(touched)

@@ -9,7 +9,6 @@ use roaring::RoaringBitmap;
 use super::Error;
 use super::event::EventKind;
 use super::film::Film;
-use super::polling::runs;
 use crate::cache::{ForkMap, Map};
 use crate::postgres::RelationPath;
 use crate::units::Fork;
@@ -62,7 +61,7 @@ pub struct Touched {
     pub fetchers: Vec<u8>,
     /// Relations of the film whose files are not there any more, by name: dropped or rewritten since.
     pub gone: Vec<String>,
-    /// Blocks that are taken for touched though no film proves it.
+    /// Blocks that the job may need and no film proves, which are left out: see [`Touched::count_unproven`].
     pub unproven_blocks: u64,
     /// Blocks of the film that are beyond the end of their file now.
     pub truncated_blocks: u64,
@@ -74,7 +73,7 @@ pub struct Touched {
 
 impl Touched {
     /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are, if both are known. What was in
-    /// shared_buffers may be there still, unless `buffers_are_gone`; see [`Touched::add_unproven`].
+    /// shared_buffers alone is not proven, and left out: it may be there still, and is counted where `buffers_are_gone`.
     pub fn read<S: ChunkReader + 'static>(
         films: &[&Film<S>],
         map: &Map,
@@ -126,7 +125,7 @@ impl Touched {
             buffers.push(of_film);
         }
         if buffers_are_gone {
-            touched.add_unproven(&buffers);
+            touched.count_unproven(&buffers);
         }
         touched.at_once = fetchers.at_once();
         touched.gone.sort();
@@ -134,12 +133,11 @@ impl Touched {
         Ok(touched)
     }
 
-    /// Takes for touched what was in shared_buffers whenever a film of the job was recorded, as far as it is of the relations that the job
-    /// is known to ask for, and is not cached now: the films lack what the job found there. A film that was recorded while it was not there
-    /// proves that it is not needed. It is asked for at some time or other.
-    fn add_unproven(&mut self, buffers: &[Buffers]) {
-        for at in 0..self.forks.len() {
-            let fork = &self.forks[at];
+    /// Counts what was in shared_buffers whenever a film of the job was recorded, as far as it is of the relations that the job is known to
+    /// ask for, and is not cached now: the films lack what the job found there. Whether that is any of it is not known, for others' blocks
+    /// were there too. A film that was recorded while it was not there proves that it is not needed.
+    fn count_unproven(&mut self, buffers: &[Buffers]) {
+        for fork in &self.forks {
             let key = (fork.path.clone(), fork.fork);
             let of_films = buffers.iter().map(|film| film.get(&key).cloned().unwrap_or_default());
             let mut blocks = of_films.reduce(|all, of_film| all & of_film).unwrap_or_default();
@@ -147,11 +145,7 @@ impl Touched {
             blocks -= &fork.touched;
             blocks -= &fork.resident;
             self.unproven_blocks += blocks.len();
-            for run in runs(&blocks) {
-                self.add_piece(at as u32, run.start as u32, run.end as u32, EventKind::Requested);
-            }
         }
-        self.fetchers.resize(self.pieces.len(), 0);
     }
 
     fn add_fork(&mut self, relation: usize, path: RelationPath, fork: &ForkMap) -> u32 {
@@ -310,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shared_buffers_had_is_wanted_where_no_film_proves_otherwise() {
+    fn what_shared_buffers_had_is_told_where_no_film_proves_that_it_is_not_needed() {
         use EventKind::{Buffers, Fetched};
         let place = tempfile::tempdir().unwrap();
         let events = [(1, 0, 60, Buffers), (2, 0, 9, Buffers), (1, 40, 70, Fetched), (1, 95, 99, Buffers)];
@@ -320,9 +314,7 @@ mod tests {
         let touched = Touched::read(&[&warm], &map, false).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 30), "they may be there still");
         let touched = Touched::read(&[&warm], &map, true).unwrap();
-        assert_eq!((touched.unproven_blocks, touched.blocks(), touched.missing_blocks()), (32, 62, 62));
-        assert_eq!(touched.fetchers.len(), touched.pieces.len());
-        assert_eq!(touched.forks[0].found.len(), 32, "the recorded run did not wait for them");
+        assert_eq!((touched.unproven_blocks, touched.blocks(), touched.missing_blocks()), (32, 30, 30), "not wanted");
         // Recorded when they were not there.
         let cold = film(&place, "cold", &[(1, 30, 70, Fetched)]);
         let touched = Touched::read(&[&cold, &warm], &map, true).unwrap();
