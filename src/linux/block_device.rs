@@ -166,7 +166,8 @@ pub fn read_named_device(name: &str) -> Option<BlockDevice> {
 
 /// How far the kernel reads ahead on the disk of a file, by the device number that stat(2) has of it; `None` where that is no disk's.
 pub fn find_read_ahead(file_device: u64) -> Option<Bytes> {
-    read_disk(&disk_directory(DeviceNumber::from_raw(file_device))?).map(|disk| disk.read_ahead_bytes)
+    let directory = disk_directory(DeviceNumber::from_raw(file_device))?;
+    read_kilobytes(&directory.join("queue/read_ahead_kb"))
 }
 
 /// The device that a file system is mounted from.
@@ -201,7 +202,7 @@ fn whole_disk(directory: PathBuf) -> Option<PathBuf> {
 
 fn read_disk(directory: &Path) -> Option<BlockDevice> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
-    let kilobytes = |name: &str| read(name)?.trim().parse::<u64>().ok().map(|kilobytes| Bytes(kilobytes << 10));
+    let kilobytes = |name: &str| read_kilobytes(&directory.join(name));
     let name = directory.file_name()?.to_string_lossy().into_owned();
     let number = DeviceNumber::parse(&read("dev")?)?;
     let identities = IDENTITIES.iter().filter_map(|file| read(file)).map(|text| text.trim().to_owned());
@@ -214,6 +215,10 @@ fn read_disk(directory: &Path) -> Option<BlockDevice> {
         read_ahead_bytes: kilobytes("queue/read_ahead_kb")?,
         max_request_bytes: kilobytes("queue/max_sectors_kb")?,
     })
+}
+
+fn read_kilobytes(file: &Path) -> Option<Bytes> {
+    fs::read_to_string(file).ok()?.trim().parse::<u64>().ok().map(|kilobytes| Bytes(kilobytes << 10))
 }
 
 /// What stands behind a disk; nothing of what /sys does not tell.

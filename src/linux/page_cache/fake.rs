@@ -285,10 +285,14 @@ impl CachedFile for FakeFile {
     }
 }
 
-/// Read-ahead of a common disk, of which nothing comes beyond what is asked for.
+/// Always reads as far ahead as it may.
 struct FakeInOrder(FakeFile);
 
 impl InOrder for FakeInOrder {
+    fn window(&self) -> Bytes {
+        Bytes(256 << 10)
+    }
+
     fn reach(&self) -> Bytes {
         Bytes(512 << 10)
     }
@@ -296,7 +300,11 @@ impl InOrder for FakeInOrder {
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error> {
         lock(&self.0.calls).in_order_reads += 1;
         let mut buffer = vec![0; (range.pages() * PAGE_BYTES) as usize];
-        self.0.apply_read(range.start * PAGE_BYTES, &mut buffer).map(|bytes| Bytes(bytes as u64))
+        let read = self.0.apply_read(range.start * PAGE_BYTES, &mut buffer)?;
+        let mut state = lock(&self.0.state);
+        let end = (range.end + self.reach().0 / PAGE_BYTES).min(state.size_bytes.div_ceil(PAGE_BYTES));
+        add(&mut state.resident, PageRange::new(range.end.min(end), end));
+        Ok(Bytes(read as u64))
     }
 }
 

@@ -50,7 +50,7 @@ pub struct SystemInOrder {
     file: File,
     path: PathBuf,
     window: Window,
-    /// The largest folio of a window.
+    /// The largest folio of a window: as much is read at a time.
     splice_bytes: u64,
     page_bytes: u64,
     reader: OwnedFd,
@@ -84,6 +84,10 @@ impl SystemInOrder {
 }
 
 impl InOrder for SystemInOrder {
+    fn window(&self) -> Bytes {
+        Bytes(self.splice_bytes)
+    }
+
     fn reach(&self) -> Bytes {
         Bytes(WINDOWS_AHEAD * self.window.bytes.0)
     }

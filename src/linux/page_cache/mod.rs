@@ -53,6 +53,9 @@ pub enum Activity {
 
 /// A file that is read in order for the sake of the cache alone. The kernel reads ahead for it, in large folios, and no byte is copied.
 pub trait InOrder {
+    /// The device is asked for so much at a time. No folio lies across a multiple of it, so what is read in such pieces is used once.
+    fn window(&self) -> Bytes;
+
     /// Beyond what was asked for, so much may come at most.
     fn reach(&self) -> Bytes;
 

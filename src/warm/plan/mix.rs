@@ -34,6 +34,8 @@ pub struct Mix<'a> {
     begun: usize,
     /// What of the hot part was not; `None`: the plan has no such part.
     hot: Option<Hot>,
+    /// A device whose head would go from one stretch to the other gets none.
+    may_join: bool,
 }
 
 /// Slices of one kind, in the plan's order.
@@ -70,7 +72,16 @@ impl Stream {
 impl<'a> Mix<'a> {
     pub fn new(plan: &'a Plan) -> Mix<'a> {
         let (short, long) = Default::default();
-        Mix { plan, short, long, scratch: Scratch::default(), debt: 0.0, begun: 0, hot: plan.hot() }
+        Mix {
+            plan,
+            short,
+            long,
+            scratch: Scratch::default(),
+            debt: 0.0,
+            begun: 0,
+            hot: plan.hot(),
+            may_join: !plan.seeks() && plan.device.overlap > 0.0,
+        }
     }
 
     /// Has all been begun that is hot, and the cold rest is what is left?
@@ -107,13 +118,16 @@ impl<'a> Mix<'a> {
         Some((stream.slice, read))
     }
 
-    /// Takes on what of the slice of `read`, which came last, goes on where it ends.
-    pub fn join(&mut self, slice: usize, read: Read) -> Read {
-        let stream = if self.short.slice == slice { &mut self.short } else { &mut self.long };
+    /// Takes on what of its slice goes on where `read` ends, which came last. Nothing while both budgets are to be spent, and where a head
+    /// would go from one stretch to the other.
+    pub fn join(&mut self, read: Read) -> Read {
         let mut joined = read;
-        while let Some(next) = stream.reads.front().filter(|next| next.range.start == joined.range.end) {
+        if !self.may_join || self.short.find(self.plan, true) {
+            return joined;
+        }
+        while let Some(next) = self.long.reads.front().filter(|next| next.range.start == joined.range.end) {
             joined.range.end = next.range.end;
-            stream.reads.pop_front();
+            self.long.reads.pop_front();
         }
         joined
     }
@@ -247,8 +261,7 @@ mod tests {
         );
         let single = all_turns(&plan).into_iter().map(|turn| turn.1);
         let mut mix = Mix::new(&plan);
-        let joined: Vec<Read> =
-            std::iter::from_fn(|| mix.next(1.0).map(|(slice, read)| mix.join(slice, read))).collect();
+        let joined: Vec<Read> = std::iter::from_fn(|| mix.next(1.0).map(|turn| mix.join(turn.1))).collect();
         let blocks = |reads: &mut dyn Iterator<Item = Read>| {
             let mut of_forks = [RoaringBitmap::new(), RoaringBitmap::new()];
             reads.for_each(|read| _ = of_forks[read.fork].insert_range(read.range.start as u32..read.range.end as u32));

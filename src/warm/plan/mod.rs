@@ -303,11 +303,16 @@ impl Plan {
         }
     }
 
+    /// Has its device a head, so that it matters where on it a fork lies?
+    fn seeks(&self) -> bool {
+        self.forks.iter().any(|fork| !fork.places.is_empty())
+    }
+
     fn order_steps(&mut self) {
         let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
         // A device that seeks takes as long for a small file as for megabytes: there these are as dear as they are, and nobody
         // waits for a sweep of its own for them. Where nobody waits at all, one sweep is enough.
-        let seeks = self.forks.iter().any(|fork| !fork.places.is_empty());
+        let seeks = self.seeks();
         let is_one_sweep = seeks && self.situation == Situation::Alone;
         let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };
         // Of what is equally hot indexes come first: whoever looks for a row needs the index before it. Steps are kept by fork and

@@ -71,6 +71,8 @@ struct Queue<'a> {
     mix: Mix<'a>,
     /// Reads that are done once more.
     again: VecDeque<Read>,
+    /// What is left of stretches that were to be read in order, with their slices.
+    left: VecDeque<(Option<usize>, Read)>,
     /// Slices that were begun, as far as somebody looked back at the ones before.
     begun: usize,
     looked_at: Instant,
@@ -107,6 +109,8 @@ struct Work<'a> {
     /// What was let go because memory was short.
     let_go: Mutex<MemoryReceipt>,
     failures: Mutex<BTreeMap<usize, String>>,
+    /// Reading in order failed once: all is read otherwise from then on.
+    in_order_fails: AtomicBool,
 }
 
 impl Outcome {
@@ -137,7 +141,14 @@ impl Engine<'_> {
             files: OpenFiles::new(self.files),
             gap_pages: self.plan.gap_bytes().0 / self.files.cache.page_bytes(),
             credit: Credit::default(),
-            queue: Mutex::new(Queue { mix, again, begun: 0, looked_at: started, looked_at_bytes: 0 }),
+            queue: Mutex::new(Queue {
+                mix,
+                again,
+                left: VecDeque::new(),
+                begun: 0,
+                looked_at: started,
+                looked_at_bytes: 0,
+            }),
             started,
             is_exhausted: AtomicBool::new(false),
             is_outdated: AtomicBool::new(false),
@@ -149,6 +160,7 @@ impl Engine<'_> {
             brought: Mutex::new(vec![RoaringBitmap::new(); self.forks.len()]),
             let_go: Mutex::default(),
             failures: Mutex::default(),
+            in_order_fails: AtomicBool::new(false),
         };
         let readers = on_threads(self.threads, |thread| work.read_on(thread));
         if let Some(panic) = readers.into_iter().filter_map(Result::err).last() {
@@ -166,6 +178,23 @@ impl Engine<'_> {
     }
 }
 
+impl Queue<'_> {
+    /// The next read of what is left of stretches, of so many blocks at most.
+    fn take_left(&mut self, largest: u64) -> Option<(Option<usize>, Read)> {
+        while let Some((slice, stretch)) = self.left.pop_front() {
+            let Read { fork, range } = stretch;
+            let end = range.end.min(range.start + largest);
+            if end < range.end {
+                self.left.push_front((slice, Read { fork, range: BlockRange::new(end, range.end) }));
+            }
+            if !range.is_empty() {
+                return Some((slice, Read { fork, range: BlockRange::new(range.start, end) }));
+            }
+        }
+        None
+    }
+}
+
 impl Work<'_> {
     /// One thread's life.
     fn read_on(&self, thread: usize) {
@@ -177,40 +206,22 @@ impl Work<'_> {
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
-            let rest = self.or_note(read.fork, read, self.read_in_order(slice, read, &mut buffer));
-            for (nth, piece) in self.pieces(rest).enumerate() {
-                // Since it was taken the users may have come.
-                if nth > 0 {
-                    self.engine.governor.enter(thread, || self.goes_on());
-                    if self.engine.control.os_stopped_by().is_some() || self.find_outdated() {
-                        break;
-                    }
-                }
-                self.begin(slice, piece);
-                let loaded = self.or_note(piece.fork, 0, self.apply(piece, &mut buffer));
-                self.note(slice, piece, loaded);
+            if read.range.blocks() > self.largest_read_blocks() {
+                let rest = self.read_in_order(slice, read, &mut buffer);
+                lock(&self.queue).left.push_front((slice, rest));
+                continue;
             }
+            self.begin(slice, read);
+            let done = if self.has_failed(read.fork) { Ok(0) } else { self.apply(read, &mut buffer) };
+            let loaded = done.unwrap_or_else(|error| {
+                lock(&self.failures).entry(read.fork).or_insert_with(|| error.to_string());
+                0
+            });
+            self.note(slice, read, loaded);
         }
     }
 
-    /// What came of a fork, or `otherwise` and its first error noted.
-    fn or_note<T>(&self, fork: usize, otherwise: T, done: Result<T, linux::Error>) -> T {
-        done.unwrap_or_else(|error| {
-            lock(&self.failures).entry(fork).or_insert_with(|| error.to_string());
-            otherwise
-        })
-    }
-
-    /// A read in reads of the largest size that gains anything; none of a fork that cannot be read.
-    fn pieces(&self, read: Read) -> impl Iterator<Item = Read> {
-        let largest = u64::from(self.engine.plan.largest_read_blocks());
-        let Read { fork, range } = read;
-        let starts = (range.start..range.end).step_by(largest as usize);
-        let piece = move |start| Read { fork, range: BlockRange::new(start, range.end.min(start + largest)) };
-        starts.map(piece).take_while(move |piece| !self.has_failed(piece.fork))
-    }
-
-    /// A read of the plan is about to be done.
+    /// A read is about to be done, or was.
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
             self.engine.watcher.advance(self.bytes(read.range));
@@ -242,9 +253,12 @@ impl Work<'_> {
         if let Some(read) = queue.again.pop_front() {
             return Some((None, read));
         }
+        if let Some(left) = queue.take_left(self.largest_read_blocks()) {
+            return Some(left);
+        }
         let (slice, mut read) = queue.mix.next(self.engine.governor.read_worth())?;
-        if self.engine.governor.may_read_in_order() {
-            read = queue.mix.join(slice, read);
+        if self.may_read_in_order() {
+            read = queue.mix.join(read);
         }
         let begins = slice > queue.begun;
         queue.begun = queue.begun.max(slice);
@@ -371,7 +385,7 @@ impl Work<'_> {
 
     /// Counts what a read brought, and returns it.
     fn count(&self, read: Read, loaded: u64) -> u64 {
-        let reads = read.range.blocks().div_ceil(self.engine.plan.largest_read_blocks().into());
+        let reads = read.range.blocks().div_ceil(self.largest_read_blocks());
         self.reads.fetch_add(reads, Ordering::Relaxed);
         self.fork_bytes[read.fork].fetch_add(loaded, Ordering::Relaxed);
         loaded
@@ -415,6 +429,10 @@ impl Work<'_> {
 
     fn bytes(&self, range: BlockRange) -> u64 {
         range.blocks() * u64::from(self.engine.files.geometry.block_size)
+    }
+
+    fn largest_read_blocks(&self) -> u64 {
+        self.engine.plan.largest_read_blocks().into()
     }
 
     fn has_failed(&self, fork: usize) -> bool {

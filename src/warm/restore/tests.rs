@@ -203,7 +203,7 @@ async fn long_stretches_are_read_in_order_where_nobody_is_to_be_spared() {
     };
     let (in_order, reads, read_bytes) = read(None).await;
     assert_eq!(read_bytes, Bytes(3035 * BLOCK));
-    assert!(in_order > 3000 / 128 / 2, "of a megabyte each: {in_order}");
+    assert!(in_order > 3000 / 32 / 2, "a window each: {in_order}");
     let (limited, reads_of_their_size, _) = read(Some(Bytes(1 << 40))).await;
     assert_eq!(limited, 0);
     assert!(reads.abs_diff(reads_of_their_size) < 10, "{reads} {reads_of_their_size}");
@@ -214,9 +214,34 @@ async fn what_cannot_be_read_in_order_is_told_as_any_read() {
     let cache = FakePageCache::new();
     cache.insert(file(1), 4000 * BLOCK, &[]);
     cache.refuse(&file(1), FakeRefusal::Read);
-    let receipt = run(restore(&cache, vec![relation(1, vec![fork(4000, 0..4000)])])).await;
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(4000, 0..4000)])]);
+    let told = Arc::new(AtomicU64::new(0));
+    let begun = Arc::clone(&told);
+    restore.host.watcher = on_read(move |before| _ = begun.fetch_max(before, Ordering::Relaxed));
+    let receipt = run(restore).await;
     assert_eq!(skipped(&receipt), [(SkipReason::ReadFailed, 4000)]);
     assert_eq!(receipt.os.unwrap().read_bytes, Bytes(0));
+    // What did not come is tried once more.
+    assert_eq!(told.load(Ordering::Relaxed), 2 * 4000 - 32, "each block is told of once each time, and a read has 32");
+}
+
+#[tokio::test]
+async fn what_was_read_ahead_of_a_stretch_that_is_left_is_counted() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 4000 * BLOCK, &[]);
+    let relations = vec![relation(1, vec![fork(4000, 0..4000)])];
+    let mut restore = restore_with(&cache, relations, RestoreOptions { threads: 1, ..options() });
+    let control = Arc::clone(&restore.host.control);
+    restore.host.watcher = on_read(move |before| {
+        if before >= 320 {
+            control.interrupt()
+        }
+    });
+    let receipt = run(restore).await;
+    assert_eq!(receipt.stopped_by, Some(StopReason::Interrupted));
+    let os = receipt.os.unwrap();
+    assert_eq!(cache.resident(&file(1)), [pages(0, 320 + 32 + 64)], "two windows are read ahead");
+    assert_eq!((os.resident_after_bytes, os.read_bytes), (Some(Bytes(416 * BLOCK)), Bytes(416 * BLOCK)));
 }
 
 #[tokio::test]
