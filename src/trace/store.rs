@@ -206,12 +206,25 @@ impl FilmStore {
         }
     }
 
-    /// The databases that films say their jobs asked: those under `label`, the newest film's first. `None` where there is none, or one does
-    /// not tell.
-    pub fn databases_like(&self, label: &str) -> Option<Vec<String>> {
-        let films = self.read_all().ok()?.films;
+    /// The databases that a cluster's films under `label` say their jobs asked, the newest film's first. `None` where there is none, or one
+    /// does not tell.
+    pub fn databases_like(&self, cluster: u64, label: &str) -> Option<Vec<String>> {
+        let films = self.0.read_generations(cluster).ok()?;
         let headers = read_headers(films.iter().filter(|one| one.label() == Some(label)));
-        databases_of(headers.into_iter().map(|(_, header)| header))
+        let headers = headers.into_iter().map(|(_, header)| header);
+        databases_of(headers.filter(|header| header.source.system_identifier == cluster))
+    }
+
+    /// The database that a job is likely to ask first, before it is known of which cluster it is: where the newest films under `label`
+    /// of all clusters agree.
+    pub fn first_database_like(&self, label: &str) -> Option<String> {
+        let films = self.read_all().ok()?.films;
+        let mut clusters = BTreeSet::new();
+        let is_newest = |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
+        let headers = read_headers(films.iter().filter(is_newest));
+        let mut firsts = headers.iter().map(|(_, header)| header.first_database());
+        let first = firsts.next()??;
+        firsts.all(|other| other == Some(first)).then(|| first.to_owned())
     }
 
     /// The newest film of a cluster under `label`, if there is any.
@@ -419,6 +432,43 @@ mod tests {
         assert_eq!(like(), warm);
         let other = keep_film(&store, "psql -f b", "x", 90, 0);
         assert_eq!((alone("x").path, alone("x").films), (other, 1), "of the newest command");
+    }
+
+    #[test]
+    fn databases_are_those_of_a_clusters_own_films() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let mut told = FilmHeader { label: Some("x".into()), ..FilmHeader::for_tests() };
+        let mut keep = |cluster: u64, database: &str| {
+            told.source.system_identifier = cluster;
+            let (draft, path) = store.begin(cluster, None).unwrap();
+            let mut writer = FilmWriter::begin(draft, &path).unwrap();
+            let mut relation =
+                crate::cache::fixtures::relation(1, crate::cache::ForkMap::empty(Fork::Main, 1)).relation;
+            relation.name.database = database.into();
+            let relation = Arc::new(FilmRelation { name: relation.name, path: relation.path });
+            let (time, fork, kind, blocks) = (Duration::ZERO, Fork::Main, EventKind::Fetched, BlockRange::new(0, 1));
+            writer.push(&Event { time, relation, fork, blocks, kind, pid: 0, job_bytes: Bytes(0) }).unwrap();
+            let (draft, header) = writer.finish(&told).unwrap();
+            store.place(Recorded { draft, header }, None).unwrap();
+        };
+        assert_eq!((store.databases_like(7, "x"), store.first_database_like("x")), (None, None));
+        keep(7, "shop");
+        assert_eq!(store.databases_like(7, "x").unwrap(), ["shop"]);
+        assert_eq!((store.databases_like(8, "x"), store.databases_like(7, "y")), (None, None), "nobody knows");
+        assert_eq!(store.first_database_like("x").unwrap(), "shop");
+        keep(8, "stock");
+        assert_eq!(
+            (store.databases_like(8, "x").unwrap(), store.first_database_like("x")),
+            (vec!["stock".into()], None)
+        );
+        keep(7, "stock");
+        assert_eq!(store.databases_like(7, "x").unwrap(), ["stock", "shop"]);
+        assert_eq!(store.first_database_like("x").unwrap(), "stock");
+        // Recorded without a server: an oid stands for the name.
+        [7, 8].into_iter().for_each(|cluster| keep(cluster, "16384"));
+        assert_eq!(store.databases_like(8, "x").unwrap(), ["16384", "stock"]);
+        assert_eq!(store.first_database_like("x"), None);
     }
 
     #[test]

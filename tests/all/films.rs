@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pgthaw::linux::DiskLimit;
+use pgthaw::postgres::StopMode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -191,6 +192,52 @@ fn the_databases_of_its_films_are_asked_alone_and_over_one_connection() {
     let (asked, receipt) = run_in("other");
     assert!(asked.contains("shop") && asked.contains("other"), "{asked}");
     assert!(!receipt["remarks"].to_string().contains("dropped"), "{receipt:#}");
+}
+
+#[test]
+fn a_server_whose_films_name_no_database_of_it_is_asked_for_all_its_names() {
+    let first = servers::start_any(&[]);
+    first.psql("CREATE DATABASE shop");
+    let mut other = servers::start_new(15, &[("log_connections", "on")]);
+    other.psql("CREATE DATABASE stock");
+    for (server, database) in [(&first, "shop"), (&other, "stock")] {
+        server.psql_in(database, "CREATE TABLE t AS SELECT generate_series(1, 100000) AS i; CHECKPOINT");
+    }
+    [&first, &other].into_iter().for_each(|server| _ = server.pgthaw(&["evict", "--all", "--tier", "os"]).ok());
+    let state = first.home().join("state");
+    let run_in = |server: &TestServer, database: &str| {
+        let job = ["--", &psql(server), "-XAtqd", database, "-c", "SELECT count(*) FROM t"];
+        let mut command = server.command(&[&["run", "--json", "--like", "x"][..], &job].concat());
+        let receipt = receipt(&servers::output_of(command.env("XDG_STATE_HOME", &state)).ok());
+        let film = receipt["kept"]["path"].as_str().unwrap().to_owned();
+        servers::output_of(server.command(&["trace", "show", &film]).env("XDG_STATE_HOME", &state)).ok().stdout
+    };
+    assert!(run_in(&first, "shop").contains("public.t"));
+    // The films of that name are of another cluster, whose databases say nothing of this one's.
+    let shown = run_in(&other, "stock");
+    assert!(shown.contains("public.t"), "{shown}");
+
+    // Recorded without a server: the oid of a database stands for its name.
+    fs::remove_dir_all(&state).unwrap();
+    let file = other.psql_in("stock", "SELECT pg_relation_filepath('t')");
+    let oid = file.split('/').nth(1).unwrap().to_owned();
+    other.cluster.stop(StopMode::Fast).unwrap();
+    let directory = other.data_directory();
+    let file = directory.join(file);
+    let (directory, file) = (directory.to_str().unwrap(), file.to_str().unwrap());
+    other.pgthaw(&["evict", "--all", "--tier", "os", "-D", directory]).ok();
+    let way = ["record", "-D", directory, "--name", "x", "--json", "--source", "polling", "--", "cat", file];
+    let film = servers::output_of(other.command(&way).env("XDG_STATE_HOME", &state)).ok();
+    let film = fs::read(receipt(&film)["path"].as_str().unwrap()).unwrap();
+    assert!(String::from_utf8_lossy(&film).contains(&format!("[\"{oid}\"]")), "it names no database");
+    other.cluster.start().unwrap();
+    other.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+    let log = other.data_directory().with_file_name("server.log");
+    let before = fs::read_to_string(&log).unwrap().len();
+    let shown = run_in(&other, "stock");
+    assert!(shown.contains("public.t"), "{shown}");
+    let log = fs::read_to_string(&log).unwrap().split_off(before);
+    assert!(!log.contains("FATAL") && !log.contains("database=template1"), "{log}");
 }
 
 #[test]

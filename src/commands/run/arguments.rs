@@ -90,15 +90,27 @@ impl RunArguments {
         self.protection.protect == Some(Protection::Isolate)
     }
 
-    /// The databases that its films say the job asks; `None` where they are not known.
-    pub fn film_databases(&self) -> Option<Vec<String>> {
-        let store = FilmStore::open();
+    /// The database that its newest film says the job asks first, whichever cluster it is; `None` where that is not known.
+    pub fn first_film_database(&self) -> Option<String> {
         match (&self.film, &self.like) {
             (Some(FilmAsked::Name(name, films)), _) => {
-                let header = FilmHeader::read_unverified(&films.find_of(None, name).ok()?).ok()?;
-                databases_of(std::iter::once(header))
+                read_header(films, None, name)?.first_database().map(str::to_owned)
             }
-            (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => store.databases_like(label),
+            (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => FilmStore::open().first_database_like(label),
+            (None, None) => None,
+        }
+    }
+
+    /// The databases that its films of this cluster say the job asks; `None` where they are not known.
+    pub fn film_databases(&self, cluster: u64) -> Option<Vec<String>> {
+        match (&self.film, &self.like) {
+            (Some(FilmAsked::Name(name, films)), _) => {
+                let header = read_header(films, Some(cluster), name)?;
+                databases_of(Some(header).filter(|header| header.source.system_identifier == cluster).into_iter())
+            }
+            (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => {
+                FilmStore::open().databases_like(cluster, label)
+            }
             (None, None) => None,
         }
     }
@@ -107,4 +119,8 @@ impl RunArguments {
     pub fn has_film(&self) -> bool {
         self.like.is_some() || self.film.is_some()
     }
+}
+
+fn read_header(films: &Films, cluster: Option<u64>, name: &str) -> Option<FilmHeader> {
+    FilmHeader::read_unverified(&films.find_of(cluster, name).ok()?).ok()
 }

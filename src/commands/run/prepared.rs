@@ -278,14 +278,25 @@ type Reached = (Target, Vec<Database>, Option<Vec<String>>);
 /// Reaches it by the first of the databases that are going to be asked for their names.
 async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
     // What was pushed out of others has to have its name.
-    let named = if arguments.protects() { None } else { arguments.film_databases() };
-    let preferred_database = named.as_ref().and_then(|named| named.first().cloned());
+    let asks_all = arguments.protects();
+    let preferred_database = if asks_all { None } else { arguments.first_film_database() };
     let connection = ConnectionArguments { preferred_database, keeps_first: true, ..arguments.connection.clone() };
     let target = Target::open(&connection).await?;
     let databases = target.databases().await?;
-    let named =
-        target.server.as_ref().zip(named).map(|(server, named)| [named, vec![server.database.clone()]].concat());
+    let server = target.server.as_ref().filter(|_| !asks_all);
+    let named = server.and_then(|server| {
+        let told = arguments.film_databases(server.facts.system_identifier)?;
+        let named = find_told(&databases, &told);
+        // Where all are gone nobody knows where the job goes now.
+        (!named.is_empty()).then(|| [named, vec![server.database.clone()]].concat())
+    });
     Ok((target, databases, named))
+}
+
+/// Those databases that films tell of: by their oids, where one was recorded without a server.
+fn find_told(databases: &[Database], told: &[String]) -> Vec<String> {
+    let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
+    databases.iter().filter(is_told).map(|one| one.name.clone()).collect()
 }
 
 /// That the server's owner has films of this name, where this user has none.

@@ -160,6 +160,12 @@ impl FilmHeader {
         Bytes(blocks.saturating_mul(self.source.block_size.into()))
     }
 }
+    /// The database that the job asked first, where its name is known: without a server an oid stands for it.
+    pub fn first_database(&self) -> Option<&str> {
+        let is_oid = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        self.databases.as_ref()?.first().map(String::as_str).filter(|name| !is_oid(name))
+    }
+
 
 /// The header as the file's metadata.
 pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
