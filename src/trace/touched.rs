@@ -122,7 +122,9 @@ impl Touched {
                     touched.fetchers.resize(touched.pieces.len(), fetcher);
                 }
             })?;
-            buffers.push(of_film);
+            if film.header().totals.knows_buffers() {
+                buffers.push(of_film);
+            }
         }
         if buffers_are_gone {
             touched.count_unproven(&buffers);
@@ -135,7 +137,8 @@ impl Touched {
 
     /// Counts what was in shared_buffers whenever a film of the job was recorded, as far as it is of the relations that the job is known to
     /// ask for, and is not cached now: the films lack what the job found there. Whether that is any of it is not known, for others' blocks
-    /// were there too. A film that was recorded while it was not there proves that it is not needed.
+    /// were there too. A film that was recorded while it was not there proves that it is not needed; films that do not know what was there
+    /// are not among these.
     fn count_unproven(&mut self, buffers: &[Buffers]) {
         for fork in &self.forks {
             let key = (fork.path.clone(), fork.fork);
@@ -315,8 +318,13 @@ mod tests {
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 30), "they may be there still");
         let touched = Touched::read(&[&warm], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks(), touched.missing_blocks()), (32, 30, 30), "not wanted");
+        // As a film of `run`, which does not look.
+        let helped = film(&place, "helped", &[(1, 30, 70, Fetched)]);
+        let touched = Touched::read(&[&warm, &helped], &map, true).unwrap();
+        assert_eq!((touched.unproven_blocks, touched.blocks()), (22, 40), "it does not know");
+        assert_eq!(Touched::read(&[&helped], &map, true).unwrap().unproven_blocks, 0);
         // Recorded when they were not there.
-        let cold = film(&place, "cold", &[(1, 30, 70, Fetched)]);
+        let cold = film(&place, "cold", &[(3, 0, 1, Buffers), (1, 30, 70, Fetched)]);
         let touched = Touched::read(&[&cold, &warm], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 40));
     }

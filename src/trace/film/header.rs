@@ -123,6 +123,11 @@ impl Totals {
         *sum += event.blocks.blocks();
     }
 
+    /// Was it looked what shared_buffers had? Whoever can look finds the catalogs there at least.
+    pub fn knows_buffers(&self) -> bool {
+        self.buffers_blocks > 0
+    }
+
     /// Blocks that a preload would bring. What pgthaw brought and the job then asked for is in the film as both.
     pub fn wanted_blocks(&self) -> u64 {
         self.fetched_blocks + self.found_blocks()
@@ -155,17 +160,17 @@ impl FilmHeader {
         self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
     }
 
-    /// So many blocks, in bytes.
-    pub fn bytes(&self, blocks: u64) -> Bytes {
-        Bytes(blocks.saturating_mul(self.source.block_size.into()))
-    }
-}
     /// The database that the job asked first, where its name is known: without a server an oid stands for it.
     pub fn first_database(&self) -> Option<&str> {
         let is_oid = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
         self.databases.as_ref()?.first().map(String::as_str).filter(|name| !is_oid(name))
     }
 
+    /// So many blocks, in bytes.
+    pub fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks.saturating_mul(self.source.block_size.into()))
+    }
+}
 
 /// The header as the file's metadata.
 pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
