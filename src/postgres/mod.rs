@@ -65,7 +65,7 @@ pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};
 pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, Workload, visit_transactions};
 pub use postmaster::Postmaster;
 pub use prewarm::{PrewarmMode, Prewarmer};
-pub use process_title::{background_kind, leader_of};
+pub use process_title::{WALSENDER, background_kind, leader_of};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use pulse::{CheckpointPulse, ServerPulse, read_checkpoint_pulse, read_pulse};
 pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};

@@ -24,7 +24,7 @@ const KINDS: [&str; 17] = [
 const PARALLEL_WORKER: &str = "parallel worker";
 
 /// Serves a client too, whose address is in its title.
-const WALSENDER: &str = "walsender";
+pub const WALSENDER: &str = "walsender";
 
 /// The kind of a background process, by a title such as `postgres: 15/main: checkpointer`. `None` where somebody's session is told, as
 /// in `postgres: 15/main: app shop [local] startup`, whatever its role and its database are called.

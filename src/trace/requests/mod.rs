@@ -100,9 +100,7 @@ impl Requests {
         let mut whose = Whose::new(wanted, postmaster_pid);
         whose.refresh();
         let is_decided = whose.is_decided();
-        let children = postmaster_pid.map(read_children).transpose()?.unwrap_or_default();
-        whose.know_earlier(&children);
-        for pid in children {
+        for pid in postmaster_pid.map(read_children).transpose()?.unwrap_or_default() {
             if whose.of(pid) == Verdict::Other && is_decided {
                 watch.leave_out(pid)?;
             }
@@ -159,6 +157,7 @@ impl Requests {
 
     /// Tells `visit` what is known by now, and keeps what nobody can judge yet.
     fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+        self.whose.know_earlier();
         let mut events = std::mem::take(&mut self.pending);
         let told_before = events.len();
         self.watch.drain(&mut |event| events.push(event));
@@ -369,6 +368,7 @@ impl Source for Requests {
             if left.is_zero() {
                 return true;
             }
+            self.whose.know_earlier();
             // While it lives it can be seen whose it is.
             for pid in self.watch.wait_for_arrivals(left) {
                 self.whose.of(pid);

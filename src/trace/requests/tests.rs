@@ -192,19 +192,27 @@ fn where_the_command_is_never_seen_it_is_all_of_the_cluster() {
 fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_no_other() {
     // Nobody has such numbers.
     let (short, earlier) = (PID, PID + 1);
-    for (others, expected) in [(vec![], vec![short]), (vec![1], vec![short, 1]), (vec![earlier], vec![short, earlier])]
-    {
-        let command = Arc::new(AtomicU32::new(std::process::id()));
+    let cases = [
+        (vec![], vec![], vec![short]),
+        (vec![], vec![1], vec![short, 1]),
+        // This one had asked for something before there was a command.
+        (vec![earlier], vec![], vec![earlier, short]),
+    ];
+    for (before, others, expected) in cases {
+        let command = Arc::new(AtomicU32::new(0));
         let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
-        requests.whose.know_earlier(&[earlier]);
-        let of = |pid: u32| event(PageEventKind::Requested, (pid != short).into(), 1, pid);
-        told.lock().unwrap().events = [short].iter().chain(&others).map(|pid| of(*pid)).collect();
+        let of = |pid: &u32| event(PageEventKind::Requested, (*pid != short).into(), 1, *pid);
+        told.lock().unwrap().events = before.iter().map(of).collect();
+        assert_eq!(looked(&mut requests), []);
+        command.store(std::process::id(), Ordering::Release);
+        told.lock().unwrap().events = [short].iter().chain(&others).map(of).collect();
         assert_eq!(looked(&mut requests), []);
         let mut seen = Vec::new();
         let end = requests.end(&mut |touch| seen.push(touch.pid)).unwrap();
         assert_eq!(seen, expected);
+        let is_its = end.remarks[0].contains("taken for the command's, because nobody else asked for anything");
         let is_all = end.remarks[0].contains("all of the cluster");
-        assert_eq!(is_all, !others.is_empty(), "{:?}", end.remarks);
+        assert_eq!((is_its, is_all), (expected == [short], expected != [short]), "{:?}", end.remarks);
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::linux::clients::{descends_from, serves};
-use crate::linux::process::{read_parent, read_title};
-use crate::postgres::{Session, leader_of};
+use crate::linux::process::{read_children, read_parent, read_start_ticks, read_title};
+use crate::postgres::{Session, WALSENDER, background_kind, leader_of};
 
 /// How those call themselves that read for anybody (PostgreSQL 18, `io_method = worker`).
 const IO_WORKER: &str = "io worker";
@@ -110,10 +110,14 @@ pub struct Whose {
     has_io_workers: bool,
     /// Those that ended before it was known whose they were, while none of the command's had been seen.
     unseen: HashSet<u32>,
-    /// Those that ran before the command.
-    earlier: HashSet<u32>,
+    /// Those that were seen to be nobody's of the command: they ran before it, serve another, or work for the server.
+    strangers: HashSet<u32>,
+    /// It is known who ran before the command.
+    has_begun: bool,
     /// Processes that ended before it was known whose they were. They count as the command's.
     unknown: u64,
+    /// The same of those that are taken for the command's because nobody else asked for anything.
+    alone: u64,
 }
 
 impl Whose {
@@ -128,8 +132,10 @@ impl Whose {
             has_seen_wanted: false,
             has_io_workers: false,
             unseen: HashSet::new(),
-            earlier: HashSet::new(),
+            strangers: HashSet::new(),
+            has_begun: false,
             unknown: 0,
+            alone: 0,
         }
     }
 
@@ -163,9 +169,19 @@ impl Whose {
         self.has_seen_wanted || !matches!(self.wanted, Wanted::Command { .. })
     }
 
-    /// These ran before the command: what they serve is not its.
-    pub fn know_earlier(&mut self, pids: &[u32]) {
-        self.earlier.extend(pids);
+    /// Once the command runs, notes which of the server's processes ran before it: what they serve is not its. Those that have asked for
+    /// something before are known already.
+    pub fn know_earlier(&mut self) {
+        let Wanted::Command { pid, .. } = &self.wanted else { return };
+        let command = pid.load(Ordering::Acquire);
+        if command == 0 || std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        // Of one that is over already nobody knows when it began.
+        let Ok(begun) = read_start_ticks(command) else { return };
+        let children = self.postmaster_pid.and_then(|postmaster| read_children(postmaster).ok()).unwrap_or_default();
+        let is_earlier = |pid: &u32| read_start_ticks(*pid).is_ok_and(|started| started < begun);
+        self.strangers.extend(children.into_iter().filter(is_earlier));
     }
 
     /// Where none of the command's was seen, and all of these began after it and ended before anybody could look, they are its own; else it
@@ -175,7 +191,7 @@ impl Whose {
         if pids.is_empty() || !pids.is_subset(&self.unseen) {
             return;
         }
-        self.unknown += pids.len() as u64;
+        self.alone = pids.len() as u64;
         self.known.extend(pids.into_iter().map(|pid| (pid, Verdict::Wanted)));
         self.has_seen_wanted = true;
     }
@@ -213,6 +229,11 @@ impl Whose {
             let unknown = crate::units::counted(self.unknown, "process");
             remarks.push(format!("{unknown} ended before it was known whose they were, and count as the command's"));
         }
+        if self.alone > 0 {
+            let alone = crate::units::counted(self.alone, "process");
+            let why = "taken for the command's, because nobody else asked for anything";
+            remarks.push(format!("{alone} ended before anybody could look: {why}"));
+        }
         remarks
     }
 
@@ -244,8 +265,9 @@ impl Whose {
 
     /// Is this process the command's, or is it called as the command's sessions are?
     fn judge_of_command(&mut self, pid: u32, command: u32) -> Verdict {
-        // It is being started.
+        // It is being started: this one ran before.
         if command == 0 {
+            self.strangers.insert(pid);
             return Verdict::NotYet;
         }
         let by_name = self.judge_session(pid);
@@ -269,22 +291,26 @@ impl Whose {
     fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
         let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
         let is_one = match is_server {
+            true if works_for_the_server(pid) => Some(false),
             true => serves(pid, command).unwrap_or(None),
             false => descends_from(pid, command),
         };
         match is_one {
             Some(true) => Verdict::Wanted,
-            Some(false) => Verdict::Other,
-            // It may have been the command's, unless somebody else was seen to be connected to it. Before the command's has been seen at
-            // all, it does not count as that.
-            None if self.has_seen_wanted && !self.of_others.contains(&pid) => {
+            // Once it has ended it is asked again whose it was.
+            Some(false) => {
+                self.strangers.insert(pid);
+                Verdict::Other
+            }
+            // It may have been the command's, unless it was seen to be another's. Before the command's has been seen at all, it does not count
+            // as that.
+            None if self.of_others.contains(&pid) || self.strangers.contains(&pid) => Verdict::Other,
+            None if self.has_seen_wanted => {
                 self.unknown += 1;
                 Verdict::Wanted
             }
             None => {
-                if !self.has_seen_wanted && !self.earlier.contains(&pid) && !self.of_others.contains(&pid) {
-                    self.unseen.insert(pid);
-                }
+                self.unseen.insert(pid);
                 Verdict::Other
             }
         }
@@ -302,6 +328,12 @@ impl Whose {
             false => Verdict::Other,
         }
     }
+}
+
+/// Is it one of the server's own, that no client is connected to? A walsender has one, such as pg_basebackup.
+fn works_for_the_server(pid: u32) -> bool {
+    let title = read_title(pid).unwrap_or_default();
+    background_kind(&title).is_some_and(|kind| kind != WALSENDER)
 }
 
 fn is_child(pid: u32, parent: u32) -> bool {
@@ -348,6 +380,38 @@ mod tests {
         assert_eq!(whose.of(u32::MAX >> 1), Verdict::Wanted);
         assert!(whose.remarks()[0].contains("1 process ended"), "{:?}", whose.remarks());
         assert_eq!(whose.forget_ended(), [u32::MAX >> 1]);
+    }
+
+    #[test]
+    fn who_ran_before_the_command_or_served_another_is_not_taken_for_its_own() {
+        let start = || std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let end = |child: &mut std::process::Child| {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        };
+        // This process stands for the postmaster.
+        let of_command = Arc::new(AtomicU32::new(0));
+        let mut whose = Whose::new(Wanted::command(&of_command), Some(std::process::id()));
+        whose.know_earlier();
+        let mut before = start();
+        // Starts are told in hundredths of a second.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let (mut command, mut short, mut other) = (start(), start(), start());
+        of_command.store(command.id(), Ordering::Release);
+        whose.know_earlier();
+        assert_eq!(whose.of(other.id()), Verdict::Other, "nobody of the command is connected to it");
+        [&mut before, &mut short, &mut other].into_iter().for_each(end);
+        whose.forget_ended();
+        let [before, short, other] = [before, short, other].map(|child| child.id());
+        assert_eq!([before, short, other].map(|pid| whose.of(pid)), [Verdict::Other; 3]);
+        for (asked, is_its) in [([before, short], false), ([other, short], false), ([short, short], true)] {
+            whose.take_unseen(asked.into_iter());
+            assert_eq!(whose.is_decided(), is_its, "{asked:?}");
+        }
+        assert_eq!(whose.of(short), Verdict::Wanted);
+        let told = whose.remarks().join(" ");
+        assert!(told.contains("1 process ended") && told.contains("nobody else asked for anything"), "{told}");
+        end(&mut command);
     }
 
     #[test]
