@@ -165,6 +165,13 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
 
+    /// May it be the database's alone, so that another is worth a try? Rules of pg_hba.conf may be for one database, and what its owner set
+    /// is. A wrong password would count twice, and a host that does not answer take its time twice.
+    pub(super) fn may_spare_another_database(&self) -> bool {
+        let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
+        is_of_database || matches!(self, Error::ForeignPath { .. })
+    }
+
     /// What helps where the way to a server was not understood, or ended before one let pgthaw in.
     fn way_hint(&self) -> Option<String> {
         match self {

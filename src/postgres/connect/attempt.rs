@@ -106,7 +106,7 @@ async fn reach_host(
                     within(resolved.timeout, &candidate.address(), kind).await??;
                     return Ok((identity, database, connection));
                 }
-                Err(_) if resolved.only_prefers(&database) => {}
+                Err(error) if resolved.only_prefers(&database) && error.may_spare_another_database() => {}
                 Err(error) if error.is_about_identity() => {
                     refused = refused.or(Some(error));
                     continue 'identities;
@@ -193,4 +193,65 @@ async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &C
         Wants::Standby => (in_recovery, "a standby"),
     };
     if fits { Ok(()) } else { Err(Error::OtherKindOfServer { address: candidate.address(), wanted }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread;
+
+    use super::super::parse_connection_string;
+    use super::*;
+
+    /// Answers a startup packet with a refusal, or not at all, and tells which database was asked for.
+    fn refuse(mut client: TcpStream, state: Option<&str>, asked: &Sender<String>) -> std::io::Result<()> {
+        let mut length = [0; 4];
+        client.read_exact(&mut length)?;
+        let mut packet = vec![0; u32::from_be_bytes(length) as usize - 4];
+        client.read_exact(&mut packet)?;
+        let text = String::from_utf8_lossy(&packet[4..]).into_owned();
+        let mut words = text.split('\0').skip_while(|word| *word != "database");
+        _ = asked.send(words.nth(1).unwrap_or_default().to_owned());
+        let Some(state) = state else { return client.read_exact(&mut [0]) };
+        let fields = format!("SFATAL\0VFATAL\0C{state}\0Mno\0\0");
+        client.write_all(b"E")?;
+        client.write_all(&(fields.len() as u32 + 4).to_be_bytes())?;
+        client.write_all(fields.as_bytes())
+    }
+
+    /// The databases that are tried, in their order, of a server that refuses all in this way.
+    async fn tried(state: Option<&'static str>) -> Vec<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (asked, databases) = channel();
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let asked = asked.clone();
+                thread::spawn(move || refuse(client, state, &asked));
+            }
+        });
+        let text = format!("host=127.0.0.1 port={port} user=ann sslmode=disable connect_timeout=1");
+        let parameters = parse_connection_string(&text).unwrap().unwrap();
+        let preferred_database = Some("shop".to_owned());
+        let options = ConnectOptions { parameters, preferred_database, ..ConnectOptions::default() };
+        assert!(Reached::reach(&options).await.is_err());
+        databases.try_iter().collect()
+    }
+
+    #[tokio::test]
+    async fn only_what_stands_against_a_database_that_nobody_named_leads_to_another() {
+        let all = ["shop", "postgres", "template1"];
+        for state in ["3D000", "42501"] {
+            assert_eq!(tried(Some(state)).await, all, "{state}");
+        }
+        for state in ["55000", "28000"] {
+            assert_eq!(tried(Some(state)).await, all[..2], "{state}");
+        }
+        // Another try would count twice, or take twice as long.
+        for state in [Some("28P01"), Some("57P03"), None] {
+            assert_eq!(tried(state).await, all[..1], "{state:?}");
+        }
+    }
 }

@@ -170,7 +170,7 @@ impl ResolvedOptions {
         }
     }
 
-    /// Did nobody name this database? Then whatever stands against it is no reason to go without the server.
+    /// Did nobody name this database? Then what stands against it alone is no reason to go without the server.
     pub fn only_prefers(&self, database: &str) -> bool {
         self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
