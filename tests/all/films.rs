@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use pgthaw::linux::DiskLimit;
 use pgthaw::postgres::StopMode;
@@ -401,11 +401,14 @@ fn a_film_of_a_command_that_failed_is_kept_without_its_name() {
 #[test]
 fn a_job_waits_for_what_takes_its_time_but_not_for_a_server_that_says_nothing() {
     let server = servers::start_any(&[]);
-    let mut command = server.command(&["run", "--like", "x", "--protect", "--", "true"]);
-    // Two connections until it is known what there is, and several to look at it, which take longer than it waits for an answer.
-    let door = servers::slow_door(&server, 2, Duration::from_secs(3));
+    let mut command = server.command(&["run", "--like", "x", "--protect", "--", "date", "+%s"]);
+    // One connection until it is known what there is, and several to look at it, which take longer than it waits for an answer.
+    let door = servers::slow_door(&server, 1, Duration::from_secs(3));
     command.env("PGHOST", door.path()).stdin(Stdio::null());
+    let begun = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let slow = Output::from(command.output().unwrap()).ok();
+    let started: u64 = slow.stdout.trim().parse().unwrap();
+    assert!(started - begun > 5, "the job had {} s to wait", started - begun);
     assert!(slow.stderr.contains("there is no film called x"), "{}", slow.stderr);
 
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
