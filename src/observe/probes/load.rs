@@ -42,12 +42,16 @@ impl Loading {
         })
     }
 
-    /// The loader reads the types too, and lends them to nobody: both at once.
+    /// The loader reads the types too, and lends them to nobody: both at once, or where no thread is to be had in turn.
     fn read() -> Result<Loading, BtfError> {
         thread::scope(|scope| {
-            let types = scope.spawn(Btf::from_sys_fs);
+            let types = thread::Builder::new().spawn_scoped(scope, Btf::from_sys_fs);
             let loader = EbpfLoader::new();
-            Ok(Loading { types: types.join().unwrap_or_else(|panic| resume_unwind(panic))?, loader })
+            let types = match types {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => Btf::from_sys_fs(),
+            };
+            Ok(Loading { types: types?, loader })
         })
     }
 }
