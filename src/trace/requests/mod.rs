@@ -398,7 +398,11 @@ impl Source for Requests {
         if !self.whose.is_decided() {
             let own_pid = std::process::id();
             self.whose.take_unseen(self.pending.iter().map(|event| event.pid).filter(|pid| *pid != own_pid));
-            if !self.whose.is_decided() {
+            if self.pending.iter().all(|event| event.pid == own_pid) {
+                let nothing = "nobody asked the page cache for anything, as where shared_buffers has it all";
+                self.remarks.push(format!("no server process of the command was seen: {nothing}"));
+                self.whose.want_everybody();
+            } else if !self.whose.is_decided() {
                 self.want_everybody(
                     "its connection may lead through a pooler or another host; pgthaw run --application-name NAME finds sessions by name",
                 );

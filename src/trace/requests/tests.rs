@@ -189,6 +189,16 @@ fn where_the_command_is_never_seen_it_is_all_of_the_cluster() {
 }
 
 #[test]
+fn a_command_that_asked_for_nothing_is_told() {
+    let command = Arc::new(AtomicU32::new(std::process::id()));
+    let (mut requests, _told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
+    assert_eq!(looked(&mut requests), []);
+    let end = requests.end(&mut |_| panic!("there is nothing")).unwrap();
+    assert!(end.remarks[0].contains("nobody asked the page cache for anything"), "{:?}", end.remarks);
+    assert_eq!(end.remarks.len(), 1);
+}
+
+#[test]
 fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_no_other() {
     // Nobody has such numbers.
     let (short, earlier) = (PID, PID + 1);
