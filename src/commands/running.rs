@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::store::keep;
+use super::store::{keep, remark_damaged};
 use super::study::run_and_hear;
 use super::sweep_earlier::{find_earlier, lock_directory};
 use super::{ExitStatus, OutputArguments};
@@ -43,6 +43,7 @@ pub async fn run_studies(
     output: OutputArguments,
     hear: impl FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<SweepFinished>> {
+    remark_damaged(&store.read_damaged_sweeps().await?);
     let (mut all, mut locks) = (Vec::new(), Vec::new());
     for study in asked {
         let (lock, options) = begin_study(study, begin, store, output).await?;

@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::time::timeout;
 
 use crate::postgres::hide_password;
-use crate::results::{self, Place, Store};
+use crate::results::{self, DamagedStudy, Place, Store};
 use crate::terminal;
 
 const VARIABLE: &str = "PGTHAW_RESULTS";
@@ -73,6 +73,18 @@ pub async fn keep(store: &Store, kept: impl Future<Output = Result<(), results::
         store.place()
     ));
     kept.await
+}
+
+/// Names what is damaged in a store: it is left out, and stands in no other's way.
+pub fn remark_damaged(damaged: &[DamagedStudy]) {
+    if damaged.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = damaged.iter().map(|study| study.id.as_deref().unwrap_or("one without a name")).collect();
+    terminal::print_remark(&format!(
+        "left out, for it is damaged: {}; `pgthaw results show NAME` says why, `pgthaw results drop NAME` forgets it",
+        names.join(", ")
+    ));
 }
 
 /// Closes a store that was written to. What a server did not take is told: it is kept, and is no failure.

@@ -21,6 +21,8 @@ pub enum Error {
     Newer(Place),
     #[error("the results store {place} is damaged: {reason}")]
     Damaged { place: Place, reason: String },
+    #[error("{} in {place} is damaged: {reason}", id.as_ref().map_or("a study".to_owned(), |id| format!("the study {id}")))]
+    DamagedStudy { id: Option<String>, place: Place, reason: String },
     #[error("the results server {server} does not answer: {source}")]
     Away { server: ServerPlace, source: sqlx::Error },
     #[error("the results server is somebody else's: {0}")]
@@ -134,6 +136,7 @@ impl Explain for Error {
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::Newer(_)
             | Error::Damaged { .. }
+            | Error::DamagedStudy { .. }
             | Error::Export(_)
             | Error::ExportTo { .. }
             | Error::Away { .. }
@@ -174,6 +177,9 @@ impl Explain for Error {
                 "move it away and a new one is made; `sqlite3 {} .recover` may get rows back",
                 place
             )),
+            Error::DamagedStudy { id, .. } => {
+                Some(format!("the others can be read; `pgthaw results drop {}` forgets this one", quote_argument(id.as_ref()?)))
+            }
             Error::UnknownRun(_) => {
                 Some("`pgthaw results list` lists the runs; the first characters of a name are enough".into())
             }

@@ -4,6 +4,7 @@
 //! docs/formats.md documents it.
 
 mod columns;
+mod damaged;
 mod database;
 mod error;
 mod export;
@@ -20,9 +21,11 @@ mod sweep_read;
 mod sweep_write;
 mod unsent;
 
+pub use damaged::DamagedStudy;
 pub use error::Error;
 pub use export::{Cell, ExportColumn, ExportFile, ExportFormat, ExportTable};
 pub use place::{Place, ServerPlace};
+pub use read::Listed;
 pub use store::{Store, default_path};
 pub use study_lines::StudyLine;
 pub use sweep_read::NEWEST;

@@ -13,6 +13,7 @@ use super::{Error, Store};
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyLine {
+    // Empty of a damaged one whose id cannot be read either.
     pub id: String,
     pub question: String,
     /// `None` of a damaged one.
@@ -44,15 +45,19 @@ impl Store {
     async fn read_counts(&self) -> Result<Counts, Error> {
         let query =
             "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
-        let count =
-            |row: &Row| -> Result<_, sqlx::Error> { Ok((row.get("id")?, (row.get("trials")?, row.get("failures")?))) };
-        Ok(self.read(Query::new(query), count).await?.into_iter().collect())
+        let count = |row: &Row| -> Result<_, sqlx::Error> {
+            // Trials of a study whose id cannot be read.
+            let Ok(id) = row.get("id") else { return Ok(None) };
+            Ok(Some((id, (row.get("trials")?, row.get("failures")?))))
+        };
+        Ok(self.read(Query::new(query), count).await?.into_iter().flatten().collect())
     }
 }
 
 fn line_of(kept: KeptSweep, counts: &Counts) -> StudyLine {
-    let (trials, failures) = counts.get(&kept.id).copied().unwrap_or_default();
-    let bare = StudyLine { id: kept.id, trials, failures, ..StudyLine::default() };
+    let id = kept.id.unwrap_or_default();
+    let (trials, failures) = counts.get(&id).copied().unwrap_or_default();
+    let bare = StudyLine { id, trials, failures, ..StudyLine::default() };
     let study = match kept.sweep {
         Ok(study) => study,
         Err(error) => return StudyLine { damaged: Some(error.to_string()), ..bare },

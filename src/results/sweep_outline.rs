@@ -55,12 +55,8 @@ impl Store {
 
     /// A sweep, the newest of them when none is named, with its trials as they are compared.
     pub async fn read_sweep_or_newest(&self, wanted: Option<&str>) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
-        let run = match wanted {
-            Some(wanted) => self.find_sweep(wanted).await?,
-            // Of the sweeps alone, even when a tournament came later.
-            None => self.read_sweeps().await?.into_iter().next(),
-        };
-        let run = run.ok_or_else(|| Error::UnknownRun(wanted.unwrap_or(NEWEST).to_owned()))?;
+        let wanted = wanted.unwrap_or(NEWEST);
+        let run = self.find_sweep(wanted).await?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))?;
         let trials = self.read_comparable_trials(&run.id).await?;
         Ok((run, trials))
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::columns::Columns;
 use super::database::{Query, Row};
-use super::{Error, Store};
+use super::{DamagedStudy, Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 
 /// What stands for the study that was begun last.
@@ -28,20 +28,36 @@ pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &s
 
 /// A sweep by its id, and what is kept of it, if that can be read: one that is damaged is no reason not to show the others.
 pub(super) struct KeptSweep {
-    pub id: String,
+    /// `None`: not even this can be read.
+    pub id: Option<String>,
     pub sweep: Result<SweepRun, Error>,
 }
 
+impl KeptSweep {
+    pub fn name(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+}
+
 impl Store {
-    /// All sweeps, the newest first.
+    /// All sweeps that can be read, the newest first.
     pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>, Error> {
-        self.read_kept_sweeps().await?.into_iter().map(|kept| kept.sweep).collect()
+        Ok(self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.sweep.ok()).collect())
     }
 
-    /// Likewise, the damaged ones among them.
+    /// Those that cannot.
+    pub async fn read_damaged_sweeps(&self) -> Result<Vec<DamagedStudy>, Error> {
+        let damaged = |kept: KeptSweep| Some(DamagedStudy::new(kept.id, &kept.sweep.err()?));
+        Ok(self.read_kept_sweeps().await?.into_iter().filter_map(damaged).collect())
+    }
+
+    /// All of them, the newest first.
     pub(super) async fn read_kept_sweeps(&self) -> Result<Vec<KeptSweep>, Error> {
-        let keep =
-            |row: &Row| Ok(KeptSweep { id: row.get("id")?, sweep: row.record().map_err(self.failed_to("read")) });
+        let keep = |row: &Row| {
+            let id: Option<String> = row.get("id").ok();
+            let sweep = row.record().map_err(self.failed_to("read")).map_err(|error| error.of_study(id.as_deref()));
+            Ok(KeptSweep { id, sweep })
+        };
         self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), keep).await
     }
 
@@ -55,6 +71,12 @@ impl Store {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
     }
 
+    /// Likewise its id alone, which a damaged one has too.
+    pub async fn read_study_id(&self, wanted: &str) -> Result<String, Error> {
+        let ids = self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.id).collect();
+        choose(ids, String::as_str, wanted)?.ok_or_else(|| self.unknown(wanted))
+    }
+
     /// Why nothing is meant by a name.
     pub(super) fn unknown(&self, wanted: &str) -> Error {
         if wanted == NEWEST { Error::Empty(self.place().clone()) } else { Error::UnknownRun(wanted.to_owned()) }
@@ -63,7 +85,7 @@ impl Store {
     /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
     /// no sweep is.
     pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {
-        choose(self.read_kept_sweeps().await?, |kept| &kept.id, wanted)?.map(|kept| kept.sweep).transpose()
+        choose(self.read_kept_sweeps().await?, KeptSweep::name, wanted)?.map(|kept| kept.sweep).transpose()
     }
 
     /// The newest sweep of this meaning on this host, when it did not get to its end. Older ones were given up.
@@ -73,13 +95,16 @@ impl Store {
         Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
     }
 
-    /// Ids of the sweeps that are gone on with: of each study on its host the newest, if it did not get to its end.
+    /// Ids of the sweeps that are gone on with: of each study on its host the newest, if it did not get to its end. A damaged one may
+    /// be such.
     pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>, Error> {
         let mut known = HashSet::new();
-        let mut sweeps = self.read_sweeps().await?;
-        sweeps.retain(|sweep| known.insert((sweep.digest.clone(), sweep.machine.hostname.clone())));
-        sweeps.retain(|sweep| sweep.ended_at.is_none());
-        Ok(sweeps.into_iter().map(|sweep| sweep.id).collect())
+        let mut sweeps = self.read_kept_sweeps().await?;
+        sweeps.retain(|kept| {
+            let Ok(sweep) = &kept.sweep else { return true };
+            known.insert((sweep.digest.clone(), sweep.machine.hostname.clone())) && sweep.ended_at.is_none()
+        });
+        Ok(sweeps.into_iter().filter_map(|kept| kept.id).collect())
     }
 
     /// Point's number and repeat of the trials of a sweep.

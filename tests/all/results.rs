@@ -172,6 +172,57 @@ fn a_damaged_store_is_told() {
     assert!(output.stderr.contains("is damaged"), "{}", output.stderr);
 }
 
+/// Nor does one whose name cannot be read, nor one with a damaged trial.
+#[test]
+fn a_damaged_study_stands_in_no_others_way() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 20);
+    keep(&file(&home), &run, &trials);
+    let (sweep, sweep_trials) = a_sweep();
+    let named = |id: &str| SweepRun { id: id.into(), ended_at: None, ..sweep.clone() };
+    wait(async {
+        let store = Store::open(&file(&home)).await.unwrap();
+        store.save_whole_sweep(&sweep, &sweep_trials).await.unwrap();
+        for id in ["damaged", "of-damaged-trials", "nameless"] {
+            let of = SweepTrial { sweep_id: id.into(), ..sweep_trials[0].clone() };
+            let measured = if id == "of-damaged-trials" { vec![of] } else { Vec::new() };
+            store.save_whole_sweep(&named(id), &measured).await.unwrap();
+        }
+        store.close().await;
+    });
+    sqlite(&file(&home), "UPDATE sweeps SET machine = '{}', started_at = 'z' WHERE id = 'damaged'");
+    sqlite(&file(&home), "UPDATE sweeps SET id = x'ff', started_at = 'y' WHERE id = 'nameless'");
+    let of_trials = "UPDATE sweep_trials SET number = -1 WHERE sweep_id = 'of-damaged-trials'";
+    sqlite(&file(&home), &format!("PRAGMA foreign_keys = OFF; {of_trials}"));
+    let unfinished = wait(async {
+        let store = Store::open(&file(&home)).await.unwrap();
+        store.find_unfinished_sweep("of another", &sweep.machine.hostname).await.unwrap();
+        let unfinished = store.read_unfinished_sweeps().await.unwrap();
+        store.close().await;
+        unfinished
+    });
+    assert!(unfinished.contains("damaged"), "its cluster is left alone: {unfinished:?}");
+    for command in [["report", &run.id], ["steady", &run.id], ["report", &sweep.id]] {
+        let output = home.pgthaw(&command);
+        assert!(!output.stderr.contains("damaged"), "{command:?}: {}", output.stderr);
+    }
+    home.pgthaw(&["results", "export", &sweep.id]).ok();
+    home.pgthaw(&["results", "compare", &sweep.id, &sweep.id]).ok();
+
+    let listed = home.pgthaw(&["results", "list"]).ok();
+    assert!(listed.stdout.contains(&run.id) && listed.stdout.contains(&sweep.id), "{}", listed.stdout);
+    assert!(listed.stderr.contains("damaged: damaged, one without a name, of-damaged-trials;"), "{}", listed.stderr);
+    let json = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    assert_eq!((json["runs"].as_array().unwrap().len(), json["sweeps"].as_array().unwrap().len()), (1, 1));
+    assert_eq!((&json["damaged"][0]["id"], &json["damaged"][1]["id"]), (&"damaged".into(), &serde_json::Value::Null));
+    assert!(json["damaged"][0]["reason"].as_str().unwrap().contains("column started_at"), "{json:#}");
+
+    let shown = home.pgthaw(&["results", "show", "damaged"]).ends_with(1).stderr;
+    assert!(shown.contains("the study damaged in") && shown.contains("results drop damaged"), "{shown}");
+    home.pgthaw(&["results", "drop", "damaged"]).ok();
+    assert!(!home.pgthaw(&["results", "list"]).ok().stderr.contains("damaged: damaged"));
+}
+
 /// PostgreSQL keeps NaN and infinities, SQLite the latter.
 #[test]
 fn what_is_no_number_is_no_figure() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pgthaw::results::Store;
 
 use super::bench::{Place, text};
-use super::results::wait;
+use super::results::{sqlite, wait};
 use super::servers::{Home, Output};
 use super::sweep::{run_until, spec, sweep, trials};
 
@@ -60,14 +60,20 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     assert_eq!((listed["sweeps"].as_array().unwrap().len(), &listed["sweeps"][0]["trials"]), (1, &2.into()));
 
     // It may be killed when nothing is left but to say that it has ended: it is not prepared once more for that.
+    let path_of_store = home.path().join("state/pgthaw/results.sqlite");
     wait(async {
-        let store = Store::open(&home.path().join("state/pgthaw/results.sqlite")).await.unwrap();
+        let store = Store::open(&path_of_store).await.unwrap();
         let mut run = store.read_sweeps().await.unwrap().remove(0);
         run.ended_at = None;
         store.save_sweep(&run).await.unwrap();
+        // Another one, which is damaged, is named and left out.
+        run.id = "other".to_owned();
+        store.save_sweep(&run).await.unwrap();
         store.close().await;
     });
+    sqlite(&path_of_store, "UPDATE sweeps SET machine = '{}' WHERE id = 'other'");
     let output = again(&place, 15).ok();
+    assert_eq!(output.stderr.matches("for it is damaged: other;").count(), 1, "{}", output.stderr);
     assert!(!output.stderr.contains("making a scratch cluster"), "{}", output.stderr);
     let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
     assert!(listed["sweeps"][0]["ended_at"].is_string(), "{listed}");

@@ -8,7 +8,7 @@ use crate::terminal;
 
 /// Forgets a study with its trials; of a server in the local `copy` too, which the study would be gone on with, and sent from.
 pub async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    let id = store.read_study(wanted).await?.id;
+    let id = store.read_study_id(wanted).await?;
     // First, for a study that is left on the server alone is found again. Nothing happens where it is not.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::sweep::show_sweep;
 use crate::commands::OutputArguments;
+use crate::commands::store::remark_damaged;
 use crate::postgres::pgbench::QueryMode;
 use crate::results::Store;
 use crate::study::{ImportOptions, Imported, Record, StartAsked, read_import};
@@ -77,6 +78,7 @@ pub async fn import(store: &Store, arguments: ImportArguments, output: OutputArg
     let Imported { mut run, mut trials, .. } = imported;
     run.hide_secrets();
     trials.iter_mut().for_each(Record::hide_secrets);
+    remark_damaged(&store.read_damaged_sweeps().await?);
     if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {
         bail!("the same was imported already, as {0}; `pgthaw results drop {0}` forgets it", known.id);
     }

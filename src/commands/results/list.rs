@@ -2,28 +2,29 @@
 
 use serde_json::json;
 
-use super::sweep::{self, read_sweep_lines};
+use super::sweep;
 use crate::commands::OutputArguments;
-use crate::results::Store;
+use crate::commands::store::remark_damaged;
+use crate::results::{Listed, Store};
 use crate::study::{Run, Trial};
 use crate::terminal::{self, Canvas, RunLine};
 use crate::verdict::{compute_summary, render_headline};
 
 /// Lists runs of all kinds, the newest first.
 pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
-    let runs = store.read_runs().await?;
-    let sweeps = read_sweep_lines(store).await?;
+    let Listed { runs, sweeps, damaged } = store.read_listed().await?;
     let lines: Vec<RunLine<'_>> = runs.iter().map(line_of).collect();
     if output.json {
         let lines: Vec<_> = lines.iter().map(line_json).collect();
         let sweeps: Vec<_> = sweeps.iter().map(sweep::line_json).collect();
-        let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps });
+        let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps, "damaged": damaged });
         return Ok(terminal::print_json(&lists)?);
     }
+    remark_damaged(&damaged);
     for (sweep, trials) in &sweeps {
         terminal::print_line(&terminal::render_sweep_line(sweep, *trials));
     }
-    if lines.is_empty() && sweeps.is_empty() {
+    if lines.is_empty() && sweeps.is_empty() && damaged.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.place()));
     } else if !lines.is_empty() {
         terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));

@@ -60,16 +60,6 @@ async fn print_everything(store: &Store, head: Head<'_>, trials: &[TrialOutline]
     Ok(())
 }
 
-/// The sweeps of a store that are no studies of ways to warm, the newest first, with how many trials of each have ended.
-pub async fn read_sweep_lines(store: &Store) -> anyhow::Result<Vec<(SweepRun, usize)>> {
-    let mut lines = Vec::new();
-    for run in store.read_sweeps().await?.into_iter().filter(|sweep| !sweep.is_warmup()) {
-        let trials = store.read_finished(&run.id).await?.len();
-        lines.push((run, trials));
-    }
-    Ok(lines)
-}
-
 /// A sweep in the list.
 pub fn line_json((run, trials): &(SweepRun, usize)) -> Value {
     json!({
