@@ -7,6 +7,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -22,8 +23,9 @@ const BOARD_BYTES_MAX: u64 = 256 << 20;
 /// How their names end.
 const BOARD: &str = "jsonl";
 
-/// To make a board that somebody else removes.
-const ATTEMPTS: u32 = 3;
+/// To make a board while others look. Each of them holds it for microseconds.
+const ATTEMPTS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A trial that runs, with its seconds so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,18 +159,30 @@ fn remove_left(directory: &Directory) {
     }
 }
 
-/// One that somebody holds. Another is removed: whoever wrote it was killed.
+/// One that somebody holds. Another was left by one who was killed, and is removed.
 fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
     // What else is there is somebody else's.
     if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
         return None;
     }
     let file = directory.open_file(name).ok()?;
-    if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
-        let _ = directory.remove_file(name);
-        return None;
+    if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+        return Some(file);
     }
-    Some(file)
+    remove_dead(directory, name, &file);
+    None
+}
+
+/// By its name, which a living board may have by now. While a file is held alone nobody else removes it or takes it over, so one that
+/// has a name then keeps it.
+fn remove_dead(directory: &Directory, name: &OsStr, file: &File) {
+    if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && has_name(file) {
+        let _ = directory.remove_file(name);
+    }
+}
+
+fn has_name(file: &File) -> bool {
+    file.metadata().is_ok_and(|facts| facts.nlink() > 0)
 }
 
 /// The header, and the seconds below it; the last line may be written right now.
@@ -202,17 +216,22 @@ fn directory() -> PathBuf {
 
 /// One that a killed process left is taken over. Somebody who looks may take one that is not held yet for such: then it is made again.
 fn open_locked(directory: &Directory, name: &str) -> Option<File> {
-    let open = |_| {
+    let open = |attempt| {
+        if attempt > 0 {
+            std::thread::sleep(PAUSE);
+        }
         let made = directory.create_file(name, 0o600);
         let file = made.or_else(|_| directory.open_file_with(name, OFlags::RDWR)).ok()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-        (file.metadata().ok()?.nlink() > 0).then_some(file)
+        has_name(&file).then_some(file)
     };
     (0..ATTEMPTS).find_map(open)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -229,6 +248,45 @@ mod tests {
         assert!(open_locked(&directory, "held.jsonl").is_none(), "it has one owner");
         drop(held);
         assert!(open_locked(&directory, "held.jsonl").is_some());
+    }
+
+    #[test]
+    fn of_two_who_find_a_dead_board_the_second_leaves_the_living_one_of_its_name_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open_itself(place.path()).unwrap();
+        let name = OsStr::new("again.jsonl");
+        drop(open_locked(&directory, "again.jsonl").unwrap());
+        let found_by_second = directory.open_file(name).unwrap();
+        remove_left(&directory);
+        let _living = open_locked(&directory, "again.jsonl").unwrap();
+        remove_dead(&directory, name, &found_by_second);
+        assert!(directory.open_file(name).is_ok());
+    }
+
+    #[test]
+    fn a_board_is_made_while_others_look() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open_itself(place.path()).unwrap();
+        let is_over = AtomicBool::new(false);
+        let look = || {
+            while !is_over.load(Ordering::Relaxed) {
+                remove_left(&directory);
+                // They look now and then.
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        };
+        let make = || {
+            let board = open_locked(&directory, "made.jsonl")?;
+            let is_there = directory.open_file(OsStr::new("made.jsonl")).is_ok() && has_name(&board);
+            Some(is_there)
+        };
+        let made: Vec<_> = std::thread::scope(|scope| {
+            (0..2).for_each(|_| drop(scope.spawn(look)));
+            let made = (0..2000).map(|_| make()).collect();
+            is_over.store(true, Ordering::Relaxed);
+            made
+        });
+        assert!(made.iter().all(|made| *made == Some(true)), "{made:?}");
     }
 
     #[test]
