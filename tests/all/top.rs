@@ -129,7 +129,7 @@ fn transactions_of(step: &Value) -> Option<i64> {
 test_every_version! {
     fn from_the_first_step_on_ours_are_told_when_they_are_taken_off(version) {
         if version < 15 {
-            return;
+            untested!(machine: "no server tells before version 15 which transactions were pgthaw's");
         }
         let server = servers::start(version, &[]);
         for source in ["sql", "memory"] {
@@ -145,7 +145,7 @@ test_every_version! {
 test_every_version! {
     fn no_transaction_of_others_is_hidden(version) {
         if version < 15 {
-            return;
+            untested!(machine: "no server tells before version 15 which transactions were pgthaw's");
         }
         let server = servers::start(version, &[]);
         let mut command = server.command(&["top", "--source", "memory", "--seconds", "5"]);
