@@ -256,6 +256,11 @@ const RESULTS: &[Mistake] = &[
         Instead("pgthaw results show --results results.sqlite"),
     ),
     made(
+        "The run is damaged in the store.",
+        "pgthaw results show spoilt --results results.sqlite",
+        Instead("pgthaw results drop spoilt --results results.sqlite"),
+    ),
+    made(
         "The file is something else.",
         "pgthaw results list --results notes.txt",
         Instead("pgthaw results list --results results.sqlite"),

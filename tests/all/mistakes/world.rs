@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use jiff::Timestamp;
 use pgthaw::postgres::StopMode;
+use pgthaw::study::Run;
 
 use super::PLANTED;
 use crate::servers::{self, Output, TestServer, output_of};
@@ -91,7 +93,11 @@ impl World {
             &(1..40).map(|i| format!("progress: {i}.0 s, 1000.0 tps, lat 1.000 ms stddev 0.1\n")).collect::<String>(),
         );
         let (run, trials) = synthetic_run::make(2, 20);
-        results::keep(&home.join("results.sqlite"), &run, &trials);
+        let store = home.join("results.sqlite");
+        results::keep(&store, &run, &trials);
+        let spoilt = Run { id: "spoilt".to_owned(), started_at: Timestamp::UNIX_EPOCH, ..run };
+        results::keep(&store, &spoilt, &[]);
+        results::sqlite(&store, "UPDATE sweeps SET machine = '{}' WHERE id = 'spoilt'");
     }
 
     /// Runs a command line in the home directory, with the shop's address in the environment.
