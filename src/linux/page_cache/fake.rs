@@ -57,6 +57,8 @@ struct State {
     /// from the cache, each time that they are to be dropped.
     dirty: Vec<PageRange>,
     writeback: Vec<PageRange>,
+    /// The page that tells the kernel to read on when it is read: the last window of read-ahead begins there.
+    marked: Option<u64>,
     extents: Vec<Extent>,
     refusal: Option<FakeRefusal>,
 }
@@ -244,6 +246,10 @@ impl CachedFile for FakeFile {
             let again: Vec<PageRange> = state.runs_within(pages).collect();
             again.into_iter().for_each(|run| add(&mut state.active, run));
             add(&mut state.resident, pages);
+            if state.marked.is_some_and(|page| (pages.start..pages.end).contains(&page)) {
+                let end = (pages.end + WINDOW.0 / PAGE_BYTES).min(state.size_bytes.div_ceil(PAGE_BYTES));
+                add(&mut state.resident, PageRange::new(pages.end.min(end), end));
+            }
         }
         buffer[..bytes as usize].fill(0);
         let mut calls = lock(&self.calls);
@@ -285,23 +291,28 @@ impl CachedFile for FakeFile {
     }
 }
 
+/// Read-ahead of a common disk, twice.
+const WINDOW: Bytes = Bytes(256 << 10);
+
 /// Always reads as far ahead as it may.
 struct FakeInOrder(FakeFile);
 
 impl InOrder for FakeInOrder {
     fn window(&self) -> Bytes {
-        Bytes(256 << 10)
+        WINDOW
     }
 
     fn reach(&self) -> Bytes {
-        Bytes(512 << 10)
+        Bytes(2 * WINDOW.0)
     }
 
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error> {
         lock(&self.0.calls).in_order_reads += 1;
         let mut buffer = vec![0; (range.pages() * PAGE_BYTES) as usize];
+        lock(&self.0.state).marked = None;
         let read = self.0.apply_read(range.start * PAGE_BYTES, &mut buffer)?;
         let mut state = lock(&self.0.state);
+        state.marked = Some(range.end + WINDOW.0 / PAGE_BYTES);
         let end = (range.end + self.reach().0 / PAGE_BYTES).min(state.size_bytes.div_ceil(PAGE_BYTES));
         add(&mut state.resident, PageRange::new(range.end.min(end), end));
         Ok(Bytes(read as u64))

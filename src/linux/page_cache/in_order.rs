@@ -8,17 +8,22 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, OFlags, fadvise, major, minor};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use super::InOrder;
 use crate::linux::Error;
 use crate::units::{Bytes, PageRange};
 
-/// A pipe that anybody may have (/proc/sys/fs/pipe-max-size), so no window is longer.
-const WINDOW_MAX: Bytes = Bytes(1 << 20);
+/// A longer window gains little, and is on its way for long after a stop. Far below the pipe that anybody may have
+/// (/proc/sys/fs/pipe-max-size).
+const WINDOW_MAX: Bytes = Bytes(256 << 10);
+
+/// Its number, from Documentation/admin-guide/devices.txt of the kernel.
+const NULL_DEVICE: (u32, u32) = (1, 3);
 
 /// Below this reading in order gains little.
 const WINDOW_MIN: Bytes = Bytes(64 << 10);
@@ -35,7 +40,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window of a disk with this read-ahead; `None` where it is too long for a pipe, or hardly any.
+    /// The window of a disk with this read-ahead; `None` where it is too long, or hardly any.
     pub fn of(read_ahead: Bytes) -> Option<Window> {
         let doubled = Bytes(2 * read_ahead.0);
         let is_doubled = doubled <= WINDOW_MAX;
@@ -66,7 +71,7 @@ impl SystemInOrder {
         }
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setpipe_size(&writer, window.bytes.0 as usize)?;
-        let nowhere = OpenOptions::new().write(true).open("/dev/null")?;
+        let nowhere = open_null()?;
         let splice_bytes = 1 << window.bytes.0.ilog2();
         Ok(SystemInOrder { file, path, window, splice_bytes, page_bytes, reader, writer, nowhere })
     }
@@ -105,6 +110,18 @@ impl InOrder for SystemInOrder {
     }
 }
 
+/// The null device. What stands there otherwise, as a file that somebody made, would get the data.
+fn open_null() -> io::Result<File> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().write(true).custom_flags(nonblocking).open("/dev/null")?;
+    let metadata = file.metadata()?;
+    let number = (major(metadata.rdev()), minor(metadata.rdev()));
+    match metadata.file_type().is_char_device() && number == NULL_DEVICE {
+        true => Ok(file),
+        false => Err(io::Error::other("/dev/null is not the null device")),
+    }
+}
+
 /// Does it again where a signal came between.
 fn retried(mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<usize> {
     loop {
@@ -125,6 +142,6 @@ mod tests {
             Window::of(Bytes(read_ahead << 10)).map(|window| (window.bytes.0 >> 10, window.is_doubled))
         };
         assert_eq!([0, 16, 32, 128].map(of), [None, None, Some((64, true)), Some((256, true))]);
-        assert_eq!([512, 1024, 4096].map(of), [Some((1024, true)), Some((1024, false)), None]);
+        assert_eq!([192, 256, 512].map(of), [Some((192, false)), Some((256, false)), None]);
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{Place, Read, Work};
+use crate::linux;
 use crate::linux::page_cache::{CachedFile, InOrder};
 use crate::units::{BlockRange, Bytes, PageRange};
 
@@ -51,57 +52,102 @@ impl Work<'_> {
         let cached = if counts.cached > 0 { file.read_resident(pages) } else { Ok(Vec::new()) };
         let Ok(cached) = cached else { return read };
         let stretch = Stretch { read, slice, first, range, file: &*file, cached };
-        let at = self.read_stretch(&stretch, &mut *in_order, end, buffer);
+        let mut at = self.read_stretch(&stretch, &mut *in_order, end);
+        if at == end {
+            at = self.read_tail(&stretch, at, self.window_blocks(&*in_order), buffer);
+        }
         if at < range.end {
-            self.note_ahead(&stretch, BlockRange::new(at, range.end));
+            let reach = in_order.reach().0 / u64::from(self.engine.files.geometry.block_size);
+            self.note_ahead(&stretch, BlockRange::new(at, range.end.min(at + reach)));
         }
         Read { range: BlockRange::new(first + at, read.range.end), ..read }
     }
 
-    /// Reads up to `in_order_end` in order, and the rest in reads of their own size. Returns how far it came.
-    fn read_stretch(
-        &self,
-        stretch: &Stretch<'_>,
-        in_order: &mut dyn InOrder,
-        in_order_end: u64,
-        buffer: &mut Vec<u8>,
-    ) -> u64 {
+    /// Reads in order up to `end`. Returns how far it came.
+    fn read_stretch(&self, stretch: &Stretch<'_>, in_order: &mut dyn InOrder, end: u64) -> u64 {
         let hot = &self.engine.forks[stretch.read.fork].hot;
         let step = self.window_blocks(in_order);
         let mut at = stretch.range.start;
-        while at < stretch.range.end && self.may_read_in_order() {
-            let is_in_order = at < in_order_end;
-            let part = BlockRange::new(at, ((at / step + 1) * step).min(stretch.range.end));
-            let mut fill = |part: BlockRange| match is_in_order {
-                true => in_order.apply_read(self.engine.files.pages(part)).map(|filled| filled.0),
-                false => self.fill(stretch.file, part, buffer),
-            };
-            let missing_bytes = self.missing_bytes(part, &stretch.cached);
+        while at < end && self.may_read_in_order() {
+            let part = BlockRange::new(at, ((at / step + 1) * step).min(end));
             let done = stretch.read_of(part);
+            let missing_bytes = self.missing_bytes(part, stretch);
+            let mut fill = |part| in_order.apply_read(self.engine.files.pages(part)).map(|filled| filled.0);
             let filled = self.engine.governor.read(missing_bytes, || fill(part));
-            let Ok(filled) =
-                filled.and_then(|filled| self.keep_hot(hot, done.range, stretch.first, fill).map(|()| filled))
-            else {
+            let kept = filled.and_then(|filled| {
+                self.keep_hot(hot, done.range, stretch.first, fill)?;
+                Ok(filled)
+            });
+            let Ok(filled) = kept else {
                 self.in_order_fails.store(true, Ordering::Relaxed);
                 break;
             };
-            self.begin(stretch.slice, done);
-            self.note_brought(done, stretch.first, &stretch.cached);
-            self.note(stretch.slice, done, self.count(done, missing_bytes.0.min(filled)));
+            self.note_part(stretch, part, missing_bytes.0.min(filled));
             at = part.end;
         }
         at
     }
 
-    /// What the kernel has read ahead of a stretch that was left came by it too.
-    fn note_ahead(&self, stretch: &Stretch<'_>, left: BlockRange) {
-        let Ok(runs) = stretch.file.read_resident(self.engine.files.pages(left)) else { return };
-        for run in runs {
-            let came = self.missing_bytes_of(run, &stretch.cached);
-            let blocks = self.engine.files.blocks_with(run);
-            let part = BlockRange::new(blocks.start.max(left.start), blocks.end.min(left.end));
-            self.note_brought(stretch.read_of(part), stretch.first, &stretch.cached);
-            self.count(stretch.read_of(part), came.0);
+    /// Reads what is left of a stretch and is not on its way already. The rest is left alone: one of its pages tells the kernel to read on
+    /// behind the stretch, whoever reads it and however (PG_readahead in mm/readahead.c). Returns how far it came.
+    fn read_tail(&self, stretch: &Stretch<'_>, start: u64, step: u64, buffer: &mut Vec<u8>) -> u64 {
+        let hot = &self.engine.forks[stretch.read.fork].hot;
+        let mut at = start;
+        while at < stretch.range.end && self.may_read_in_order() {
+            let part = BlockRange::new(at, ((at / step + 1) * step).min(stretch.range.end));
+            let missing_bytes = self.missing_bytes(part, stretch);
+            let mut fill = |run: BlockRange| self.fill(stretch.file, run, buffer);
+            let read = self.absent(stretch.file, part).and_then(|absent| {
+                let mut short = 0;
+                for run in absent {
+                    short += self.bytes(run) - self.engine.governor.read(Bytes(self.bytes(run)), || fill(run))?;
+                    self.keep_hot(hot, stretch.read_of(run).range, stretch.first, &mut fill)?;
+                }
+                Ok(short)
+            });
+            let Ok(short) = read else { break };
+            self.note_part(stretch, part, missing_bytes.0.saturating_sub(short));
+            at = part.end;
+        }
+        at
+    }
+
+    /// Runs of the blocks of a segment that are neither cached nor on their way.
+    fn absent(&self, file: &dyn CachedFile, part: BlockRange) -> Result<Vec<BlockRange>, linux::Error> {
+        let is_absent = |blocks: BlockRange| {
+            let pages = self.engine.files.pages(blocks);
+            file.read_counts(pages).map(|counts| counts.cached < pages.pages())
+        };
+        if !is_absent(part)? {
+            return Ok(Vec::new());
+        }
+        let mut runs: Vec<BlockRange> = Vec::new();
+        for block in part.start..part.end {
+            match runs.last_mut() {
+                _ if !is_absent(BlockRange::new(block, block + 1))? => {}
+                Some(run) if run.end == block => run.end += 1,
+                _ => runs.push(BlockRange::new(block, block + 1)),
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Notes what came of blocks of the stretch.
+    fn note_part(&self, stretch: &Stretch<'_>, part: BlockRange, loaded: u64) {
+        let done = stretch.read_of(part);
+        self.begin(stretch.slice, done);
+        self.note_brought(done, stretch.first, &stretch.cached);
+        self.note(stretch.slice, done, self.count(done, loaded));
+    }
+
+    /// What the kernel has read ahead of a stretch that was left came by it too, or is on its way.
+    fn note_ahead(&self, stretch: &Stretch<'_>, ahead: BlockRange) {
+        let Ok(absent) = self.absent(stretch.file, ahead) else { return };
+        let starts = [ahead.start].into_iter().chain(absent.iter().map(|run| run.end));
+        let ends = absent.iter().map(|run| run.start).chain([ahead.end]);
+        for came in starts.zip(ends).map(|(start, end)| BlockRange::new(start, end)).filter(|came| !came.is_empty()) {
+            self.note_brought(stretch.read_of(came), stretch.first, &stretch.cached);
+            self.count(stretch.read_of(came), self.missing_bytes(came, stretch).0);
         }
     }
 
@@ -111,8 +157,7 @@ impl Work<'_> {
             && !self.in_order_fails.load(Ordering::Relaxed)
     }
 
-    /// From here on reads are of their own size: the kernel reads so far ahead of whoever reads in order, and what comes after may not
-    /// be wanted.
+    /// Up to here it is read in order. The kernel reads so far ahead, and what comes after the stretch may not be wanted.
     fn in_order_end(&self, range: BlockRange, in_order: &dyn InOrder) -> u64 {
         let reach = in_order.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
         let step = self.window_blocks(in_order);
@@ -123,14 +168,11 @@ impl Work<'_> {
         (in_order.window().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
     }
 
-    fn missing_bytes(&self, part: BlockRange, cached: &[PageRange]) -> Bytes {
-        self.missing_bytes_of(self.engine.files.pages(part), cached)
-    }
-
-    /// Bytes of `pages` that are in none of the runs.
-    fn missing_bytes_of(&self, pages: PageRange, runs: &[PageRange]) -> Bytes {
+    /// Bytes of blocks that were not cached before.
+    fn missing_bytes(&self, part: BlockRange, stretch: &Stretch<'_>) -> Bytes {
+        let pages = self.engine.files.pages(part);
         let within = |run: &PageRange| PageRange::new(run.start.max(pages.start), run.end.min(pages.end)).pages();
-        let missing = pages.pages() - runs.iter().map(within).sum::<u64>();
+        let missing = pages.pages() - stretch.cached.iter().map(within).sum::<u64>();
         Bytes(missing * self.engine.files.cache.page_bytes())
     }
 }
