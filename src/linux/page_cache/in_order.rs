@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _}
 use std::path::PathBuf;
 
 use rustix::fs::{Advice, OFlags, fadvise, major, minor};
+use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use super::InOrder;
@@ -79,10 +80,10 @@ impl SystemInOrder {
     /// Brings up to `bytes` from `offset`, by one splice.
     fn bring(&self, mut offset: u64, bytes: usize) -> io::Result<u64> {
         let brought =
-            retried(|| splice(&self.file, Some(&mut offset), &self.writer, None, bytes, SpliceFlags::empty()))?;
+            retry_on_intr(|| splice(&self.file, Some(&mut offset), &self.writer, None, bytes, SpliceFlags::empty()))?;
         let mut left = brought;
         while left > 0 {
-            left -= retried(|| splice(&self.reader, None, &self.nowhere, None, left, SpliceFlags::empty()))?;
+            left -= retry_on_intr(|| splice(&self.reader, None, &self.nowhere, None, left, SpliceFlags::empty()))?;
         }
         Ok(brought as u64)
     }
@@ -119,16 +120,6 @@ fn open_null() -> io::Result<File> {
     match metadata.file_type().is_char_device() && number == NULL_DEVICE {
         true => Ok(file),
         false => Err(io::Error::other("/dev/null is not the null device")),
-    }
-}
-
-/// Does it again where a signal came between.
-fn retried(mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<usize> {
-    loop {
-        match call() {
-            Err(rustix::io::Errno::INTR) => {}
-            done => return Ok(done?),
-        }
     }
 }
 

@@ -181,17 +181,12 @@ impl Engine<'_> {
 impl Queue<'_> {
     /// The next read of what is left of stretches, of so many blocks at most.
     fn take_left(&mut self, largest: u64) -> Option<(Option<usize>, Read)> {
-        while let Some((slice, stretch)) = self.left.pop_front() {
-            let Read { fork, range } = stretch;
-            let end = range.end.min(range.start + largest);
-            if end < range.end {
-                self.left.push_front((slice, Read { fork, range: BlockRange::new(end, range.end) }));
-            }
-            if !range.is_empty() {
-                return Some((slice, Read { fork, range: BlockRange::new(range.start, end) }));
-            }
+        let (slice, Read { fork, range }) = self.left.pop_front()?;
+        let end = range.end.min(range.start + largest);
+        if end < range.end {
+            self.left.push_front((slice, Read { fork, range: BlockRange::new(end, range.end) }));
         }
-        None
+        Some((slice, Read { fork, range: BlockRange::new(range.start, end) }))
     }
 }
 
@@ -208,7 +203,9 @@ impl Work<'_> {
             };
             if read.range.blocks() > self.largest_read_blocks() {
                 let rest = self.read_in_order(slice, read, &mut buffer);
-                lock(&self.queue).left.push_front((slice, rest));
+                if !rest.range.is_empty() {
+                    lock(&self.queue).left.push_front((slice, rest));
+                }
                 continue;
             }
             self.begin(slice, read);

@@ -69,7 +69,7 @@ impl Work<'_> {
         let step = self.window_blocks(in_order);
         let mut at = stretch.range.start;
         while at < end && self.may_read_in_order() {
-            let part = BlockRange::new(at, ((at / step + 1) * step).min(end));
+            let part = next_part(at, step, end);
             let done = stretch.read_of(part);
             let missing_bytes = self.missing_bytes(part, stretch);
             let mut fill = |part| in_order.apply_read(self.engine.files.pages(part)).map(|filled| filled.0);
@@ -94,7 +94,7 @@ impl Work<'_> {
         let hot = &self.engine.forks[stretch.read.fork].hot;
         let mut at = start;
         while at < stretch.range.end && self.may_read_in_order() {
-            let part = BlockRange::new(at, ((at / step + 1) * step).min(stretch.range.end));
+            let part = next_part(at, step, stretch.range.end);
             let missing_bytes = self.missing_bytes(part, stretch);
             let mut fill = |run: BlockRange| self.fill(stretch.file, run, buffer);
             let read = self.absent(stretch.file, part).and_then(|absent| {
@@ -175,4 +175,9 @@ impl Work<'_> {
         let missing = pages.pages() - stretch.cached.iter().map(within).sum::<u64>();
         Bytes(missing * self.engine.files.cache.page_bytes())
     }
+}
+
+/// What comes next of a stretch: up to a multiple of `step`, or its end.
+fn next_part(at: u64, step: u64, end: u64) -> BlockRange {
+    BlockRange::new(at, ((at / step + 1) * step).min(end))
 }
