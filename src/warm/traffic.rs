@@ -45,8 +45,9 @@ const SHARED_DEPTH_MIN: usize = 6;
 /// ... and where fewer do. Each makes a miss of the server's wait longer.
 const REACHED_DEPTH_MIN: usize = 4;
 
-/// At first, while a cold server's misses take most of the reads, more are needed.
-const SHARED_DEPTH_FIRST: usize = 11;
+/// At first, while a cold server's misses take most of the reads, more are needed. With 11 the server got 0.33 to 0.49 of what it gets by itself
+/// in its least second, with 8 and the parts below 0.50 to 0.61, and the restore as many bytes (docs/journal/2026-11-26-a-larger-part-for-users.md).
+const SHARED_DEPTH_FIRST: usize = 8;
 
 /// Beside traffic that flows fewer are enough, for its misses are few.
 const FLOWING_DEPTH: usize = 4;
@@ -54,11 +55,11 @@ const FLOWING_DEPTH: usize = 4;
 /// And at most, whatever the bandwidth: beside more than these next to nothing is served.
 const SHARED_DEPTH_MAX: usize = 13;
 
-/// Others are left this part of the device's reads, if they want it: it is about half of what they have by themselves while all is cold.
-const OTHERS_SHARE_MIN: f64 = 0.25;
+/// Others are left this part of the device's reads, if they want it: by themselves they have nearly all of them while all is cold.
+const OTHERS_SHARE_MIN: f64 = 0.35;
 
 /// From this part on their misses are what splits the reads of a restore: the sooner it is done, the sooner they have no misses.
-const OTHERS_SHARE_MAX: f64 = 0.4;
+const OTHERS_SHARE_MAX: f64 = 0.5;
 
 /// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
 /// and splits one of ours.
@@ -492,15 +493,15 @@ mod tests {
             (0..times).for_each(|_| depth.adapt(share, others_share, 16));
             depth.0
         };
-        assert_eq!(adapt(1.0, 0.1, 1), 7);
+        assert_eq!(adapt(1.0, 0.3, 1), 5);
         assert_eq!(adapt(1.0, 0.1, 5), 4);
-        assert_eq!(adapt(1.0, 0.3, 5), 4, "they have their part");
-        assert_eq!(adapt(1.0, 0.5, 4), 8, "they split what is still to be read");
-        assert_eq!(adapt(0.8, 0.3, 1), 12, "bytes are left over");
+        assert_eq!(adapt(1.0, 0.4, 5), 4, "they have their part");
+        assert_eq!(adapt(1.0, 0.6, 4), 8, "they split what is still to be read");
+        assert_eq!(adapt(0.8, 0.4, 1), 12, "bytes are left over");
         assert_eq!(adapt(0.8, 0.9, 9), 13);
         assert_eq!(adapt(0.8, 0.1, 9), 6, "others do not take the reads that are missing");
         let mut few = SharedDepth::default();
-        few.adapt(0.1, 0.5, 4);
+        few.adapt(0.1, 0.4, 4);
         assert_eq!(few.0, 4);
         few.adapt(0.1, 0.0, 4);
         assert_eq!(few.0, 4, "there are no more threads");
