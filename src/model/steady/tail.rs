@@ -1,7 +1,7 @@
 //! The stretch of a curve that has kept the level of the end, and what its noise allows to say of it.
 
 use super::noise::{Movement, Noise, draw_in};
-use super::period::find_period;
+use super::period::{AVERAGED_DIPS, FEWEST_DIPS, find_period};
 use super::segment::{find_segments, find_tail_start};
 use crate::model::Series;
 use crate::model::statistics::{compute_median, compute_rising_means, compute_running_median};
@@ -137,7 +137,8 @@ impl Tail {
             SAME_LEVEL.max(SAME_ERRORS * error(length, movement))
         };
         let start = find_tail_start(&segments, mean, tolerance);
-        let period = find_period(&rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect::<Vec<_>>());
+        let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
+        let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
         // What belongs to the end itself may stand above its median, when it rises.
         let last = start.min(rates.len() - end);
@@ -217,7 +218,7 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
     let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
     let shares: Vec<f64> = late.iter().map(|rate| (rate / level).min(1.5)).collect();
-    let Some(period) = find_period(&shares) else { return rates.to_vec() };
+    let Some(period) = find_period(&shares, AVERAGED_DIPS) else { return rates.to_vec() };
     let mean = |place: usize| {
         let from = place.saturating_sub(period / 2).min(rates.len().saturating_sub(period));
         let window = &rates[from..(from + period).min(rates.len())];

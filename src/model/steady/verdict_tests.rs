@@ -216,6 +216,19 @@ fn a_limited_rate_proves_nothing_but_its_reads_may() {
 }
 
 #[test]
+fn three_dips_in_a_few_seconds_are_no_period() {
+    let quiet = Noise { sigma: 0.01, rho: 0.0, stalls_per_second: 0.0 };
+    let dips = |second: f64| if second as u32 % 4 == 2 { 0.5 } else { 1.0 };
+    let judged = |seconds: u32| {
+        let mut series = make_modulated(Shape::Flat(10_000.0), seconds, quiet, 1, dips);
+        series.facts.scale = Some(1);
+        judge(&series, None).verdict
+    };
+    assert_ne!(judged(14), Verdict::Periodic);
+    assert_eq!(judged(60), Verdict::Periodic, "these come back");
+}
+
+#[test]
 fn a_run_that_ends_in_a_stall_is_not_steady() {
     let ending_in = |silent: u32, seconds: u32| {
         let mut series =
