@@ -31,15 +31,20 @@ impl StoreArguments {
     /// The store to write to, for a study: that a server does not answer is told before it begins.
     pub async fn open_for_study(&self) -> Result<Store, results::Error> {
         let store = self.open().await?;
-        if let Err(error) = store.send().await {
-            terminal::print_remark(&format!("{error}; results are kept in {} until it does", store.place()));
+        match store.send().await {
+            Ok(sent) => remark_unsent(&sent.damaged),
+            Err(error) => {
+                terminal::print_remark(&format!("{error}; results are kept in {} until it does", store.place()));
+            }
         }
         Ok(store)
     }
 
     /// The store to read from, which must be there.
     pub async fn open_existing(&self) -> Result<Store, results::Error> {
-        self.place()?.open_existing().await
+        let (store, lacking) = self.place()?.open_existing().await?;
+        remark_unsent(&lacking);
+        Ok(store)
     }
 
     /// The local file that stands before a server; `None` where there is none.
@@ -87,14 +92,27 @@ pub fn remark_damaged(damaged: &[DamagedStudy]) {
     ));
 }
 
+/// Names what is damaged in the local file that stands before a server, which lacks it.
+pub fn remark_unsent(damaged: &[DamagedStudy]) {
+    for study in damaged {
+        terminal::print_remark(&format!("not sent: {}", study.reason));
+    }
+    if !damaged.is_empty() {
+        terminal::print_remark("`pgthaw results drop NAME` forgets one");
+    }
+}
+
 /// Closes a store that was written to. What a server did not take is told: it is kept, and is no failure.
 pub async fn close_written(store: Store) -> Result<(), results::Error> {
-    if let Err(error) = store.send().await {
-        let waiting = store.count_unsent().await?;
-        terminal::print_remark(&format!(
-            "{error}; {waiting} results wait in {}, and `pgthaw results send` sends them",
-            store.place()
-        ));
+    match store.send().await {
+        Ok(sent) => remark_unsent(&sent.damaged),
+        Err(error) => {
+            let waiting = store.count_unsent().await?;
+            terminal::print_remark(&format!(
+                "{error}; {waiting} results wait in {}, and `pgthaw results send` sends them",
+                store.place()
+            ));
+        }
     }
     store.close().await;
     Ok(())

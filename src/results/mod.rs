@@ -25,6 +25,7 @@ pub use damaged::DamagedStudy;
 pub use error::Error;
 pub use export::{Cell, ExportColumn, ExportFile, ExportFormat, ExportTable};
 pub use place::{Place, ServerPlace};
+pub use queue::Sent;
 pub use read::Listed;
 pub use store::{Store, default_path};
 pub use study_lines::StudyLine;

@@ -14,7 +14,7 @@ use super::database::{Query, Row};
 use super::store::{Link, Queue};
 use super::sweep_write::{insert_sweep_trial, upsert_sweep};
 use super::unsent::Unsent;
-use super::{Error, Store};
+use super::{DamagedStudy, Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 
 /// After the server did not answer, how long it is left alone. Whoever writes does not wait for it meanwhile.
@@ -33,6 +33,23 @@ const LEAVE: &str = "ON CONFLICT DO NOTHING";
 
 const SELECT: &str = "SELECT * FROM unsent WHERE server = $1 ORDER BY id, kind, number, repeat";
 
+/// What came of sending.
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// Studies and trials that the server has now.
+    pub things: usize,
+    /// Studies that wait still, all of them or a trial: here they cannot be read.
+    pub damaged: Vec<DamagedStudy>,
+}
+
+impl Sent {
+    fn leave(&mut self, id: &str, error: Error) {
+        if self.damaged.iter().all(|left| left.id.as_deref() != Some(id)) {
+            self.damaged.push(DamagedStudy::new(Some(id.to_owned()), &error.of_study(Some(id))));
+        }
+    }
+}
+
 impl Store {
     /// How many trials and the like wait for the server.
     pub async fn count_unsent(&self) -> Result<usize, Error> {
@@ -42,12 +59,12 @@ impl Store {
         }
     }
 
-    /// Sends what waits; of a store without a server nothing does. Tells how many things were sent.
+    /// Sends what waits; of a store without a server nothing does. A damaged study keeps no other from being sent.
     ///
     /// # Errors
     /// When the server does not answer, even if nothing waits, or does not take it: it goes on waiting.
-    pub async fn send(&self) -> Result<usize, Error> {
-        let Some(queue) = &self.queue else { return Ok(0) };
+    pub async fn send(&self) -> Result<Sent, Error> {
+        let Some(queue) = &self.queue else { return Ok(Sent::default()) };
         let mut link = queue.link.lock().await;
         self.send_and_note(queue, &mut link).await
     }
@@ -70,7 +87,7 @@ impl Store {
         }
     }
 
-    async fn send_and_note(&self, queue: &Queue, link: &mut Link) -> Result<usize, Error> {
+    async fn send_and_note(&self, queue: &Queue, link: &mut Link) -> Result<Sent, Error> {
         let sent = self.send_all(queue, link).await;
         link.failed_at = sent.is_err().then(Instant::now);
         if sent.is_err() {
@@ -79,27 +96,46 @@ impl Store {
         sent
     }
 
-    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<usize, Error> {
+    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<Sent, Error> {
         let waiting = self.read_unsent(queue).await?;
         if link.store.is_none() {
             let connected = within_limit(queue, Store::connect_sender(&queue.server)).await?;
             link.store = Some(Box::new(connected));
         }
-        let Some(server) = &link.store else { return Ok(0) };
-        let mut known = BTreeSet::new();
+        let mut sent = Sent::default();
+        let Some(server) = &link.store else { return Ok(sent) };
+        let mut taken = BTreeSet::new();
         for unsent in &waiting {
-            // A trial needs its sweep, which somebody may have dropped on the server. Nothing is sent of what was dropped here.
-            let is_new = !unsent.is_trial() || known.insert(unsent.id.as_str());
-            let sweep = if is_new { self.read_sweep(&unsent.id).await? } else { None };
-            let trial = match unsent.is_trial() {
-                true => self.read_sweep_trial(&unsent.id, unsent.number, unsent.repeat).await?,
-                false => None,
+            // A trial needs its sweep, which somebody may have dropped on the server.
+            let (sweep, trial) = match self.read_waiting(unsent, !taken.contains(&unsent.id)).await {
+                Ok(read) => read,
+                Err(error) if error.is_damage() => {
+                    sent.leave(&unsent.id, error);
+                    continue;
+                }
+                Err(error) => return Err(error),
             };
             within_limit(queue, server.take_over(sweep.as_ref(), trial.as_ref())).await?;
             let done = unsent.bind(UNMARK, &queue.server.to_string()).bind(unsent.changes);
             self.execute(done).await?;
+            taken.insert(&unsent.id);
+            sent.things += 1;
         }
-        Ok(waiting.len())
+        Ok(sent)
+    }
+
+    /// What waits, a trial with its study where that is wanted. Nothing of what was dropped here.
+    async fn read_waiting(
+        &self,
+        unsent: &Unsent,
+        with_study: bool,
+    ) -> Result<(Option<SweepRun>, Option<SweepTrial>), Error> {
+        let sweep = if with_study { self.read_sweep(&unsent.id).await? } else { None };
+        let trial = match unsent.is_trial() {
+            true => self.read_sweep_trial(&unsent.id, unsent.number, unsent.repeat).await?,
+            false => None,
+        };
+        Ok((sweep, trial))
     }
 
     /// One transaction on the server.

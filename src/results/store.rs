@@ -14,9 +14,9 @@ use sqlx::{Connection as _, SqlSafeStr as _};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::Error;
 use super::database::{Database, Query, Row};
 use super::place::{Place, ServerPlace};
+use super::{DamagedStudy, Error};
 use crate::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
 use crate::linux::home::state_home;
 use crate::postgres::{self, ConnectOptions, PlainServer, hide_password, parse_connection_string};
@@ -330,21 +330,21 @@ impl Place {
         }
     }
 
-    /// Opens a store that must be there, to read it.
-    pub async fn open_existing(&self) -> Result<Store, Error> {
+    /// Opens a store that must be there, to read it; with studies of the local file that a server lacks, for they are damaged.
+    pub async fn open_existing(&self) -> Result<(Store, Vec<DamagedStudy>), Error> {
         match self {
-            Place::File(path) => Store::open_existing(path).await,
+            Place::File(path) => Ok((Store::open_existing(path).await?, Vec::new())),
             Place::Server(server) => {
-                let queue = default_path()?;
+                let (queue, mut lacking) = (default_path()?, Vec::new());
                 // What waits here belongs to the answer.
                 if queue.exists() {
                     let queue = Store::open_existing_queue(&queue, server).await?;
                     if queue.count_unsent().await? > 0 {
-                        queue.send().await?;
+                        lacking = queue.send().await?.damaged;
                     }
                     queue.close().await;
                 }
-                Store::connect_server(server).await
+                Ok((Store::connect_server(server).await?, lacking))
             }
         }
     }

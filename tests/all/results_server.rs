@@ -12,7 +12,7 @@ use pgthaw::results::{NEWEST, Place as StorePlace, ServerPlace, Store};
 use serde_json::Value;
 
 use super::bench::{Place, text};
-use super::results::{SHARES, keep_in, shares_of, wait};
+use super::results::{SHARES, keep_in, shares_of, sqlite, wait};
 use super::servers::{self, Home, Output, TestServer};
 use super::synthetic_run;
 
@@ -239,6 +239,40 @@ fn what_is_dropped_on_the_server_is_dropped_here_too() {
     wait(async { keep_in(&Store::connect_server(&place(&server)).await.unwrap(), &run, &trials).await });
     home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
     assert_eq!(server.psql("SELECT count(*) FROM sweeps"), "0");
+}
+
+#[test]
+fn a_damaged_study_keeps_no_other_from_being_sent() {
+    let home = Home::new();
+    let mut server = servers::start_any(&[]);
+    let results = address(&server);
+    server.cluster.stop(StopMode::Fast).unwrap();
+    for number in [7, 8, 9] {
+        let log = home.path().join(format!("pgbench_log.{number}"));
+        fs::write(&log, format!("1650260550 10{number} 50000 0 80 1200\n1650260551 50 25000 0 90 900\n")).unwrap();
+        home.pgthaw(&["results", "import", log.to_str().unwrap(), "--results", &results]).ok();
+    }
+    // The first of them in the order of their names, and a trial of the second.
+    let local = home.path().join("state/pgthaw/results.sqlite");
+    let ids: Vec<String> = sqlite(&local, "SELECT id FROM sweeps ORDER BY id").lines().map(str::to_owned).collect();
+    sqlite(&local, &format!("UPDATE sweeps SET machine = '{{}}' WHERE id = '{}'", ids[0]));
+    sqlite(&local, &format!("UPDATE sweep_trials SET started_at = 'x' WHERE sweep_id = '{}'", ids[1]));
+    server.cluster.start().unwrap();
+    let sent = home.pgthaw(&["results", "send", "--json", "--results", &results]).ends_with(1).json();
+    let damaged: Vec<&str> =
+        sent["damaged"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!((&sent["sent"], damaged), (&3.into(), vec![&*ids[0], &*ids[1]]), "two studies and a trial: {sent:#}");
+    assert!(sent["damaged"][0]["reason"].as_str().unwrap().contains("column machine"), "{sent:#}");
+    assert_eq!(server.psql("SELECT sweep_id FROM sweep_trials"), ids[2]);
+    let again = home.pgthaw(&["results", "send", "--results", &results]).ends_with(1);
+    assert!(again.stdout.contains("0 sent") && again.stderr.contains(&format!("the study {} in", ids[0])), "{again:?}");
+    // Nor does it keep anybody from what is on the server, and it can be forgotten.
+    let listed = home.pgthaw(&["results", "list", "--results", &results]).ok();
+    assert!(listed.stdout.contains(&ids[2]) && listed.stderr.contains("not sent: the study"), "{listed:?}");
+    for id in &ids[..2] {
+        home.pgthaw(&["results", "drop", id, "--results", &results]).ok();
+    }
+    assert_eq!(home.pgthaw(&["results", "send", "--results", &results]).ok().stderr, "");
 }
 
 #[test]

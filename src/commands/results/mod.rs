@@ -15,8 +15,9 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::commands::finished::show_run;
-use crate::commands::store::close_written;
+use crate::commands::store::{close_written, remark_unsent};
 use crate::commands::{ExitStatus, OutputArguments, StoreArguments};
+use crate::failure::ErrorKind;
 use crate::results::{NEWEST, Store};
 use crate::terminal;
 use compare::{CompareArguments, compare};
@@ -86,7 +87,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
         Action::Export(arguments) => export(&store, arguments, output).await?,
         Action::Drop { run } => drop_run(&store, arguments.store.open_local_copy().await?, &run, output).await?,
         Action::Import(arguments) => import(&store, arguments, output).await?,
-        Action::Send => send(&store, output).await?,
+        Action::Send => return send(store, output).await,
     }
     match is_written {
         true => close_written(store).await?,
@@ -104,12 +105,14 @@ async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::R
     show_run(&run, &trials, output)
 }
 
-async fn send(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
+async fn send(store: Store, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let sent = store.send().await?;
+    store.close().await;
     if output.json {
-        terminal::print_json(&json!({ "sent": sent }))?;
+        terminal::print_json(&json!({ "sent": sent.things, "damaged": sent.damaged }))?;
     } else {
-        terminal::print_line(&format!("{sent} sent"));
+        terminal::print_line(&format!("{} sent", sent.things));
+        remark_unsent(&sent.damaged);
     }
-    Ok(())
+    Ok(if sent.damaged.is_empty() { ExitStatus::Done } else { ExitStatus::Because(ErrorKind::Failed) })
 }
