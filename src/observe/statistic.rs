@@ -68,6 +68,33 @@ impl Statistic {
         }
     }
 
+    /// One of these had lasted for `least_ns` when the rest of them began, and `before_ns` of that are not meant: it is counted without
+    /// them. Of several that may be the one it is the shortest, so none comes out too short.
+    pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
+        let first = bucket_of(least_ns);
+        let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };
+        let length_ns = upper_bound(bucket).min(self.max_ns).saturating_sub(before_ns);
+        self.histogram[bucket] -= 1;
+        let longest = self.histogram.iter().rposition(|count| *count > 0);
+        // It was the longest itself where no other is in its bucket or above.
+        if longest.is_none_or(|longest| longest < bucket) {
+            self.max_ns = longest.map_or(0, upper_bound).max(length_ns);
+        }
+        self.min_ns = self.min_ns.min(length_ns);
+        self.histogram[bucket_of(length_ns)] += 1;
+    }
+
+    /// None of these was longer than this, whatever is told of them.
+    pub fn bound(&mut self, longest_ns: u64) {
+        let (told, longer) = self.histogram.split_at_mut(bucket_of(longest_ns) + 1);
+        if let Some(last) = told.last_mut() {
+            *last += longer.iter().sum::<u64>();
+        }
+        longer.fill(0);
+        self.max_ns = self.max_ns.min(longest_ns);
+        self.min_ns = self.min_ns.min(longest_ns);
+    }
+
     /// Mean length. `None` where it is not known how often.
     pub fn average_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.count)
@@ -144,6 +171,35 @@ mod tests {
         assert!((500_000..1_000_000).contains(&p50), "{p50}");
         assert_eq!(Statistic::of_time(5, 100).quantile_ns(0.99), None);
         assert_eq!((Statistic::of_time(5, 100).average_ns(), Statistic::of_time(0, 9).average_ns()), (Some(20), None));
+    }
+
+    #[test]
+    fn the_one_that_had_begun_before_is_counted_without_what_was_before() {
+        // Of 13 ms 10 were before; the others are short.
+        let mut waits = of(&[50_000, 60_000, 13_000_000]);
+        waits.shorten_one(10_500_000, 10_000_000);
+        assert_eq!((waits.count, waits.max_ns, waits.min_ns), (3, 3_000_000, 50_000));
+        assert_eq!((waits.histogram[bucket_of(13_000_000)], waits.histogram[bucket_of(3_000_000)]), (0, 1));
+        // A longer one stays as it is.
+        let mut waits = of(&[13_000_000, 500_000_000]);
+        waits.shorten_one(10_500_000, 10_000_000);
+        assert_eq!((waits.max_ns, waits.histogram.iter().sum::<u64>()), (500_000_000, 2));
+        assert!((3_000_000..=6_777_216).contains(&waits.min_ns), "{}", waits.min_ns);
+        let none = Statistic::of_time(4, 100);
+        let mut same = none;
+        same.shorten_one(10, 5);
+        assert_eq!(same, none, "where no length is known there is none to shorten");
+    }
+
+    #[test]
+    fn none_is_longer_than_what_bounds_them() {
+        let mut waits = of(&[50_000, 13_000_000, 14_000_000]);
+        waits.bound(6_000_000);
+        assert_eq!((waits.count, waits.max_ns, waits.min_ns), (3, 6_000_000, 50_000));
+        assert_eq!(waits.histogram[bucket_of(6_000_000)], 2);
+        let mut whole = of(&[50_000]);
+        whole.bound(u64::MAX);
+        assert_eq!(whole, of(&[50_000]));
     }
 
     proptest! {

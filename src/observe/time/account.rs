@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::names::WaitNames;
-use super::source::{ProcessTimes, Reading, WaitEvent};
+use super::source::{OpenWait, ProcessTimes, Reading, WaitEvent};
 use crate::observe::statistic::Statistic;
 
 /// Whose times are added up under one name.
@@ -205,6 +205,16 @@ pub struct Imperfect {
     pub lost_of_files: u64,
 }
 
+/// Waits of one name that have not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lasting {
+    pub count: u32,
+    /// How long the longest has lasted.
+    pub longest_ns: u64,
+    /// What they have of the span's time.
+    pub within_ns: u64,
+}
+
 /// What was added up between two times that it was taken out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimeSpan {
@@ -212,10 +222,63 @@ pub struct TimeSpan {
     /// The client backends alone.
     pub clients: TimeShares,
     pub statistics: BTreeMap<StatisticName, Statistic>,
-    /// Waits that have not ended: how many of a name, and the length of the longest so far. Their time is part of the statistics, and
-    /// they are not counted yet.
-    pub open: BTreeMap<StatisticName, (u32, u64)>,
+    /// Waits that have not ended, by their names. Their time is part of the statistics, and they are not counted yet.
+    pub open: BTreeMap<StatisticName, Lasting>,
     pub imperfect: Imperfect,
+}
+
+/// What was told of a process: when it was looked at first, where it was there already, and last.
+#[derive(Debug, Default)]
+struct Told {
+    first: ProcessTimes,
+    last: ProcessTimes,
+}
+
+impl Told {
+    fn all_of(reading: Vec<ProcessTimes>) -> HashMap<(u32, u64), Told> {
+        let told = |last: ProcessTimes| ((last.pid, last.birth), Told { first: last.clone(), last });
+        reading.into_iter().map(told).collect()
+    }
+
+    /// What was added to the waits for this event.
+    fn added_of(&self, event: &WaitEvent, now: &Statistic, longest_ns: u64) -> Statistic {
+        let open_ns = self.first.open.as_ref().filter(|open| open.event == *event).map(|open| open.length_ns);
+        add_within(now, &self.last.waits_for(event), &self.first.waits_for(event), open_ns, longest_ns)
+    }
+
+    /// How long a process has waited that waits now, as far as that lies within the look.
+    fn lasts_ns(&self, process: &ProcessTimes, open: &OpenWait) -> u64 {
+        let is_same = |first: &&OpenWait| {
+            let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
+            first.event == open.event && count(process) == count(&self.first)
+        };
+        open.length_ns - self.first.open.as_ref().filter(is_same).map_or(0, |first| first.length_ns.min(open.length_ns))
+    }
+
+    /// Likewise of the command that is handled now.
+    fn handling_ns(&self, process: &ProcessTimes) -> Option<u64> {
+        let is_same = process.handled.count == self.first.handled.count;
+        let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
+        process.handling_ns.map(|length_ns| length_ns.saturating_sub(before_ns))
+    }
+}
+
+/// What was added since `earlier` to a statistic that was `first` when the look began. One that lasted then, and for so long, begins with
+/// the look. None is longer than this, nor than all that its process had of it since.
+fn add_within(
+    now: &Statistic,
+    earlier: &Statistic,
+    first: &Statistic,
+    open_ns: Option<u64>,
+    longest_ns: u64,
+) -> Statistic {
+    let mut added = now.since(earlier);
+    // The first that ends is the one that lasted, and all the time until then was its own.
+    if let Some(before_ns) = open_ns.filter(|_| earlier.count == first.count && added.count > 0) {
+        added.shorten_one(before_ns + earlier.total_ns.saturating_sub(first.total_ns), before_ns);
+    }
+    added.bound(now.total_ns.saturating_sub(first.total_ns).min(longest_ns));
+    added
 }
 
 /// Adds up readings.
@@ -225,7 +288,7 @@ pub struct Accounting {
     names: WaitNames,
     begin_ns: u64,
     at_ns: u64,
-    before: HashMap<(u32, u64), ProcessTimes>,
+    before: HashMap<(u32, u64), Told>,
     open: Vec<(StatisticName, u64)>,
     /// Of each place, how long the commands have been handled that are now.
     handling: Vec<(String, u64)>,
@@ -249,7 +312,7 @@ impl Accounting {
     /// Begins with what is there.
     pub fn begin(first: Reading, by: By, names: WaitNames) -> Accounting {
         let processes = first.processes.len() as u32;
-        let before = first.processes.into_iter().map(|one| ((one.pid, one.birth), one)).collect();
+        let before = Told::all_of(first.processes);
         Accounting {
             by,
             names,
@@ -291,7 +354,7 @@ impl Accounting {
             lived_from_ns = begin.at_ns;
             let are_new = std::mem::take(&mut self.is_another_server);
             self.processes += if are_new { begin.processes.len() as u32 } else { 0 };
-            self.before = begin.processes.into_iter().map(|one| ((one.pid, one.birth), one)).collect();
+            self.before = Told::all_of(begin.processes);
         }
         let mut second = TimeSecond {
             until_ns: at_ns - self.begin_ns,
@@ -304,17 +367,18 @@ impl Accounting {
         let mut now = HashMap::new();
         for process in reading.processes {
             let key = (process.pid, process.birth);
-            let earlier = self.before.remove(&key);
-            self.processes += u32::from(earlier.is_none());
+            let told = self.before.remove(&key);
+            self.processes += u32::from(told.is_none());
+            let told = told.unwrap_or_default();
             let who = who(&process);
             let process = if SERVE_CLIENTS.contains(&&*who.kind) { process } else { process.without_commands() };
-            let shares = self.add_process(&process, &earlier.unwrap_or_default(), &who, lived_from_ns, at_ns);
+            let shares = self.add_process(&process, &told, &who, lived_from_ns, at_ns);
             second.shares.add(&shares);
             if who.kind == CLIENT_BACKEND {
                 self.clients.add(&shares);
             }
             if process.ended_ns.is_none() {
-                now.insert(key, process);
+                now.insert(key, Told { last: process, ..told });
             }
         }
         second.explained = second.shares.explained();
@@ -334,16 +398,10 @@ impl Accounting {
         (self.before, self.at_ns) = (now, at_ns);
     }
 
-    fn add_process(
-        &mut self,
-        process: &ProcessTimes,
-        earlier: &ProcessTimes,
-        who: &Who,
-        from_ns: u64,
-        at_ns: u64,
-    ) -> TimeShares {
+    fn add_process(&mut self, process: &ProcessTimes, told: &Told, who: &Who, from_ns: u64, at_ns: u64) -> TimeShares {
+        let (earlier, first, look_ns) = (&told.last, &told.first, at_ns - self.begin_ns);
         let until = process.ended_ns.map_or(at_ns, |ended| ended.min(at_ns));
-        let handled = process.handled.since(&earlier.handled);
+        let handled = add_within(&process.handled, &earlier.handled, &first.handled, first.handling_ns, look_ns);
         // Of the second in which they began to be counted no more it has those before.
         let commands =
             Some(process.commands.saturating_sub(earlier.commands)).filter(|some| *some > 0 || self.counts_commands);
@@ -369,14 +427,13 @@ impl Accounting {
             self.handled.entry(place.clone()).or_default().merge(&handled);
         }
         let detail = if process.ready_ns.is_some() { "running" } else { "running or ready" };
-        self.handling.extend(process.handling_ns.map(|length_ns| (place.clone(), length_ns)));
+        self.handling.extend(told.handling_ns(process).map(|length_ns| (place.clone(), length_ns)));
         let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
         for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
             self.merge(&place, "processor", detail, &Statistic::of_time(switches, ns));
         }
         for (event, statistic) in &process.waits {
-            let before = earlier.waits.iter().find(|(before, _)| before == event).map(|(_, before)| *before);
-            let since = statistic.since(&before.unwrap_or_default());
+            let since = told.added_of(event, statistic, look_ns);
             let (part, detail) = self.name(event, who);
             shares.charge(&part, &detail, since.total_ns);
             if since.total_ns > 0 || since.count > 0 {
@@ -385,7 +442,8 @@ impl Accounting {
         }
         if let Some(open) = &process.open {
             let (part, detail) = self.name(&open.event, who);
-            self.open.push((StatisticName { place: place.clone(), part, detail }, open.length_ns));
+            let length_ns = told.lasts_ns(process, open);
+            self.open.push((StatisticName { place: place.clone(), part, detail }, length_ns));
         }
         self.places.entry(place).or_default().add(&shares);
         shares
@@ -393,13 +451,16 @@ impl Accounting {
 
     /// Takes out what was added since it was taken out the last time: memory stays flat however long somebody looks on.
     pub fn take_span(&mut self) -> TimeSpan {
-        let mut open = BTreeMap::<StatisticName, (u32, u64)>::new();
+        let second = TimeSecond::merge(&std::mem::take(&mut self.seconds));
+        let mut open = BTreeMap::<StatisticName, Lasting>::new();
         for (name, length_ns) in &self.open {
             let sum = open.entry(name.clone()).or_default();
-            *sum = (sum.0 + 1, sum.1.max(*length_ns));
+            sum.count += 1;
+            sum.longest_ns = sum.longest_ns.max(*length_ns);
+            sum.within_ns += (*length_ns).min(second.length_ns);
         }
         TimeSpan {
-            second: TimeSecond::merge(&std::mem::take(&mut self.seconds)),
+            second,
             clients: std::mem::take(&mut self.clients),
             statistics: std::mem::take(&mut self.statistics),
             open,
@@ -407,7 +468,8 @@ impl Accounting {
         }
     }
 
-    /// Counts the waits and the commands that have not ended with the length that they have by now.
+    /// Counts the waits and the commands that have not ended with the length that they have by now. What changed its name while it
+    /// lasted is no longer than what each name had of it.
     pub fn finish(&mut self) {
         let length = self.length_ns();
         for (name, length_ns) in std::mem::take(&mut self.open) {
@@ -416,6 +478,9 @@ impl Accounting {
         }
         for (place, length_ns) in std::mem::take(&mut self.handling) {
             self.handled.entry(place).or_default().count(length_ns.min(length));
+        }
+        for total in self.statistics.values_mut().chain(self.handled.values_mut()) {
+            total.bound(total.total_ns.min(length));
         }
     }
 

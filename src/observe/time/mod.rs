@@ -17,7 +17,9 @@ mod sql_looks;
 mod trial;
 mod watch;
 
-pub use account::{Accounting, By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle};
+pub use account::{
+    Accounting, By, Imperfect, Lasting, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle,
+};
 pub use event_word::EventWord;
 pub use file_name::{FileKind, FileName, or_nameless};
 pub use memory_looks::{LOOKS_PER_SECOND, MemoryLooks};

@@ -33,13 +33,19 @@ pub struct NamedStatistic {
 impl NamedStatistic {
     /// Computes what is computed from it.
     pub fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
+        NamedStatistic::with_lasting(name, statistic, 0)
+    }
+
+    /// The same where so much of the total is of what lasts, which is not counted: the mean is of those that have ended.
+    pub fn with_lasting(name: StatisticName, statistic: Statistic, lasting_ns: u64) -> NamedStatistic {
+        let ended = Statistic { total_ns: statistic.total_ns.saturating_sub(lasting_ns), ..statistic };
         NamedStatistic {
             name: name.to_string(),
             place: name.place,
             part: name.part,
             detail: name.detail,
-            // What lasts is in the total, and not in the count.
-            average_ns: statistic.average_ns().map(|mean| mean.min(statistic.longest_ns().unwrap_or(mean))),
+            // What lasts may be known a little less than exactly.
+            average_ns: ended.average_ns().map(|mean| mean.min(statistic.longest_ns().unwrap_or(mean))),
             p99_ns: statistic.quantile_ns(0.99),
             statistic,
         }

@@ -166,6 +166,13 @@ impl FileTimes {
         merged.into_values().collect()
     }
 
+    /// Of a look that lasted so long: calls are seen from a little before it on, and no sync is longer than the look.
+    pub fn within(mut self, look_ns: u64) -> FileTimes {
+        self.syncs.bound(look_ns);
+        self.syncs.total_ns = self.syncs.total_ns.min(self.syncs.count.saturating_mul(look_ns));
+        self
+    }
+
     fn add(&mut self, other: &FileTimes) {
         self.syncs.merge(&other.syncs);
         self.sleeps.merge(&other.sleeps);
@@ -209,6 +216,11 @@ pub struct ProcessTimes {
 }
 
 impl ProcessTimes {
+    /// Its waits for one event.
+    pub fn waits_for(&self, event: &WaitEvent) -> Statistic {
+        self.waits.iter().find(|(known, _)| known == event).map(|(_, waits)| *waits).unwrap_or_default()
+    }
+
     /// Of one that serves no client: what it received were no commands.
     pub fn without_commands(self) -> ProcessTimes {
         ProcessTimes { commands: 0, handled: Statistic::default(), handling_ns: None, ..self }
@@ -367,5 +379,9 @@ mod tests {
         assert!(lasts);
         assert_eq!((syncs.count, syncs.total_ns, syncs.longest_ns()), (2, 4100, Some(4000)));
         assert_eq!((sleeps.count, sleeps.total_ns, *still), (1, 4000, written));
+        let short = files[0].clone().within(3000).syncs;
+        assert_eq!((short.count, short.total_ns, short.longest_ns()), (2, 4100, Some(3000)));
+        let shorter = files[0].clone().within(50).syncs;
+        assert_eq!((shorter.total_ns, shorter.max_ns, shorter.min_ns), (100, 50, 50));
     }
 }

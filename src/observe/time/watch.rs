@@ -197,6 +197,8 @@ impl Watch {
     pub async fn finish(mut self, source: &mut dyn TimeSource) -> Result<Watched, Error> {
         self.accounting.finish();
         let files = FileTimes::with_lasting(source.files()?, &self.lasting, self.read_at_ns);
+        let look_ns = self.accounting.length_ns();
+        let files: Vec<FileTimes> = files.into_iter().map(|file| file.within(look_ns)).collect();
         let mut relations = vec![None; files.len()];
         if let (Some(connection), Some(stalls)) = (&mut self.connection, &mut self.stalls) {
             for (file, relation) in files.iter().zip(&mut relations) {

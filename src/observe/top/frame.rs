@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::checkpoint::CheckpointStep;
 use crate::observe::budget::Reduction;
 use crate::observe::stall::Stall;
-use crate::observe::time::{By, Imperfect, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, is_idle};
+use crate::observe::time::{
+    By, Imperfect, Lasting, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, is_idle,
+};
 use crate::study::{DeviceUse, PressureRatios};
 use crate::units::Bytes;
 
@@ -157,8 +159,9 @@ impl TopStatistic {
     pub fn all_of(span: &TimeSpan) -> Vec<TopStatistic> {
         let mut all: Vec<TopStatistic> = Vec::new();
         for (name, statistic) in &span.statistics {
-            let (open, open_ns) = span.open.get(name).copied().unwrap_or_default();
-            all.push(TopStatistic { named: NamedStatistic::new(name.clone(), *statistic), open, open_ns });
+            let lasting: Lasting = span.open.get(name).copied().unwrap_or_default();
+            let named = NamedStatistic::with_lasting(name.clone(), *statistic, lasting.within_ns);
+            all.push(TopStatistic { named, open: lasting.count, open_ns: lasting.longest_ns });
         }
         all.sort_by_key(|one| (one.named.is_aside(), std::cmp::Reverse(one.named.statistic.total_ns)));
         all
@@ -270,7 +273,12 @@ pub mod tests {
             },
             clients,
             statistics: statistics.into_iter().collect(),
-            open: [(name("client backend", "Lock", "transactionid"), (1, 3 * SECOND))].into_iter().collect(),
+            open: [(
+                name("client backend", "Lock", "transactionid"),
+                Lasting { count: 1, longest_ns: 3 * SECOND, within_ns: SECOND },
+            )]
+            .into_iter()
+            .collect(),
             imperfect: Imperfect::default(),
         }
     }
@@ -290,5 +298,22 @@ pub mod tests {
         assert_eq!((lock.open, lock.longest_ns(), lock.named.statistic.count), (1, Some(3 * SECOND), 0));
         let last = &all[all.len() - 2..];
         assert!(last.iter().all(|one| one.named.is_aside()), "{last:?}");
+    }
+
+    #[test]
+    fn a_mean_is_of_the_waits_that_have_ended() {
+        let mut span = span();
+        let reads = name("client backend", "Client", "ClientRead");
+        // Of its 2 s one client who says nothing has one.
+        let lasting = Lasting { count: 1, longest_ns: 9 * SECOND, within_ns: SECOND };
+        span.statistics.insert(reads.clone(), {
+            let mut ended = Statistic::of_time(0, 2 * SECOND);
+            (0..500).for_each(|wait| ended.count(1_900_000 + wait % 2 * 200_000));
+            ended
+        });
+        span.open.insert(reads, lasting);
+        let all = TopStatistic::all_of(&span);
+        let reads = all.iter().find(|one| one.named.detail == "ClientRead" && one.named.place != PGTHAW).unwrap();
+        assert_eq!((reads.named.average_ns, reads.named.statistic.max_ns), (Some(2_000_000), 2_100_000));
     }
 }

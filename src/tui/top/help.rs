@@ -17,7 +17,7 @@ const KEYS: [&str; 6] = [
 const LIVE: &str = "p          pause: looking goes on behind, and the last hour is kept";
 const RECORD: &str = "p  f       stop and go on; faster";
 
-const FIGURES: [&str; 13] = [
+const FIGURES: [&str; 14] = [
     "(10 s)          over so long, and not in this step alone: sessions tell their transactions and blocks about once a second",
     "tps             transactions by pg_stat_database",
     "commands/s      receipts from clients in this step, by the kernel",
@@ -27,6 +27,7 @@ const FIGURES: [&str; 13] = [
     "page cache      of what was read into shared_buffers, the part that no device had to deliver; read-ahead counts against it",
     "the chart       how many processes did what in the mean of each step; waiting for a client and for something to do is left out",
     "COUNT           waits that have ended; of a processor how often it was given",
+    "AVERAGE         of waits that have ended: the time that they had of this step, by their number",
     "MAX             longest, up to twice too much where a longer one was before; with a + it lasts still",
     "P99             the upper bound of a bucket: up to twice too much",
     "recovered       times on a processor whose begin the kernel did not tell; their length is known",

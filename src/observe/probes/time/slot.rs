@@ -94,6 +94,10 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
             statistic.total_ns += words[OWED] + of(WAITING);
             // Who was woken and has not run since goes on with a lock's wait as a rule, and with no other.
             let has_ended = state == READY && words[OWED] > 0 && !may_go_on(&event);
+            if has_ended {
+                // The program counts it, with this length, when its process runs.
+                statistic.count(length_ns);
+            }
             open = (!has_ended).then(|| OpenWait { event: event.clone(), length_ns });
         }
         waits.push((event, statistic));
@@ -182,7 +186,9 @@ mod tests {
         (words[1], words[OWED], words[4]) = (1300, 300, 300);
         words[3] = 2 | words[3] >> 32 << 32;
         let ready = parse_slot(&words, 1500);
-        assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns, ready.open), (Some(200), 300, None));
+        let wait = ready.waits[0].1;
+        assert_eq!((ready.ready_ns, wait.total_ns, ready.open), (Some(200), 300, None));
+        assert_eq!((wait.count, wait.longest_ns()), (1, Some(300)), "it is over, though its process has not run since");
     }
 
     #[test]

@@ -71,8 +71,9 @@ fn a_span_that_was_taken_out_has_what_was_added_since() {
         accounting.add(reading(at * SECOND, vec![waiting]), backend);
         let span = accounting.take_span();
         assert_eq!((span.second.length_ns, span.clients.waiting_ns), (SECOND, SECOND));
-        let (name, (many, longest_ns)) = span.open.first_key_value().unwrap();
-        assert_eq!((many, longest_ns), (&1, &(at * SECOND)), "it lasts, and is seen");
+        let (name, open) = span.open.first_key_value().unwrap();
+        let expected = Lasting { count: 1, longest_ns: at * SECOND, within_ns: SECOND };
+        assert_eq!(*open, expected, "it lasts, and is seen");
         assert_eq!((span.statistics[name].count, span.statistics[name].total_ns), (0, SECOND));
     }
     assert!(accounting.seconds.is_empty() && accounting.statistics.is_empty());
@@ -163,4 +164,85 @@ fn what_nobody_knows_is_not_explained() {
     unknown.waits = vec![(WaitEvent::Unknown, Statistic::of_time(1, 40))];
     accounting.add(reading(100, vec![unknown]), |_| Who { kind: POSTMASTER.into(), ..Who::default() });
     assert_eq!((accounting.total.unknown_ns, accounting.total.explained()), (40, Some(0.6)));
+}
+
+const MS: u64 = 1_000_000;
+
+/// Waits for the lock that have ended, with the time of one that lasts on top.
+fn waits(lengths: &[u64], lasting_ns: u64) -> Statistic {
+    let mut waits = Statistic::of_time(0, lengths.iter().sum::<u64>() + lasting_ns);
+    lengths.iter().for_each(|length| waits.count(*length));
+    waits
+}
+
+fn lasting(lengths: &[u64], length_ns: u64) -> ProcessTimes {
+    let open = Some(OpenWait { event: LOCK, length_ns });
+    ProcessTimes { open, ..process(1, 0, 0, waits(lengths, length_ns)) }
+}
+
+/// The only total of a look that ended at the last of these readings, the first of which it began with.
+fn total_of(readings: Vec<(u64, ProcessTimes)>) -> Statistic {
+    let mut readings = readings.into_iter().map(|(at_ns, one)| reading(at_ns, vec![one]));
+    let mut accounting = Accounting::begin(readings.next().unwrap(), By::Kind, WaitNames::of_version(150_000));
+    readings.for_each(|reading| accounting.add(reading, backend));
+    accounting.finish();
+    assert_eq!(accounting.statistics.len(), 1);
+    accounting.statistics.into_values().next().unwrap()
+}
+
+#[test]
+fn a_wait_that_had_begun_before_the_look_begins_with_it() {
+    // 10 ms had passed when the look of 6 ms began, and it ended 3.6 ms later.
+    let alone = total_of(vec![(20 * MS, lasting(&[], 10 * MS)), (26 * MS, process(1, 0, 0, waits(&[13_600_000], 0)))]);
+    assert_eq!((alone.count, alone.total_ns, alone.max_ns), (1, 3_600_000, 3_600_000));
+    // Others came after it, and an earlier one was longer still.
+    let before = lasting(&[50 * MS], 10 * MS);
+    let others = process(1, 0, 0, waits(&[50 * MS, 10_100_000, 200_000, 300_000], 0));
+    let total = total_of(vec![(100 * MS, before), (106 * MS, others)]);
+    assert_eq!((total.count, total.total_ns), (3, 600_000));
+    assert!((300_000..=600_000).contains(&total.max_ns) && total.quantile_ns(0.99) <= Some(total.max_ns), "{total:?}");
+    // It lasts until the end, over two readings.
+    let lasts = [10, 13, 16].map(|ms| ((10 + ms) * MS, lasting(&[], ms * MS)));
+    let total = total_of(lasts.to_vec());
+    assert_eq!((total.count, total.total_ns, total.max_ns), (1, 6 * MS, 6 * MS));
+}
+
+#[test]
+fn no_bucket_makes_a_total_longer_than_it_is() {
+    // 5 ms lie between 4.2 and 8.4 ms, and a longer wait before the look hides which of them it was.
+    let before = process(1, 0, 0, waits(&[50 * MS], 0));
+    let total = total_of(vec![(100 * MS, before), (106 * MS, process(1, 0, 0, waits(&[50 * MS, 5 * MS], 0)))]);
+    assert_eq!((total.count, total.total_ns, total.max_ns), (1, 5 * MS, 5 * MS));
+}
+
+#[test]
+fn a_command_that_had_been_received_before_the_look_begins_with_it() {
+    let handling =
+        |handled, handling_ns| ProcessTimes { handled, handling_ns, ..process(1, 0, 0, Statistic::default()) };
+    let handled_of = |last: ProcessTimes| {
+        let first = reading(20 * MS, vec![handling(waits(&[], 10 * MS), Some(10 * MS))]);
+        let mut accounting = Accounting::begin(first, By::Kind, WaitNames::of_version(150_000));
+        accounting.add(Reading { counts_commands: true, ..reading(26 * MS, vec![last]) }, backend);
+        accounting.finish();
+        accounting.handled[CLIENT_BACKEND]
+    };
+    let ended = handled_of(handling(waits(&[12 * MS], 0), None));
+    assert_eq!((ended.count, ended.total_ns, ended.max_ns), (1, 2 * MS, 2 * MS));
+    let lasts = handled_of(handling(waits(&[], 16 * MS), Some(16 * MS)));
+    assert_eq!((lasts.count, lasts.total_ns, lasts.max_ns), (1, 6 * MS, 6 * MS));
+}
+
+#[test]
+fn a_wait_whose_process_changed_its_name_is_no_longer_than_what_the_name_had_of_it() {
+    let begin = reading(0, vec![process(1, 0, 0, Statistic::default())]);
+    let mut accounting = Accounting::begin(begin, By::Query, WaitNames::of_version(150_000));
+    let asks = |query: &'static str| move |_: &ProcessTimes| Who { query: Some(query.into()), ..Who::default() };
+    accounting.add(reading(SECOND, vec![lasting(&[], SECOND)]), asks("first"));
+    let ended = process(1, 0, 0, waits(&[SECOND + 5 * MS], 0));
+    accounting.add(reading(2 * SECOND, vec![ended]), asks("second"));
+    accounting.finish();
+    let told =
+        accounting.statistics.iter().map(|(name, one)| (name.place.as_str(), one.count, one.total_ns, one.max_ns));
+    let told: Vec<_> = told.collect();
+    assert_eq!(told, [("first", 0, SECOND, 0), ("second", 1, 5 * MS, 5 * MS)]);
 }
