@@ -400,7 +400,8 @@ impl Accounting {
 
     fn add_process(&mut self, process: &ProcessTimes, told: &Told, who: &Who, from_ns: u64, at_ns: u64) -> TimeShares {
         let (earlier, first, look_ns) = (&told.last, &told.first, at_ns - self.begin_ns);
-        let until = process.ended_ns.map_or(at_ns, |ended| ended.min(at_ns));
+        // One that has ended since has been charged until then, and is told this once.
+        let until = process.ended_ns.unwrap_or(at_ns);
         let handled = add_within(&process.handled, &earlier.handled, &first.handled, first.handling_ns, look_ns);
         // Of the second in which they began to be counted no more it has those before.
         let commands =

@@ -9,6 +9,7 @@ mod slot;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::AsFd as _;
+use std::time::Duration;
 
 use aya::maps::{Array, HashMap, Map, MapData, Queue, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLinkId;
@@ -22,12 +23,18 @@ use self::files::{parse_slow_call, parse_written};
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::ProbeOptions;
 use super::load::{CostCount, Loading, REBUILD, attach, refusal, refused, take_map};
+use crate::linux::clock::read_thread_cpu_time;
 use crate::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage};
 use crate::linux::read_monotonic;
 use crate::linux::schedule::read_task_time;
 use crate::linux::shared_words::SharedWords;
 use crate::observe::Error;
 use crate::observe::time::{EventWord, FileCall, FileTimes, ProbeCost, Reading, Tier, TimeSource};
+
+/// A pass over all slots is done again where others had the processor for longer meanwhile, so often at most: what processes did in that
+/// time would be charged to the time before the pass.
+const LONGEST_BREAK: Duration = Duration::from_millis(1);
+const PASSES: usize = 3;
 
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
@@ -243,6 +250,17 @@ impl TimeProbe {
         self.lost.get(&what, 0).map_err(refused)
     }
 
+    /// The slots that somebody has, and the instant before the first of them was read.
+    fn read_slots(&self) -> (u64, Vec<(usize, Vec<u64>)>) {
+        let at_ns = read_monotonic().as_nanos() as u64;
+        let read = |index: usize| {
+            let is_doubted = self.doubts.iter().any(|doubt| doubt.index as usize == index);
+            let is_had = !is_doubted && self.words.read(index * SLOT_WORDS + STARTED) != 0;
+            is_had.then(|| self.words.read_record(index * SLOT_WORDS, SLOT_WORDS)).flatten().map(|words| (index, words))
+        };
+        (at_ns, (0..SLOTS).filter_map(read).collect())
+    }
+
     /// A slot is given to the next process all zeros.
     fn give_back(&mut self, index: u32) -> Result<(), Error> {
         self.slots.set(index, [0; SLOT_WORDS], 0).map_err(refused)?;
@@ -262,15 +280,14 @@ impl TimeSource for TimeProbe {
     }
 
     fn read(&mut self) -> Result<Reading, Error> {
-        let at_ns = read_monotonic().as_nanos() as u64;
         self.settle_doubts()?;
+        let (at_ns, slots) = read_undisturbed(|| {
+            let (begin, own) = (read_monotonic(), read_thread_cpu_time());
+            let slots = self.read_slots();
+            (slots, (read_monotonic() - begin).saturating_sub(read_thread_cpu_time() - own))
+        });
         let (mut processes, mut ended_calls) = (Vec::new(), Vec::new());
-        for index in 0..SLOTS {
-            let is_doubted = self.doubts.iter().any(|doubt| doubt.index as usize == index);
-            if is_doubted || self.words.read(index * SLOT_WORDS + STARTED) == 0 {
-                continue;
-            }
-            let Some(words) = self.words.read_record(index * SLOT_WORDS, SLOT_WORDS) else { continue };
+        for (index, words) in slots {
             let mut process = parse_slot(&words, at_ns);
             if is_in_call(&words) {
                 process.call = parse_open_call(process.pid, &words[CALL..]).map(|call| self.name_call(call));
@@ -332,9 +349,36 @@ impl TimeSource for TimeProbe {
     }
 }
 
+/// Of some readings, each with the time that was lost meanwhile, the first that lost little, or else the one that lost least.
+fn read_undisturbed<T>(mut read: impl FnMut() -> (T, Duration)) -> T {
+    let (mut least, mut lost) = read();
+    for _ in 1..PASSES {
+        if lost <= LONGEST_BREAK {
+            break;
+        }
+        let (next, lost_by_next) = read();
+        if lost_by_next < lost {
+            (least, lost) = (next, lost_by_next);
+        }
+    }
+    least
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_read_while_others_had_the_processor_is_read_again() {
+        let read = |lost_ms: &[u64]| {
+            let mut lost = lost_ms.iter().enumerate();
+            let read = || lost.next().map(|(pass, ms)| (pass, Duration::from_millis(*ms))).unwrap();
+            (read_undisturbed(read), lost.len())
+        };
+        assert_eq!(read(&[0, 9, 9]), (0, 2), "the first will do");
+        assert_eq!(read(&[12, 1, 0]), (1, 1));
+        assert_eq!(read(&[12, 3, 7, 0]), (1, 1), "it is not tried for ever");
+    }
 
     #[test]
     fn a_postmaster_that_is_none_is_refused() {

@@ -246,3 +246,14 @@ fn a_wait_whose_process_changed_its_name_is_no_longer_than_what_the_name_had_of_
     let told: Vec<_> = told.collect();
     assert_eq!(told, [("first", 0, SECOND, 0), ("second", 1, 5 * MS, 5 * MS)]);
 }
+
+#[test]
+fn who_ended_while_it_was_read_lived_as_long_as_he_was_charged() {
+    let begin = reading(0, vec![process(1, 0, 0, Statistic::default())]);
+    let mut accounting = Accounting::begin(begin, By::Kind, WaitNames::of_version(150_000));
+    // All slots are read one after the other, and this one 12 ms after the instant that the reading is of.
+    let ended =
+        ProcessTimes { ended_ns: Some(SECOND + 9 * MS), ..process(1, 0, SECOND + 9 * MS, Statistic::default()) };
+    accounting.add(reading(SECOND, vec![ended]), backend);
+    assert_eq!((accounting.total.lived_ns, accounting.total.explained()), (SECOND + 9 * MS, Some(1.0)));
+}
