@@ -18,7 +18,7 @@ use crate::units::Bytes;
 use crate::warm::{DeviceProfile, Room};
 
 /// Time from look to look: a session or a worker is found within this.
-const LOOK: Duration = Duration::from_millis(25);
+pub const LOOK: Duration = Duration::from_millis(25);
 
 /// Looks after which it is seen whether others wait, those after which the share of the device is chosen anew, and those after which the
 /// bound on the page cache is.

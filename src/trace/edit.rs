@@ -147,7 +147,7 @@ fn adopt(event: Event, header: &FilmHeader) -> Event {
 fn finish(writer: FilmWriter, header: FilmHeader) -> Result<Recorded, Error> {
     let header = FilmHeader { device_reads: None, device_bytes: None, probe: None, ..header };
     let (draft, header) = writer.finish(&header)?;
-    Ok(Recorded { draft, header })
+    Ok(Recorded::made(draft, header))
 }
 
 /// How two films differ.

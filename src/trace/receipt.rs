@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::attend::Attended;
+use super::attend::{Attended, LOOK};
 use super::decision::Decision;
 use super::film::{FilmHeader, Totals};
 use super::preload::Preloaded;
 use super::put_back::PutBack;
 use super::simulation::Way;
+use super::source::JobSeen;
 use crate::units::Bytes;
 
 /// What `run` did for a job.
@@ -56,6 +57,29 @@ impl RunReceipt {
             remarks: Vec::new(),
         }
     }
+}
+
+/// What is to be said of the job's sessions. `counted`: those that were found while it ran, where they were looked for. `seen`: whether the
+/// recorder saw server processes of it, and whom it took for its own without that. `is_kept`: its film is.
+pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<String>, is_kept: bool) -> Vec<String> {
+    let short = LOOK.as_millis();
+    let of_all = "has what all of the cluster asked for";
+    let told = match (counted, seen) {
+        (Some(0), JobSeen::Yes) if guessed.is_empty() => Some(format!(
+            "its sessions were too short to be counted: it is looked for them each {short} ms; what they asked for is seen all the same"
+        )),
+        (Some(0), JobSeen::Yes) => None,
+        (Some(0), _) => {
+            let film =
+                if is_kept && seen == JobSeen::Everybody { format!("; its film {of_all}") } else { String::new() };
+            Some(format!(
+                "no session of the job was seen on this server: it asks none, or another one, or through a pooler or another host (pgthaw run --application-name NAME finds sessions by their name), or its sessions last less than {short} ms{film}"
+            ))
+        }
+        (_, JobSeen::Everybody) if is_kept => Some(format!("its film {of_all}: whose each request was is not known")),
+        _ => None,
+    };
+    told.into_iter().chain(guessed).collect()
 }
 
 /// A forecast held against what it came to.
@@ -124,6 +148,25 @@ impl KeptFilm {
 mod tests {
     use super::*;
     use crate::trace::Forecasts;
+
+    #[test]
+    fn a_job_whose_sessions_nobody_saw_is_told_so() {
+        let told = |counted, seen, is_kept| describe_sessions(counted, seen, Vec::new(), is_kept).join("; ");
+        for (seen, is_kept) in [(JobSeen::Unknown, true), (JobSeen::No, true), (JobSeen::Everybody, false)] {
+            let told = told(Some(0), seen, is_kept);
+            assert!(told.contains("no session of the job was seen") && told.ends_with("less than 25 ms"), "{told}");
+            assert!(told.contains("another one") && told.contains("--application-name"), "{told}");
+        }
+        let of_all = "film has what all of the cluster asked for";
+        assert!(told(Some(0), JobSeen::Everybody, true).ends_with(of_all));
+        assert!(told(Some(1), JobSeen::Everybody, true).contains(of_all), "another asked, and it did not");
+        assert!(told(Some(0), JobSeen::Yes, true).contains("too short to be counted"));
+        for (counted, seen) in [(Some(1), JobSeen::Yes), (Some(1), JobSeen::No), (None, JobSeen::Unknown)] {
+            assert_eq!(told(counted, seen, true), "");
+        }
+        let guessed = vec!["2 processes ended".to_owned()];
+        assert_eq!(describe_sessions(Some(0), JobSeen::Yes, guessed.clone(), true), guessed);
+    }
 
     #[test]
     fn a_forecast_is_judged_by_the_way_that_was_taken() {

@@ -14,7 +14,7 @@ use super::attend::Progress;
 use super::event::{Event, EventKind, FilmRelation};
 use super::film::{FilmHeader, FilmWriter, ProbeShare};
 use super::polling::runs;
-use super::source::{Source, SourceEnd, Touch};
+use super::source::{JobSeen, Source, SourceEnd, Touch};
 use crate::cache::{Map, TierState};
 use crate::files::Draft;
 use crate::linux::block_device::{DeviceCounters, Devices};
@@ -30,6 +30,17 @@ pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 pub struct Recorded {
     pub draft: Draft,
     pub header: FilmHeader,
+    /// Were server processes of its command seen?
+    pub job_seen: JobSeen,
+    /// What was taken for the command's without having been seen to be; it stands in the header too.
+    pub guessed: Vec<String>,
+}
+
+impl Recorded {
+    /// A film that was made of others.
+    pub fn made(draft: Draft, header: FilmHeader) -> Recorded {
+        Recorded { draft, header, job_seen: JobSeen::Unknown, guessed: Vec::new() }
+    }
 }
 
 /// A film that is being recorded, by a thread of its own. Dropping it ends that, and leaves nothing behind.
@@ -115,13 +126,13 @@ impl Recording {
             lost_events: end.lost_events,
             sampling: end.sampling,
             probe: end.cost.map(|(runs, total_ns)| ProbeShare { runs, total_ns }),
-            remarks: self.header.remarks.into_iter().chain(end.remarks).collect(),
+            remarks: self.header.remarks.into_iter().chain(end.remarks).chain(end.guessed.iter().cloned()).collect(),
             device_reads: device.map(|(before, after)| after.reads.saturating_sub(before.reads)),
             device_bytes: device.map(|(before, after)| Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0))),
             ..self.header
         };
         let (draft, header) = writer.finish(&header)?;
-        Ok(Recorded { draft, header })
+        Ok(Recorded { draft, header, job_seen: end.job_seen, guessed: end.guessed })
     }
 }
 

@@ -36,6 +36,19 @@ impl Touch {
     }
 }
 
+/// Were server processes of the command seen that a film is of?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobSeen {
+    /// Nobody can tell whose reads are whose, or it is of no command.
+    #[default]
+    Unknown,
+    Yes,
+    /// None was, and nobody asked for anything.
+    No,
+    /// None was, and the film has what all of the cluster asked for.
+    Everybody,
+}
+
 /// What a source says of itself when it ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceEnd {
@@ -45,6 +58,9 @@ pub struct SourceEnd {
     pub sampling: Option<Sampled>,
     /// How often its programs in the kernel ran, and nanoseconds that this took, by the kernel's own count.
     pub cost: Option<(u64, u64)>,
+    pub job_seen: JobSeen,
+    /// Whom it took for the job's without having seen that, and why.
+    pub guessed: Vec<String>,
     pub remarks: Vec<String>,
 }
 

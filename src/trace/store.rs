@@ -158,7 +158,7 @@ impl FilmStore {
 
     /// Gives a film its place. Under `path` nothing may be yet.
     pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader), Error> {
-        let Recorded { draft, header } = recorded;
+        let Recorded { draft, header, .. } = recorded;
         let path = match path {
             Some(path) => {
                 let placed = draft.place_new(path.file_name().unwrap_or_default());
@@ -403,7 +403,7 @@ mod tests {
             writer.push(&Event { time, relation, fork, blocks, kind, pid, job_bytes: Bytes(0) }).unwrap();
         }
         let (draft, header) = writer.finish(&told).unwrap();
-        store.place(Recorded { draft, header }, None).unwrap().0
+        store.place(Recorded::made(draft, header), None).unwrap().0
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
             let (time, fork, kind, blocks) = (Duration::ZERO, Fork::Main, EventKind::Fetched, BlockRange::new(0, 1));
             writer.push(&Event { time, relation, fork, blocks, kind, pid: 0, job_bytes: Bytes(0) }).unwrap();
             let (draft, header) = writer.finish(&told).unwrap();
-            store.place(Recorded { draft, header }, None).unwrap();
+            store.place(Recorded::made(draft, header), None).unwrap();
         };
         assert_eq!((store.databases_like(7, "x"), store.first_database_like("x")), (None, None));
         keep(7, "shop");

@@ -180,6 +180,29 @@ fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
     assert_eq!(blocks_of(&server, "backend", "u"), 0, "{recorded:#}");
 }
 
+/// The job's connection leads to another server: nothing of this one is its own.
+#[test]
+fn a_run_whose_job_asks_another_server_says_so() {
+    let server = server(15);
+    let other = servers::start_new(15, &[]);
+    let elsewhere = other.cluster.connect_options("postgres");
+    let elsewhere = format!(" -h {} -p {}", elsewhere.host.unwrap(), elsewhere.port.unwrap());
+    let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let ask = |way: &str| format!("{program}{way} -XAtqc 'SELECT pg_sleep(0.5)' postgres");
+    let told = |way: &str| {
+        let told = server.pgthaw(&["run", "--like", "x", "--json", "--", "sh", "-c", &ask(way)]).ok();
+        film(&Output { stdout: String::new(), ..told })
+    };
+    let elsewhere = told(&elsewhere);
+    assert_eq!(elsewhere["attended"]["sessions"], 0, "{elsewhere:#}");
+    assert!(elsewhere["remarks"].to_string().contains("no session of the job was seen"), "{elsewhere:#}");
+    let here = told("");
+    assert_eq!(here["attended"]["sessions"], 1, "{here:#}");
+    assert!(!here["remarks"].to_string().contains("no session of the job"), "{here:#}");
+    let text = server.pgthaw(&["run", "--like", "x", "--", "true"]).ok().stderr;
+    assert!(text.contains("note: no session of the job was seen on this server"), "{text}");
+}
+
 /// A session as a pooler's, which no process of the job opens: the job sends its commands.
 #[test]
 fn sessions_that_a_run_names_are_in_its_film() {

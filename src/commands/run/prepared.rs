@@ -22,7 +22,7 @@ use crate::postgres::{Database, quote_argument};
 use crate::terminal;
 use crate::trace::{
     Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Named, Own, Planned,
-    Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, read_cache_bound,
+    Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, describe_sessions, read_cache_bound,
 };
 use crate::units::Bytes;
 use crate::warm::plan::Geometry;
@@ -392,11 +392,17 @@ impl Prepared {
         }
         let came = recording.came();
         match spawn_blocking(move || recording.end()).await {
-            Ok(Ok(recorded)) => match arguments.like.as_deref() {
-                Some(label) if job == Ended::Well => keep(&store, recorded, label, receipt),
-                Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
-                _ => drop(recorded),
-            },
+            Ok(Ok(mut recorded)) => {
+                let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
+                let is_kept = arguments.like.is_some() && job == Ended::Well;
+                let guessed = std::mem::take(&mut recorded.guessed);
+                receipt.remarks.extend(describe_sessions(counted, recorded.job_seen, guessed, is_kept));
+                match arguments.like.as_deref() {
+                    Some(label) if job == Ended::Well => keep(&store, recorded, label, receipt),
+                    Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
+                    _ => drop(recorded),
+                }
+            }
             Ok(Err(error)) => receipt.remarks.push(format!("the film was not kept: {error}")),
             Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
         }

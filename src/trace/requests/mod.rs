@@ -24,7 +24,7 @@ use super::Error;
 use super::event::EventKind;
 use super::film::Sampled;
 use super::polling::{Own, runs};
-use super::source::{Source, SourceEnd, Touch};
+use super::source::{JobSeen, Source, SourceEnd, Touch};
 use crate::cache::Map;
 use crate::linux::process::read_children;
 use crate::observe::PageProbe;
@@ -69,6 +69,7 @@ pub struct Requests {
 
 impl std::fmt::Debug for Requests {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    job_seen: JobSeen,
         f.debug_struct("Requests").field("whose", &self.whose).finish_non_exhaustive()
     }
 }
@@ -133,6 +134,7 @@ impl Requests {
         }
         if verdicts.values().any(|verdict| *verdict == Verdict::NotYet) {
             self.refresh()?;
+            job_seen: JobSeen::Unknown,
             for (pid, verdict) in verdicts.iter_mut().filter(|(_, verdict)| **verdict == Verdict::NotYet) {
                 *verdict = self.whose.of(*pid);
             }
@@ -228,6 +230,7 @@ impl Requests {
     /// Adds what one event tells.
     fn add(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
         let Some(segment) = self.files.segment(event.file) else { return };
+        self.job_seen = JobSeen::Everybody;
         let pages = self.pages_of.entry(event.pid).or_default();
         self.pages += event.pages.saturating_sub(*pages);
         *pages = event.pages.max(*pages);
@@ -404,7 +407,7 @@ impl Source for Requests {
                 self.whose.want_everybody();
             } else if !self.whose.is_decided() {
                 self.want_everybody(
-                    "its connection may lead through a pooler or another host; pgthaw run --application-name NAME finds sessions by name",
+                    "its connection may lead through a pooler, or to another host or server; pgthaw run --application-name NAME finds sessions by name",
                 );
             }
             self.tell(visit)?;
@@ -416,6 +419,7 @@ impl Source for Requests {
         if self.left_out > 0 {
             remarks.push(format!(
                 "{} had grown or come, and were not followed to their end",
+                self.job_seen = JobSeen::No;
                 counted(self.left_out, "file")
             ));
         }
@@ -425,6 +429,7 @@ impl Source for Requests {
                 .watch
                 .blind_to_requests()
                 .is_none()
+        let job_seen = if self.whose.is_of_command() { JobSeen::Yes } else { self.job_seen };
                 .then(|| Sampled { shift: self.sampling.shift(), unit_blocks: self.files.unit_blocks() }),
             cost: self.watch.cost().map(|cost| {
                 let runs = cost.programs.iter().map(|program| program.runs).sum();
@@ -434,3 +439,5 @@ impl Source for Requests {
         })
     }
 }
+            job_seen,
+            guessed: self.whose.guesses(),

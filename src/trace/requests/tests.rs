@@ -220,9 +220,11 @@ fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_n
         let mut seen = Vec::new();
         let end = requests.end(&mut |touch| seen.push(touch.pid)).unwrap();
         assert_eq!(seen, expected);
-        let is_its = end.remarks[0].contains("taken for the command's, because nobody else asked for anything");
-        let is_all = end.remarks[0].contains("all of the cluster");
-        assert_eq!((is_its, is_all), (expected == [short], expected != [short]), "{:?}", end.remarks);
+        let why = "taken for the command's, because nobody else asked for anything";
+        let is_its = end.guessed.iter().any(|one| one.contains(why)) && end.job_seen == JobSeen::Yes;
+        let is_all = end.remarks.iter().any(|one| one.contains("all of the cluster"));
+        assert_eq!((is_its, is_all), (expected == [short], expected != [short]), "{end:?}");
+        assert_eq!(is_all, end.job_seen == JobSeen::Everybody);
     }
 }
 

@@ -166,7 +166,7 @@ impl Whose {
 
     /// Is it known by now who is wanted? A command's server processes are known when the first of them was seen.
     pub fn is_decided(&self) -> bool {
-        self.has_seen_wanted || !matches!(self.wanted, Wanted::Command { .. })
+        self.has_seen_wanted || !self.is_of_command()
     }
 
     /// Once the command runs, notes which of the server's processes ran before it: what they serve is not its. Those that have asked for
@@ -194,6 +194,10 @@ impl Whose {
         self.alone = pids.len() as u64;
         self.known.extend(pids.into_iter().map(|pid| (pid, Verdict::Wanted)));
         self.has_seen_wanted = true;
+    }
+
+    pub fn is_of_command(&self) -> bool {
+        matches!(self.wanted, Wanted::Command { .. })
     }
 
     pub fn wants_everybody(&self) -> bool {
@@ -225,6 +229,15 @@ impl Whose {
         if self.has_io_workers && !self.wants_everybody() {
             remarks.push("what I/O workers read is in the film, whomever they read it for".to_owned());
         }
+        if !self.has_seen_wanted && matches!(self.wanted, Wanted::Backend(_) | Wanted::Sessions(_)) {
+            remarks.push("nobody who was to be recorded was seen to ask the page cache for anything".to_owned());
+        }
+        remarks
+    }
+
+    /// Who was taken for the command's without having been seen to be.
+    pub fn guesses(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
         if self.unknown > 0 {
             let unknown = crate::units::counted(self.unknown, "process");
             remarks.push(format!("{unknown} ended before it was known whose they were, and count as the command's"));
@@ -378,7 +391,7 @@ mod tests {
         assert_eq!((whose.of(std::process::id()), whose.is_decided()), (Verdict::Wanted, true));
         // Nobody has such a number.
         assert_eq!(whose.of(u32::MAX >> 1), Verdict::Wanted);
-        assert!(whose.remarks()[0].contains("1 process ended"), "{:?}", whose.remarks());
+        assert!(whose.guesses()[0].contains("1 process ended"), "{:?}", whose.guesses());
         assert_eq!(whose.forget_ended(), [u32::MAX >> 1]);
     }
 
@@ -409,7 +422,7 @@ mod tests {
             assert_eq!(whose.is_decided(), is_its, "{asked:?}");
         }
         assert_eq!(whose.of(short), Verdict::Wanted);
-        let told = whose.remarks().join(" ");
+        let told = whose.guesses().join(" ");
         assert!(told.contains("1 process ended") && told.contains("nobody else asked for anything"), "{told}");
         end(&mut command);
     }
