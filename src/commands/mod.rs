@@ -32,6 +32,7 @@ mod owners_films;
 mod predict;
 mod record;
 mod recorder;
+mod recorded_sessions;
 mod replay;
 mod report;
 mod restore;

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clap::Args;
 
 use super::job::{Job, JobEnd, refuse};
-use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source, wait_for_end};
+use super::recorded_sessions::WhoseArguments;
+use super::recorder::{RecordingAsked, SourceArguments, new_header, open_source, wait_for_end};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, read_current_map};
 use crate::cache::{Error, check_label};
 use crate::terminal::{self, Progress};
-use crate::trace::{self, FilmStore, FilmWriter, Named, Wanted};
+use crate::trace::{self, FilmStore, FilmWriter, Wanted};
 
 /// Record which blocks a job touches, in order, as a film
 ///
@@ -43,17 +44,8 @@ pub struct RecordArguments {
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
-    /// Record this server process and its parallel workers, until it ends or Ctrl-C
-    #[arg(long, visible_alias = "pid", value_name = "PID", conflicts_with = "job", help_heading = "Record")]
-    backend: Option<u32>,
-
-    /// Record the sessions that call themselves this, until Ctrl-C
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["job", "backend"], help_heading = "Record")]
-    application_name: Option<String>,
-
-    /// Record the sessions that are connected to this database, until Ctrl-C
-    #[arg(long, value_name = "DB", conflicts_with_all = ["job", "backend"], help_heading = "Record")]
-    database: Option<String>,
+    #[command(flatten)]
+    whose: WhoseArguments,
 
     #[command(flatten)]
     source: SourceArguments,
@@ -65,22 +57,7 @@ pub struct RecordArguments {
 
 impl RecordArguments {
     fn names_something(&self) -> bool {
-        let is_named = self.application_name.is_some() || self.database.is_some();
-        is_named || self.seconds.is_some() || self.backend.is_some() || !self.job.is_empty()
-    }
-
-    /// Whose reads are wanted; `command` will be the command's pid.
-    async fn wanted(&self, target: &Target, command: &Arc<AtomicU32>) -> anyhow::Result<Wanted> {
-        let (application_name, database) = (self.application_name.clone(), self.database.clone());
-        Ok(match (&target.server, self.backend) {
-            _ if !self.job.is_empty() => Wanted::command(command),
-            (_, Some(backend)) => Wanted::Backend(backend),
-            _ if application_name.is_none() && database.is_none() => Wanted::Everybody,
-            (Some(server), None) => {
-                Wanted::Sessions(Named { application_name, database, ask: ask_sessions(server).await? })
-            }
-            (None, None) => anyhow::bail!("the server has to run for its sessions to be known by their names"),
-        })
+        self.whose.names_something() || self.seconds.is_some() || !self.job.is_empty()
     }
 }
 
@@ -94,13 +71,17 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
         return Err(Error::Exists(path.clone()).into());
     }
     let target = Target::open(&arguments.connection).await?;
+    arguments.whose.require_there(&target).await?;
     let map = read_current_map(&target, &SnapshotsArguments::default().open(), output.without_progress()).await?;
     let store = FilmStore::open();
     let (draft, path) = store.begin(map.source.system_identifier, arguments.output.as_deref())?;
     let writer = FilmWriter::begin(draft, &path)?;
     let header = new_header(&map, arguments.name.as_deref(), &arguments.job);
     let command = Arc::new(AtomicU32::new(0));
-    let wanted = arguments.wanted(&target, &command).await?;
+    let wanted = match arguments.job.is_empty() {
+        true => arguments.whose.wanted(&target).await?,
+        false => Wanted::command(&command),
+    };
     let asked = RecordingAsked { source: arguments.source, wanted, own: Arc::default(), progress: Arc::default() };
     let recording = open_source(&target, &map, header, asked)?.begin(&target, &map, writer)?;
     let end = match arguments.job.is_empty() {
@@ -108,7 +89,7 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
             let (seconds, is_shown) = (arguments.seconds, output.shows_progress() && arguments.seconds.is_some());
             let progress = Progress::steps("recording, by seconds", seconds.unwrap_or_default().into(), is_shown);
             let interrupted = tokio::select! {
-                () = wait_for_end(seconds, arguments.backend, &progress) => Ok(()),
+                () = wait_for_end(seconds, arguments.whose.backend, &progress) => Ok(()),
                 interrupted = terminal::wait_for_interrupt() => interrupted,
             };
             progress.finish();

@@ -36,6 +36,8 @@ pub enum Error {
     NothingNamed,
     #[error("what a job touches cannot be seen: {0}")]
     NothingSeen(String),
+    #[error("process {pid} is no server process of the cluster at {cluster}: {reason}")]
+    NoBackend { pid: u32, cluster: String, reason: &'static str },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -106,6 +108,7 @@ impl Explain for Error {
             | Error::NothingNamed
             | Error::UnknownFilm { .. }
             | Error::KeptElsewhere { .. }
+            | Error::NoBackend { .. }
             | Error::AmbiguousFilm { .. } => ErrorKind::Usage,
             other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
         }
@@ -135,6 +138,10 @@ impl Explain for Error {
             Error::AmbiguousFilm { .. } => "write more of the name",
             Error::NothingSeen(_) => {
                 "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing"
+            Error::NoBackend { .. } => {
+                "psql -c 'SELECT pid, application_name, query FROM pg_stat_activity' lists those that there are; another server is named with -h \
+                 and -p"
+            }
             }
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "pgthaw trace list shows the films that there are"

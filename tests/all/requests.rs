@@ -180,6 +180,41 @@ fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
     assert_eq!(blocks_of(&server, "backend", "u"), 0, "{recorded:#}");
 }
 
+#[test]
+fn what_is_no_server_process_or_database_is_not_waited_for() {
+    let server = servers::start_any(&[]);
+    let other = servers::start_new(15, &[]);
+    let record = |option: &str, name: &str| server.pgthaw(&["record", option, name, "--seconds", "1", "--name", "x"]);
+    let postmaster = server.psql("SELECT pg_read_file('postmaster.pid')").lines().next().unwrap().to_owned();
+    let of_other = other.psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+    let gone = Command::new("true").spawn().map(|mut child| (child.id().to_string(), child.wait())).unwrap().0;
+    for (pid, why) in [
+        ("1", "it is another program's"),
+        (of_other.trim(), "another server's"),
+        (&*gone, "there is no such process"),
+        (&*postmaster, "it is the postmaster"),
+    ] {
+        for option in ["--backend", "--pid"] {
+            let refused = record(option, pid).ends_with(2).stderr;
+            assert!(refused.contains(&format!("process {pid} is no server process of the cluster")), "{refused}");
+            assert!(refused.contains(why) && refused.contains("pg_stat_activity"), "{refused}");
+        }
+    }
+    let refused = record("--database", "shopp").ends_with(2).stderr;
+    assert!(refused.contains("there is no database \"shopp\"") && refused.contains(" -l"), "{refused}");
+    let films = server.pgthaw(&["trace", "list", "--json"]).ok().json();
+    assert!(films["films"].as_array().unwrap().is_empty(), "{films:#}");
+
+    // Sessions may come yet; that none came is told.
+    let recorded = server.pgthaw(&["record", "--application-name", "nobody", "--seconds", "1", "--json"]).ok().json();
+    if is_seen(&recorded) {
+        assert!(recorded["remarks"].to_string().contains("nobody who was to be recorded"), "{recorded:#}");
+    }
+    record("--database", "postgres").ok();
+    let own = server.psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+    record("--backend", own.trim()).ok();
+}
+
 /// The job's connection leads to another server: nothing of this one is its own.
 #[test]
 fn a_run_whose_job_asks_another_server_says_so() {

@@ -30,6 +30,7 @@ pub const GROUPS: &[(&str, &[Mistake])] = &[
     ("The data directory", DIRECTORIES),
     ("Rights and extensions", RIGHTS),
     ("Relations and options", RELATIONS),
+    ("Films", FILMS),
     ("Snapshots", SNAPSHOTS),
     ("Making cold", COLD),
     ("A full disk", FULL),
@@ -122,6 +123,23 @@ const RELATIONS: &[Mistake] = &[
     made("A command is mistyped.", "pgthaw mpa", Instead("pgthaw map")),
     made("A map that moves is no document.", "pgthaw map --watch --json", Instead("pgthaw map --json")),
     made("A tier that does not exist.", "pgthaw restore --tier disk", Instead("pgthaw restore --dry-run --tier os")),
+];
+
+const FILMS: &[Mistake] = &[
+    made("Nothing was named.", "pgthaw record", Instead("pgthaw record --seconds 1")),
+    made(
+        "The process is none of the server's.",
+        "pgthaw record --backend 1",
+        Instead(
+            "pgthaw record --seconds 1 --backend $(psql -Atc \"SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'\")",
+        ),
+    ),
+    made(
+        "The database is mistyped.",
+        "pgthaw record --database shopp",
+        Instead("pgthaw record --seconds 1 --database shop"),
+    ),
+    made("No film is called so.", "pgthaw trace show nightly", First("pgthaw record --seconds 1 --name nightly")),
 ];
 
 const SNAPSHOTS: &[Mistake] = &[
