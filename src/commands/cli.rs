@@ -87,6 +87,7 @@ impl Cli {
             Command::Record(arguments) => Some(arguments.connection.clone()),
             Command::Run(arguments) => Some(arguments.connection.clone()),
             Command::Replay(arguments) => Some(arguments.connection.clone()),
+            Command::Trace(arguments) => Some(arguments.named()),
             Command::Predict(arguments) => Some(arguments.connection.clone()),
             Command::Rows(arguments) => Some(arguments.named()),
             Command::Waits(arguments) => Some(arguments.connection.clone()),

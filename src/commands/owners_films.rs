@@ -18,7 +18,8 @@ pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -
     if !matches!(error, Error::NoFilm(_) | Error::UnknownFilm { .. }) {
         return error;
     }
-    match owners_store(connection).and_then(|store| store.find(name).ok()) {
+    let cluster = find_directory(connection).ok().flatten().map(|directory| directory.system_identifier);
+    match owners_store(connection).and_then(|store| store.find_of(cluster, name).ok()) {
         Some(film) => Error::KeptElsewhere { error: Box::new(error), film },
         None => error,
     }

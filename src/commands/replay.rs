@@ -8,8 +8,8 @@ use super::owners_films::with_owners;
 use super::recorder::SourceArguments;
 use super::restore::DeviceArguments;
 use super::run::{FilmAsked, ProtectionArguments, RunArguments};
-use super::{ConnectionArguments, ExitStatus, OutputArguments, run};
-use crate::trace::FilmStore;
+use super::{ConnectionArguments, ExitStatus, OutputArguments, find_directory, run};
+use crate::trace::{Error, FilmStore};
 
 /// Run a job, and read what a film has just ahead of it
 ///
@@ -41,8 +41,15 @@ pub struct ReplayArguments {
 pub async fn run(arguments: ReplayArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let ReplayArguments { connection, film, protection, device, job } = arguments;
     let films = FilmStore::open().read_all()?;
+    let cluster = find_directory(&connection).ok().flatten().map(|directory| directory.system_identifier);
     let film = match films.has_label(&film) {
-        true => FilmAsked::Label(film),
+        true => match cluster.and_then(|cluster| Some((cluster, films.find_other_clusters(cluster, &film)?))) {
+            Some((cluster, other)) => {
+                let (path, film) = (other.path.clone(), other.system_identifier);
+                return Err(Error::OtherCluster { path, film, cluster }.into());
+            }
+            None => FilmAsked::Label(film),
+        },
         false => {
             // Nothing runs for a film that nobody has.
             films.find_of(None, &film).map_err(|error| with_owners(error, &film, &connection))?;

@@ -1,12 +1,13 @@
 //! `pgthaw trace`: the work is done in `src/trace/`.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::owners_films::{owners_store, with_owners};
+use super::named_films::NamedFilms;
+use super::owners_films::owners_store;
 use super::{ConnectionArguments, ExitStatus, OutputArguments};
 use crate::cache::{Error, check_label};
 use crate::report;
@@ -23,16 +24,23 @@ pub struct TraceArguments {
 #[derive(Debug, Subcommand)]
 enum TraceCommand {
     /// List the films that there are
-    List,
+    List {
+        #[command(flatten)]
+        connection: ConnectionArguments,
+    },
 
     /// Show a film: what of which relation was touched when, and the working set over time
     Show {
-        /// `newest`, the name that it was kept under (its newest film), the beginning of one that `list` shows, or a file
+        /// `newest`, the name that it was kept under (its newest film), the beginning of one that `list` shows, or a file. Of several clusters
+        /// that of the server which the options lead to
         film: String,
 
         /// Also draw it: where in each relation the job was when, and how much memory would have sufficed, as one HTML file
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
+
+        #[command(flatten)]
+        connection: ConnectionArguments,
     },
 
     /// Tell what two films of a cluster have in common, relation by relation
@@ -42,6 +50,9 @@ enum TraceCommand {
 
         /// The one to compare it with
         second: String,
+
+        #[command(flatten)]
+        connection: ConnectionArguments,
     },
 
     /// Make a film of a part of one: of some seconds of it
@@ -59,6 +70,9 @@ enum TraceCommand {
 
         #[command(flatten)]
         place: NewFilmArguments,
+
+        #[command(flatten)]
+        connection: ConnectionArguments,
     },
 
     /// Make one film of several of a cluster: of each block the first time that one has it
@@ -69,6 +83,9 @@ enum TraceCommand {
 
         #[command(flatten)]
         place: NewFilmArguments,
+
+        #[command(flatten)]
+        connection: ConnectionArguments,
     },
 }
 
@@ -90,13 +107,32 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "give seconds since the film's beginning, such as 1.5".to_owned())
 }
 
+impl TraceArguments {
+    /// Which server was named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.command.connection().clone()
+    }
+}
+
+impl TraceCommand {
+    fn connection(&self) -> &ConnectionArguments {
+        match self {
+            TraceCommand::List { connection }
+            | TraceCommand::Show { connection, .. }
+            | TraceCommand::Diff { connection, .. }
+            | TraceCommand::Cut { connection, .. }
+            | TraceCommand::Merge { connection, .. } => connection,
+        }
+    }
+}
+
 /// Runs the command.
 pub async fn run(arguments: TraceArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let store = FilmStore::open();
-    match arguments.command {
-        TraceCommand::List => list(&store, output)?,
-        TraceCommand::Diff { first, second } => {
-            let films = [open(&store, &first)?, open(&store, &second)?];
+    let named = NamedFilms::open(arguments.command.connection()).await?;
+    match &arguments.command {
+        TraceCommand::List { connection } => list(&named, connection, output)?,
+        TraceCommand::Diff { first, second, .. } => {
+            let films = [named.film(first)?, named.film(second)?];
             let difference = trace::compare(&films)?;
             let headers = [films[0].header(), films[1].header()];
             match output.json {
@@ -108,69 +144,59 @@ pub async fn run(arguments: TraceArguments, output: OutputArguments) -> anyhow::
                 )),
             }
         }
-        TraceCommand::Cut { film, from, to, place } => {
-            let film = open(&store, &film)?;
-            let part = Part { from: Duration::from_secs_f64(from), to: to.map(Duration::from_secs_f64) };
+        TraceCommand::Cut { film, from, to, place, .. } => {
+            let film = named.film(film)?;
+            let part = Part { from: Duration::from_secs_f64(*from), to: to.map(Duration::from_secs_f64) };
             let label = place.name.as_deref();
-            place.keep(&store, film.header(), output, |writer| trace::cut(&film, part, label, writer))?;
+            place.keep(&named.store, film.header(), output, |writer| trace::cut(&film, part, label, writer))?;
         }
-        TraceCommand::Merge { films, place } => {
-            let films = films.iter().map(|film| open(&store, film)).collect::<anyhow::Result<Vec<_>>>()?;
+        TraceCommand::Merge { films, place, .. } => {
+            let films = films.iter().map(|film| named.film(film)).collect::<anyhow::Result<Vec<_>>>()?;
             let label = place.name.as_deref();
             // Two of them at least.
-            place.keep(&store, films[0].header(), output, |writer| trace::merge(&films, label, writer))?;
+            place.keep(&named.store, films[0].header(), output, |writer| trace::merge(&films, label, writer))?;
         }
-        TraceCommand::Show { film, html } => {
-            let film = open(&store, &film)?;
-            let path = film.path().to_owned();
-            let (header, summary) = (film.header(), FilmSummary::read(&film)?);
-            if let Some(html) = html {
-                let json = terminal::render_film_summary_json(&path, header, &summary);
-                let page = report::render_film_page(header, &summary, &FilmPicture::read(&film)?, &json)?;
-                report::write_report(&html, &page, false)?;
-            }
-            match output.json {
-                true => terminal::print_json(&terminal::render_film_summary_json(&path, header, &summary))?,
-                false => {
-                    terminal::print_line(&terminal::render_film(&path, header, &summary, Canvas::of_stdout(false)))
-                }
-            }
-        }
+        TraceCommand::Show { film, html, .. } => show(&named.film(film)?, html.as_deref(), output)?,
     }
     Ok(ExitStatus::Done)
 }
 
-fn list(store: &FilmStore, output: OutputArguments) -> anyhow::Result<()> {
+fn show(film: &Film<File>, html: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
+    let (path, header, summary) = (film.path(), film.header(), FilmSummary::read(film)?);
+    if let Some(html) = html {
+        let json = terminal::render_film_summary_json(path, header, &summary);
+        let page = report::render_film_page(header, &summary, &FilmPicture::read(film)?, &json)?;
+        report::write_report(html, &page, false)?;
+    }
+    match output.json {
+        true => terminal::print_json(&terminal::render_film_summary_json(path, header, &summary))?,
+        false => terminal::print_line(&terminal::render_film(path, header, &summary, Canvas::of_stdout(false))),
+    }
+    Ok(())
+}
+
+fn list(named: &NamedFilms<'_>, connection: &ConnectionArguments, output: OutputArguments) -> anyhow::Result<()> {
     let line = |generation: crate::cache::Generation| {
         let is_file = generation.require_file().map_err(crate::trace::Error::from);
         let header = is_file.and_then(|()| FilmHeader::read_unverified(&generation.path));
         FilmLine { generation, header }
     };
-    let lines: Vec<FilmLine> = store.read_all()?.films.into_iter().map(line).collect();
+    let lines: Vec<FilmLine> = named.store.read_all()?.films.into_iter().map(line).collect();
     match output.json {
         true => terminal::print_json(&terminal::render_films_json(&lines))?,
-        false if lines.is_empty() => terminal::print_line(&render_none(store)),
-        false => terminal::print_line(&terminal::render_films(&lines, Canvas::of_stdout(false))),
+        false if lines.is_empty() => terminal::print_line(&render_none(&named.store, connection)),
+        false => terminal::print_line(&terminal::render_films(&lines, named.cluster, Canvas::of_stdout(false))),
     }
     Ok(())
 }
 
 /// Where there is none, and who may have some.
-fn render_none(store: &FilmStore) -> String {
-    let elsewhere = owners_store(&ConnectionArguments::default())
+fn render_none(store: &FilmStore, connection: &ConnectionArguments) -> String {
+    let elsewhere = owners_store(connection)
         .filter(|owners| owners.read_all().is_ok_and(|some| !some.films.is_empty()))
         .map(|owners| format!("; the server's owner keeps his in {}", owners.root().display()));
     let more = elsewhere.unwrap_or_else(|| " yet: pgthaw record -- COMMAND makes one".to_owned());
     format!("there is no film in {}{more}", store.root().display())
-}
-
-fn open(store: &FilmStore, name: &str) -> anyhow::Result<Film<File>> {
-    let found = store.find_newest(name);
-    let found = found.map_err(|error| with_owners(error, name, &ConnectionArguments::default()))?;
-    if let Some(which) = found.remark(name) {
-        terminal::print_remark(&which);
-    }
-    Ok(Film::open(&found.path)?)
 }
 
 impl NewFilmArguments {

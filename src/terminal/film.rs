@@ -50,13 +50,21 @@ fn render_content(header: &FilmHeader) -> String {
     parts.join(", ")
 }
 
-/// The films, one per row.
-pub fn render_films(lines: &[FilmLine], canvas: Canvas) -> String {
+/// A system identifier is cut to so many cells: its ends, or where it differs from others.
+const CLUSTER_SHORTEST: usize = 9;
+
+/// The films, one per row. Of several clusters those of `own` are marked, whose films a name means first.
+pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
-    let mut columns = vec![
+    let of = |line: &FilmLine| line.generation.system_identifier;
+    let has_several = lines.iter().any(|line| of(line) != of(&lines[0]));
+    let has_own = has_several && lines.iter().any(|line| Some(of(line)) == own);
+    let marks = texts(&|line| if Some(of(line)) == own { "*" } else { "" }.to_owned());
+    let mut columns: Vec<Column> = has_own.then(|| Column::word("", 0, marks)).into_iter().collect();
+    columns.extend([
         // What it is called begins with its time, by which it is named: the job gives way first, then what only counts.
         Column::text("film", NAME_SHORTEST, texts(&|line| printable(&line.generation.name).into_owned())),
         Column::number("seconds", 2, of_header(&|header| format!("{:.1}", header.seconds))),
@@ -64,14 +72,20 @@ pub fn render_films(lines: &[FilmLine], canvas: Canvas) -> String {
         Column::number("preloaded", 3, of_header(&|header| header.bytes(header.totals.preloaded_blocks).to_string())),
         Column::number("lost", 4, of_header(&|header| header.lost_events.to_string())),
         Column::text("job", 10, of_header(&|header| printable(&header.job).into_owned())),
-    ];
+    ]);
+    if has_several {
+        let clusters = Column::text("cluster", CLUSTER_SHORTEST, texts(&|line| of(line).to_string()));
+        columns.insert(usize::from(has_own) + 1, clusters);
+    }
     let trouble = texts(&|line| {
         line.header.as_ref().err().map(|why| printable(&why.to_string()).into_owned()).unwrap_or_default()
     });
     if trouble.iter().any(|why| !why.is_empty()) {
         columns.push(Column::text("cannot be read", 20, trouble));
     }
-    render_columns(columns, canvas.width, canvas.mark()).join("\n")
+    let mut table = render_columns(columns, canvas.width, canvas.mark());
+    table.extend(has_own.then(|| "* of this server's cluster: a name means these first".to_owned()));
+    table.join("\n")
 }
 
 /// A film, relation by relation, and its working set over time.
@@ -207,7 +221,8 @@ pub fn render_films_json(lines: &[FilmLine]) -> Value {
             Ok(header) => (render_film_json(&line.generation.path, header), Value::Null),
             Err(error) => (Value::Null, error.to_string().into()),
         };
-        json!({ "name": line.generation.name, "path": line.generation.path, "header": header, "error": error })
+        let cluster = line.generation.system_identifier.to_string();
+        json!({ "name": line.generation.name, "path": line.generation.path, "system_identifier": cluster, "header": header, "error": error })
     };
     json!({ "films": lines.iter().map(film).collect::<Vec<_>>() })
 }
@@ -304,9 +319,37 @@ mod tests {
         let films = FilmStore::at(directory.path().to_owned()).read_all().unwrap().films;
         let lines: Vec<FilmLine> = films.into_iter().map(line).collect();
         let canvas = Canvas { width: Some(80), height: None, colours: false, unicode: true };
-        let text = render_films(&lines, canvas);
+        let text = render_films(&lines, Some(7), canvas);
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
         assert!(names.iter().all(|name| text.contains(name)), "{text}");
+        assert!(!text.contains("cluster") && !text.contains('*'), "all are of one: {text}");
+    }
+
+    #[test]
+    fn of_several_clusters_it_is_told_which_films_are_whose() {
+        let directory = tempfile::tempdir().unwrap();
+        let clusters = [7_391_827_364_501_928_374, 7_391_827_364_501_928_999];
+        let name = "20261126-103049.123.12-nightly-report";
+        for cluster in clusters {
+            std::fs::create_dir(directory.path().join(cluster.to_string())).unwrap();
+            std::fs::write(directory.path().join(format!("{cluster}/{name}.parquet")), "").unwrap();
+        }
+        let line = |generation| FilmLine {
+            generation,
+            header: Ok(FilmHeader { job: "psql -X -d shop -f report.sql".to_owned(), ..FilmHeader::for_tests() }),
+        };
+        let films = FilmStore::at(directory.path().to_owned()).read_all().unwrap().films;
+        let lines: Vec<FilmLine> = films.into_iter().map(line).collect();
+        let canvas = |width| Canvas { width, height: None, colours: false, unicode: true };
+        let text = render_films(&lines, Some(clusters[0]), canvas(Some(80)));
+        assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains(name)).collect();
+        assert!(rows.len() == 2 && rows[0] != rows[1] && text.contains("cluster"), "{text}");
+        let (marked, others): (Vec<&str>, Vec<&str>) = rows.into_iter().partition(|row| row.starts_with('*'));
+        assert!(marked.len() == 1 && marked[0].contains("374") && others[0].contains("999"), "{text}");
+        let whole = render_films(&lines, None, canvas(None));
+        assert!(clusters.iter().all(|cluster| whole.contains(&cluster.to_string())), "{whole}");
+        assert!(!whole.contains('*'), "{whole}");
     }
 
     #[test]

@@ -30,14 +30,16 @@ pub enum Error {
     KeptElsewhere { error: Box<Error>, film: PathBuf },
     #[error("\"{name}\" could be any of {}", candidates.join(", "))]
     AmbiguousFilm { name: String, candidates: Vec<String> },
+    #[error("films called \"{name}\" are of {} clusters, the newest of each {}", candidates.len(), candidates.join(" and "))]
+    SeveralClusters { name: String, candidates: Vec<String> },
     #[error("film {} does not say what other memory would do to its job: {reason}", path.display())]
     NoCurve { path: PathBuf, reason: &'static str },
     #[error("nothing was named that could be recorded")]
     NothingNamed,
-    #[error("what a job touches cannot be seen: {0}")]
-    NothingSeen(String),
     #[error("process {pid} is no server process of the cluster at {cluster}: {reason}")]
     NoBackend { pid: u32, cluster: String, reason: &'static str },
+    #[error("what a job touches cannot be seen: {0}")]
+    NothingSeen(String),
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -106,10 +108,11 @@ impl Explain for Error {
             | Error::NoFilm(_)
             | Error::NoCurve { .. }
             | Error::NothingNamed
+            | Error::NoBackend { .. }
             | Error::UnknownFilm { .. }
             | Error::KeptElsewhere { .. }
-            | Error::NoBackend { .. }
-            | Error::AmbiguousFilm { .. } => ErrorKind::Usage,
+            | Error::AmbiguousFilm { .. }
+            | Error::SeveralClusters { .. } => ErrorKind::Usage,
             other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
         }
     }
@@ -135,13 +138,16 @@ impl Explain for Error {
                 "give a command behind --, as in `pgthaw record -- psql -c 'SELECT 1'`, or say whose reads: --seconds N records all of the \
                  server's, --backend PID, --application-name NAME or --database DB some of them"
             }
-            Error::AmbiguousFilm { .. } => "write more of the name",
-            Error::NothingSeen(_) => {
-                "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing"
             Error::NoBackend { .. } => {
                 "psql -c 'SELECT pid, application_name, query FROM pg_stat_activity' lists those that there are; another server is named with -h \
                  and -p"
             }
+            Error::AmbiguousFilm { .. } => "write more of the name",
+            Error::SeveralClusters { .. } => {
+                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as pgthaw trace list shows it"
+            }
+            Error::NothingSeen(_) => {
+                "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing"
             }
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "pgthaw trace list shows the films that there are"

@@ -55,16 +55,27 @@ pub struct Chosen {
     pub films: usize,
     /// Why it was this one of them, in words.
     why: &'static str,
+    /// Other clusters have films that are called so too.
+    has_others: bool,
 }
 
 const NEWEST_OF_THEM: &str = "is the newest";
 const TELLS_ALONE: &str = "tells best how the job goes alone";
 
 impl Chosen {
+    /// Where the name is the film's own.
+    fn alone(path: PathBuf, why: &'static str) -> Chosen {
+        Chosen { path, films: 1, why, has_others: false }
+    }
+
     /// Which of how many was taken, where there was a choice.
     pub fn remark(&self, name: &str) -> Option<String> {
-        let Chosen { films, why, .. } = self;
-        (*films > 1).then(|| format!("of {films} films of this command called {name} this one {why}"))
+        let Chosen { films, why, has_others, .. } = self;
+        let of_others = if *has_others { "; those of other clusters were passed over" } else { "" };
+        match films {
+            1 => has_others.then(|| format!("this film called {name} is of this server's cluster{of_others}")),
+            _ => Some(format!("of {films} films of this command called {name} this one {why}{of_others}")),
+        }
     }
 }
 
@@ -76,6 +87,9 @@ impl Films {
 
     /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name. Those of this cluster come before those
     /// of others.
+    ///
+    /// # Errors
+    /// When there is none, or it could be several: by the beginnings of their names, or as a label of several clusters that are not this one.
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
         if is_path(name) {
             return Ok(name.into());
@@ -86,7 +100,12 @@ impl Films {
             return Err(Error::NoFilm(self.root.clone()));
         }
         if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
-            return Ok(one.path.clone());
+            let is_own = cluster == Some(one.system_identifier) || name == NEWEST || one.name == name;
+            let newest = if is_own { Vec::new() } else { self.newest_of_clusters(name) };
+            return match newest.len() {
+                0 | 1 => Ok(one.path.clone()),
+                _ => Err(Error::SeveralClusters { name: name.to_owned(), candidates: newest }),
+            };
         }
         find_by_beginning(films, name).map(|one| one.path).map_err(|candidates| match candidates.is_empty() {
             true => Error::UnknownFilm { name: name.to_owned(), directory: self.root.clone() },
@@ -94,22 +113,42 @@ impl Films {
         })
     }
 
+    /// Of each cluster that has films under this label the name of the newest.
+    fn newest_of_clusters(&self, label: &str) -> Vec<String> {
+        let mut clusters = BTreeSet::new();
+        let is_newest = |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
+        self.films.iter().filter(is_newest).map(|one| one.name.clone()).collect()
+    }
+
+    /// The newest film under a label, if all are of other clusters than this one.
+    pub fn find_other_clusters(&self, cluster: u64, label: &str) -> Option<&Generation> {
+        let mut films = self.films.iter().filter(|one| one.label() == Some(label));
+        let newest = films.next()?;
+        (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
+    }
+
     /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
     /// those that know what it asked for.
     pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
         let path = self.find_of(cluster, name)?;
         let mut films = self.read_alike(&path, name);
-        let count = films.len().max(1);
+        let (count, has_others) = (films.len().max(1), self.has_others(&films, name));
         films.retain(|(_, header)| header.sampling.is_some());
         let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
-        Ok(Chosen { path: alone, films: count, why: TELLS_ALONE })
+        Ok(Chosen { path: alone, films: count, why: TELLS_ALONE, has_others })
     }
 
     /// As [`Films::find_of`], with how many there were to choose from.
-    pub fn find_newest(&self, name: &str) -> Result<Chosen, Error> {
-        let path = self.find_of(None, name)?;
-        let films = self.read_alike(&path, name).len().max(1);
-        Ok(Chosen { path, films, why: NEWEST_OF_THEM })
+    pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
+        let path = self.find_of(cluster, name)?;
+        let films = self.read_alike(&path, name);
+        let has_others = self.has_others(&films, name);
+        Ok(Chosen { path, films: films.len().max(1), why: NEWEST_OF_THEM, has_others })
+    }
+
+    /// Are there films under this label of other clusters than of this one's?
+    fn has_others(&self, films: &[(Generation, FilmHeader)], label: &str) -> bool {
+        !films.is_empty() && self.newest_of_clusters(label).len() > 1
     }
 
     /// The films of the command of this one, which `name` means, that are called so; none where it is no label.
@@ -180,12 +219,7 @@ impl FilmStore {
         Ok(Films { root: self.root().to_owned(), films })
     }
 
-    /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name.
-    pub fn find(&self, name: &str) -> Result<PathBuf, Error> {
-        self.find_of(None, name)
-    }
-
-    /// The same, where those of one cluster come before those of others.
+    /// As [`Films::find_of`].
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
     }
@@ -193,16 +227,16 @@ impl FilmStore {
     /// As [`Films::find_alone`].
     pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
         match is_path(name) {
-            true => Ok(Chosen { path: name.into(), films: 1, why: TELLS_ALONE }),
+            true => Ok(Chosen::alone(name.into(), TELLS_ALONE)),
             false => self.read_all()?.find_alone(cluster, name),
         }
     }
 
     /// As [`Films::find_newest`].
-    pub fn find_newest(&self, name: &str) -> Result<Chosen, Error> {
+    pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
         match is_path(name) {
-            true => Ok(Chosen { path: name.into(), films: 1, why: NEWEST_OF_THEM }),
-            false => self.read_all()?.find_newest(name),
+            true => Ok(Chosen::alone(name.into(), NEWEST_OF_THEM)),
+            false => self.read_all()?.find_newest(cluster, name),
         }
     }
 
@@ -269,6 +303,9 @@ impl FilmStore {
         let empty =
             films.iter().map(|(one, _)| format!("film {} has nothing to bring: its job found all in memory", one.name));
         remarks.extend(empty);
+        if self.read_all()?.find_other_clusters(cluster, label).is_some() {
+            remarks.push(format!("the films called {label} are of other clusters than this server's"));
+        }
         Ok(Like { film: None, alone: None, name: String::new(), remarks })
     }
 
@@ -384,6 +421,41 @@ mod tests {
         assert_eq!(newest(Some(8)), films[0].1, "none is of this one");
     }
 
+    #[test]
+    fn a_label_of_several_clusters_is_that_of_this_one_or_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let films = [
+            (7, "20261125-081500.100.2-x"),
+            (7, "20261124-235900.100.1-x"),
+            (42, "20261125-020600.100.9-x"),
+            (42, "20261125-020700.100.10-y"),
+        ];
+        for (cluster, name) in films {
+            let cluster = directory.path().join(cluster.to_string());
+            std::fs::create_dir_all(&cluster).unwrap();
+            std::fs::write(cluster.join(format!("{name}.parquet")), "").unwrap();
+        }
+        let films = FilmStore::at(directory.path().to_owned()).read_all().unwrap();
+        let found = |cluster, name: &str| {
+            films.find_of(cluster, name).map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        };
+        assert_eq!(found(Some(42), "x").unwrap(), "20261125-020600.100.9-x");
+        assert_eq!(found(Some(7), "x").unwrap(), "20261125-081500.100.2-x");
+        for cluster in [None, Some(8)] {
+            let Err(Error::SeveralClusters { candidates, .. }) = found(cluster, "x") else { panic!("{cluster:?}") };
+            assert_eq!(candidates, ["20261125-081500.100.2-x", "20261125-020600.100.9-x"]);
+            assert_eq!(found(cluster, "y").unwrap(), "20261125-020700.100.10-y", "it is one cluster's");
+        }
+        assert_eq!(found(Some(7), "20261125-0206").unwrap(), "20261125-020600.100.9-x", "by its own name");
+        let others = |cluster, label| films.find_other_clusters(cluster, label).map(|one| one.name.as_str());
+        assert_eq!((others(7, "y"), others(42, "y")), (Some("20261125-020700.100.10-y"), None));
+        assert_eq!((others(7, "x"), others(7, "z")), (None, None));
+        let of = |films, has_others| Chosen { path: "f".into(), films, why: NEWEST_OF_THEM, has_others };
+        assert_eq!(of(1, false).remark("x"), None);
+        assert!(of(1, true).remark("x").unwrap().ends_with("of other clusters were passed over"));
+        assert!(of(2, true).remark("x").unwrap().contains("is the newest; those of other clusters"));
+    }
+
     /// A film in a store, of a job of 100 blocks of which so many were brought and so many found.
     fn keep_film(store: &FilmStore, job: &str, label: &str, brought: u64, found: u64) -> PathBuf {
         let told = FilmHeader { job: job.into(), label: Some(label.into()), ..FilmHeader::for_tests() };
@@ -417,13 +489,13 @@ mod tests {
         assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
         let told = alone("x").remark("x").unwrap();
         assert_eq!(told, "of 3 films of this command called x this one tells best how the job goes alone");
-        let newest = store.find_newest("x").unwrap();
+        let newest = store.find_newest(None, "x").unwrap();
         assert_eq!((&newest.path, newest.films), (&helped, 3));
         assert!(newest.remark("x").unwrap().ends_with("called x this one is the newest"));
         assert_eq!((alone(NEWEST).path, alone(NEWEST).films), (helped.clone(), 1));
         let own = helped.file_stem().unwrap().to_str().unwrap();
         assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
-        assert_eq!((alone(own).remark(own), store.find_newest(own).unwrap().remark(own)), (None, None));
+        assert_eq!((alone(own).remark(own), store.find_newest(None, own).unwrap().remark(own)), (None, None));
         let cluster = FilmHeader::for_tests().source.system_identifier;
         let like = || store.find_like(cluster, "x", "psql -f a").unwrap().alone.unwrap().path().to_owned();
         assert_eq!(like(), cold);

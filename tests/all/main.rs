@@ -20,6 +20,7 @@ mod edited_documents;
 mod every_study;
 mod evict;
 mod films;
+mod films_of_clusters;
 mod first_contact;
 mod generators;
 mod heat;
