@@ -10,7 +10,8 @@ use super::printable::printable;
 use super::screen::Canvas;
 use crate::cache::Generation;
 use crate::trace::{
-    Error, FilmDifference, FilmHeader, FilmSummary, MissRatioCurve, Moment, RelationDifference, RelationTouches,
+    Error, FilmDifference, FilmHeader, FilmSummary, MOMENTS, MissRatioCurve, Moment, RelationDifference,
+    RelationTouches,
 };
 use crate::units::{Bytes, counted};
 
@@ -37,9 +38,9 @@ fn render_content(header: &FilmHeader) -> String {
     let mut parts = vec![format!("{} came in {:.1} s", header.bytes(totals.fetched_blocks), header.seconds)];
     let more = |blocks: u64, what: &str| (blocks > 0).then(|| format!("{} {what}", header.bytes(blocks)));
     parts.extend(more(totals.requested_blocks, "asked for were there"));
-    parts.extend(more(totals.preloaded_blocks, "brought by pgthaw"));
+    parts.extend(more(totals.preloaded_blocks, "brought by pgthaw, without what it read over between them"));
     parts.extend(more(totals.buffers_blocks, "in shared_buffers before, not proven"));
-    parts.extend(header.device_reads.map(|reads| format!("{} of the device", counted(reads, "read"))));
+    parts.extend(header.device_reads.map(|reads| format!("{} of the device by anybody", counted(reads, "read"))));
     parts.push(match header.lost_events {
         0 => "no event lost".to_owned(),
         lost => format!("{} lost", counted(lost, "event")),
@@ -162,8 +163,15 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
 
 fn moment_columns(header: &FilmHeader, moments: &[&Moment]) -> Vec<Column> {
     let cells = |text: &dyn Fn(&Moment) -> String| moments.iter().map(|one| text(one)).collect::<Vec<_>>();
+    // As many digits as tell two moments apart.
+    let step = header.seconds / MOMENTS as f64;
+    let digits = match step {
+        0.1.. => 1,
+        0.01.. => 2,
+        _ => 3,
+    };
     vec![
-        Column::number("by second", 0, cells(&|one| format!("{:.1}", one.time.as_secs_f64()))),
+        Column::number("until, s", 0, cells(&|one| format!("{:.digits$}", one.time.as_secs_f64()))),
         Column::number("touched", 0, cells(&|one| header.bytes(one.blocks).to_string())),
         Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
     ]
@@ -350,6 +358,28 @@ mod tests {
         let whole = render_films(&lines, None, canvas(None));
         assert!(clusters.iter().all(|cluster| whole.contains(&cluster.to_string())), "{whole}");
         assert!(!whole.contains('*'), "{whole}");
+    }
+
+    #[test]
+    fn moments_are_told_apart_and_amounts_for_what_they_are() {
+        let moments = |seconds: f64| -> Vec<String> {
+            let header = FilmHeader { seconds, ..FilmHeader::for_tests() };
+            let time = |at: usize| std::time::Duration::from_secs_f64(seconds * at as f64 / MOMENTS as f64);
+            let moments: Vec<Moment> =
+                (1..=MOMENTS).map(|at| Moment { time: time(at), blocks: 1, recent_blocks: 1 }).collect();
+            moment_columns(&header, &moments.iter().collect::<Vec<_>>())[0].cells.clone()
+        };
+        for seconds in [0.05, 0.3, 2.0, 7.5, 600.0] {
+            let mut told = moments(seconds);
+            told.dedup();
+            assert_eq!(told.len(), MOMENTS, "{seconds}: {told:?}");
+        }
+        assert_eq!(moments(2.0)[0], "0.1");
+        let totals = crate::trace::Totals { preloaded_blocks: 128, ..Default::default() };
+        let header = FilmHeader { totals, device_reads: Some(2), ..FilmHeader::for_tests() };
+        let told = render_content(&header);
+        assert!(told.contains("1 MB brought by pgthaw, without what it read over between them"), "{told}");
+        assert!(told.contains("2 reads of the device by anybody"), "{told}");
     }
 
     #[test]

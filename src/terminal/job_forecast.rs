@@ -63,7 +63,7 @@ pub fn render_job_prediction(prediction: &JobPrediction, canvas: Canvas) -> Stri
     let job = if prediction.job.is_empty() { "whatever ran".into() } else { printable(&prediction.job) };
     let reads = recorded.device_reads.map_or(String::new(), |reads| {
         let delivered = recorded.device_bytes.map_or(String::new(), |bytes| format!(" ({bytes})"));
-        format!(", in {} of the device{delivered}", counted(reads, "read"))
+        format!(", in {} of the device by anybody{delivered}", counted(reads, "read"))
     });
     let mut lines = vec![
         format!("film of {job}"),

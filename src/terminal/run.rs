@@ -1,7 +1,7 @@
 //! What `run` did for a job, in one paragraph.
 
 use super::printable;
-use crate::trace::{Attended, OthersSeen, PutBack, RunReceipt, Way};
+use crate::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use crate::units::{Bytes, counted};
 
 /// What is less is not worth a sentence, nor is what is less than a tenth of what the job brought.
@@ -50,7 +50,17 @@ fn render_preloaded(receipt: &RunReceipt) -> String {
     let stopped = done.stopped.as_ref().map(|why| format!(", and no more, for {}", printable(why)));
     let when = if receipt.decision.way == Way::SetFirst { "before it" } else { "while it ran" };
     let reads = counted(done.reads, "read");
-    format!("{} were brought {when} in {reads}{}", done.bytes, stopped.unwrap_or_default())
+    let own = receipt.kept.as_ref().map_or_else(String::new, |kept| render_own(kept, done.bytes));
+    format!("{} were brought {when} in {reads}{own}{}", done.bytes, stopped.unwrap_or_default())
+}
+
+/// What of it is in the new film, which has blocks of the job alone, where that is another amount.
+fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
+    let own = kept.preloaded_bytes;
+    match own < brought && own.to_string() != brought.to_string() {
+        true => format!(" ({own} of them are in the new film: it has no gaps that were read over)"),
+        false => String::new(),
+    }
 }
 
 /// What of the caches those find who come after the job.
@@ -214,6 +224,27 @@ mod tests {
         let (before, gone) = (Bytes(1 << 30), Bytes(1 << 13));
         let put_back = PutBack { cached_before_bytes: before, gone_bytes: gone, ..PutBack::default() };
         assert!(render_found(&put_back).starts_with("99.9 % of"), "{}", render_found(&put_back));
+    }
+
+    #[test]
+    fn what_was_read_over_is_told_beside_what_the_film_has() {
+        let of = |own: u64| {
+            let kept = KeptFilm {
+                path: "f".into(),
+                totals: Default::default(),
+                fetched_bytes: Bytes(0),
+                preloaded_bytes: Bytes(own << 20),
+                device_reads: None,
+                device_bytes: None,
+                lost_events: 0,
+            };
+            let preloaded = Some(Preloaded { bytes: Bytes(512 << 20), reads: 1203, ..Preloaded::default() });
+            render_preloaded(&RunReceipt { preloaded, kept: Some(kept), ..receipt(Way::Sorted) })
+        };
+        let plain = "512 MB were brought while it ran in 1203 reads";
+        assert_eq!((of(512), of(513)), (plain.to_owned(), plain.to_owned()), "some of it was counted for its pages");
+        let own = "480 MB of them are in the new film: it has no gaps that were read over";
+        assert_eq!(of(480), format!("{plain} ({own})"));
     }
 
     #[test]

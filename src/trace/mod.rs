@@ -48,5 +48,5 @@ pub use sessions::Sessions;
 pub use simulation::{Run, Way};
 pub use source::{JobSeen, Source, SourceEnd, Touch};
 pub use store::{Chosen, FilmStore, Films, KEPT, Like, databases_of};
-pub use summary::{FilmSummary, Moment, RelationTouches};
+pub use summary::{FilmSummary, MOMENTS, Moment, RelationTouches};
 pub use touched::Touched;

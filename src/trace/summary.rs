@@ -15,7 +15,7 @@ use super::reuse::{MissRatioCurve, Reuse};
 use crate::units::Fork;
 
 /// Moments at which the working set is told.
-const MOMENTS: usize = 20;
+pub const MOMENTS: usize = 20;
 
 /// What of one relation a job touched.
 #[derive(Clone, Debug, PartialEq)]
