@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use tokio::task::spawn_blocking;
 
-use super::Target;
 use super::job::describe_job;
+use super::{ConnectionArguments, Target, find_directory, page_cache_of};
 use crate::cache::Map;
 use crate::failure::Explain as _;
 use crate::linux::block_device::{Devices, read_block_device};
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::process::is_alive;
-use crate::observe::read_types_ahead;
+use crate::observe::{forget_pages_ahead, open_pages_ahead};
 use crate::postgres::{Server, read_sessions};
 use crate::terminal;
 use crate::trace::{
@@ -42,11 +42,24 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// Begins with what takes long and depends on nothing that is known later.
-    pub fn begin_ahead(self) {
-        if self.source != Some(SourceKind::Polling) {
-            spawn_blocking(read_types_ahead);
+    /// Begins with what takes long: all that a program in the kernel needs where the cluster's directory can be known without its server, or else
+    /// what depends on nothing that is known later.
+    pub fn begin_ahead(self, connection: &ConnectionArguments) {
+        if self.source == Some(SourceKind::Polling) {
+            return;
         }
+        let connection = connection.clone();
+        spawn_blocking(move || {
+            open_pages_ahead(|| {
+                let directory = find_directory(&connection).ok().flatten()?;
+                Requests::room_ahead(&directory, page_cache_of(Some(&directory)).page_bytes())
+            });
+        });
+    }
+
+    /// What was begun ahead is not wanted.
+    pub fn forget_ahead() {
+        spawn_blocking(forget_pages_ahead);
     }
 }
 

@@ -78,6 +78,12 @@ pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
+/// Bytes of the file system of `path` that are taken: no file there has more that is stored.
+pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
+    let status = statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))?;
+    Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
+}
+
 /// The mount that `path` is on, found by its number: device numbers mislead on btrfs, names below a mount point on all.
 pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);

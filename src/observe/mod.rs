@@ -25,7 +25,7 @@ pub use gauges::{GaugeSampler, GaugeSources, ServerPart};
 pub use lwlocks::{LwlockWaits, LwlockWatch, LwlocksEnd};
 pub use open::{RefusedSource, open_local_source, open_time_source};
 pub use others::MachineReading;
-pub use probes::{LwlockProbe, PageProbe, ProbeOptions, TimeProbe, read_types_ahead};
+pub use probes::{LwlockProbe, PageProbe, ProbeOptions, TimeProbe, forget_pages_ahead, open_pages_ahead};
 pub use sampler::{Cadence, Readings, Sampler, Sources};
 pub use series::{Reading, compute_seconds, compute_tenths};
 pub use statistic::{BUCKETS, Statistic};

@@ -1,9 +1,11 @@
 //! Which blocks of files processes ask for, and which of them come into the page cache: told by the kernel, as it happens.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Error;
 use super::time::ProbeCost;
+use crate::linux::ready::Over;
 
 /// A file that is to be watched. Its units are its blocks, or its pages where blocks are smaller than these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,16 @@ pub struct WatchedFile {
     pub most_units: u64,
     /// What the number of a unit is added to before it is hashed, to choose those that are told every time.
     pub salt: u32,
+}
+
+/// What a program is opened for before it is known which files it is to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PagesRoom {
+    /// Pages of a unit, and the file by which it is proven that the kernel knows files as stat does, as of [`super::PageProbe::open`].
+    pub unit_pages: u32,
+    pub control: PathBuf,
+    /// Units that all files together may have.
+    pub units: u64,
 }
 
 /// What happened to units of a file.
@@ -66,8 +78,8 @@ pub trait PageWatch: Send {
     /// A process has ended: its number may come back as another.
     fn forget(&mut self, pid: u32);
 
-    /// Waits until a process is seen for the first time, or for so long. Tells those that are new.
-    fn wait_for_arrivals(&mut self, at_most: Duration) -> Vec<u32>;
+    /// Waits until a process is seen for the first time, it is over, or for so long. Tells those that are new.
+    fn wait_for_arrivals(&mut self, over: &Over, at_most: Duration) -> Vec<u32>;
 
     /// Tells what has happened since it was asked last.
     fn drain(&mut self, visit: &mut dyn FnMut(PageEvent));

@@ -1,7 +1,7 @@
 //! Attends a job while it runs: finds its sessions on the server, and sets them apart from the others if it is asked to.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use super::share::{Share, Step};
 use crate::linux::block_device::Devices;
 use crate::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
 use crate::linux::memory::{LoadableMemory, read_unused_memory};
+use crate::linux::ready::Over;
 use crate::linux::{DeviceCounters, DeviceNumber, Error, process};
 use crate::postgres::DataDirectory;
 use crate::units::Bytes;
@@ -120,8 +121,8 @@ pub struct Attend {
     /// Sessions that call themselves as the job's do.
     pub named: Arc<Mutex<BTreeSet<u32>>>,
     pub progress: Arc<Progress>,
-    /// Set when the job has ended.
-    pub stop: Arc<AtomicBool>,
+    /// Tells when the job has ended.
+    pub over: Over,
 }
 
 impl Attend {
@@ -131,13 +132,15 @@ impl Attend {
         let isolation = self.isolation.take();
         let mut apart = isolation.map(|isolation| self.set_apart(isolation));
         let mut looks: u32 = 0;
-        while !self.stop.load(Ordering::Relaxed) {
+        loop {
             self.look(apart.as_mut());
             looks = looks.wrapping_add(1);
             if let Some(apart) = &mut apart {
                 apart.look(&self.sessions, looks);
             }
-            std::thread::sleep(LOOK);
+            if self.over.wait(LOOK) {
+                break;
+            }
         }
         let isolated = apart.map(|apart| apart.end(&mut remarks));
         let (sessions, workers) = self.sessions.counts();

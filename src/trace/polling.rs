@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use super::source::{Source, SourceEnd, Touch};
 use crate::cache::{Map, RelationMap, TierState};
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCache};
+use crate::linux::ready::Over;
 use crate::units::{BlockRange, Fork, PageRange};
 
 /// Time from look to look at least ...
@@ -163,8 +163,8 @@ impl Polling {
 }
 
 impl Source for Polling {
-    fn wait(&mut self, took: Duration, ended: &Receiver<()>) -> bool {
-        ended.recv_timeout(INTERVAL.max(took * INTERVAL_LOOKS)) == Err(RecvTimeoutError::Timeout)
+    fn wait(&mut self, took: Duration, over: &Over) -> bool {
+        !over.wait(INTERVAL.max(took * INTERVAL_LOOKS))
     }
 
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use crate::cache::{Map, TierState};
 use crate::files::Draft;
 use crate::linux::block_device::{DeviceCounters, Devices};
 use crate::linux::read_monotonic;
+use crate::linux::ready::{Going, Over};
 use crate::postgres::RelationPath;
 use crate::units::{Bytes, Fork};
 
@@ -46,7 +46,7 @@ impl Recorded {
 /// A film that is being recorded, by a thread of its own. Dropping it ends that, and leaves nothing behind.
 #[derive(Debug)]
 pub struct Recording {
-    end: Sender<()>,
+    going: Going,
     thread: JoinHandle<Result<Taken, Error>>,
     came: Arc<Mutex<Came>>,
     started: Instant,
@@ -75,7 +75,8 @@ impl Recording {
         progress: Arc<Progress>,
     ) -> Result<Recording, Error> {
         write_buffers(&mut writer, map)?;
-        let (end, ended) = channel();
+        let begin = Going::begin();
+        let (going, over) = begin.map_err(|source| Error::NothingSeen(format!("no pipe can be made: {source}")))?;
         let came = Arc::new(Mutex::new(Came::new()));
         let looking = Looking {
             writer,
@@ -90,10 +91,10 @@ impl Recording {
         };
         let header = FilmHeader { recorder: looking.source.describe(), ..header };
         let started = looking.started;
-        let thread = thread::Builder::new().spawn(move || looking.run(&ended));
+        let thread = thread::Builder::new().spawn(move || looking.run(&over));
         let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
         let before = devices.read().ok().flatten();
-        Ok(Recording { end, thread, came, started, header, devices, before, progress })
+        Ok(Recording { going, thread, came, started, header, devices, before, progress })
     }
 
     /// What came so far: whoever asks may look at it until it lets go.
@@ -115,7 +116,7 @@ impl Recording {
     pub fn end(self) -> Result<Recorded, Error> {
         let seconds = self.started.elapsed().as_secs_f64();
         let after = self.devices.read().ok().flatten();
-        drop(self.end);
+        drop(self.going);
         let Taken { writer, end } = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let device = self.before.zip(after);
         let requested = self.progress.requested();
@@ -176,10 +177,10 @@ struct Looking {
 }
 
 impl Looking {
-    /// Looks again and again until `ended` says that it is over, and once more.
-    fn run(mut self, ended: &Receiver<()>) -> Result<Taken, Error> {
+    /// Looks again and again until it is over, and once more.
+    fn run(mut self, over: &Over) -> Result<Taken, Error> {
         let mut took = Duration::ZERO;
-        while self.source.wait(took, ended) {
+        while self.source.wait(took, over) {
             let begun = Instant::now();
             self.look(|source, visit| source.look(visit))?;
             took = begun.elapsed();

@@ -1,12 +1,12 @@
 //! Where events come from.
 
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use super::Error;
 use super::event::{EventKind, FilmRelation};
 use super::film::Sampled;
+use crate::linux::ready::Over;
 use crate::units::{BlockRange, Bytes, Fork};
 
 /// Neighbouring blocks that were touched since the last look.
@@ -66,8 +66,8 @@ pub struct SourceEnd {
 
 /// Sees what is touched.
 pub trait Source: Send {
-    /// Waits until it is time to look again; the last look `took` so long. `false` when `ended` says that there is no more to be looked at.
-    fn wait(&mut self, took: Duration, ended: &Receiver<()>) -> bool;
+    /// Waits until it is time to look again; the last look `took` so long. `false` when it is `over`, and there is no more to be looked at.
+    fn wait(&mut self, took: Duration, over: &Over) -> bool;
 
     /// Tells `visit` what was touched since the last look, or since the beginning.
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;

@@ -1,7 +1,6 @@
 //! What goes on beside a job: its sessions are found, and set apart if that is asked.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -12,13 +11,15 @@ use crate::commands::Target;
 use crate::failure::Explain as _;
 use crate::linux::cgroup::Isolation;
 use crate::linux::read_block_device;
+use crate::linux::ready::Going;
 use crate::trace::{Attend, Attended, Journal, Journals, Progress, RunReceipt, Sessions};
 use crate::warm::{PlannedDevice, ProfileSource};
 
 /// What goes on beside a job.
 #[derive(Debug, Default)]
 pub struct Beside {
-    attended: Option<JoinHandle<Attended>>,
+    /// With what tells it that the job has ended.
+    attended: Option<(JoinHandle<Attended>, Going)>,
     names: Option<JoinHandle<()>>,
 }
 
@@ -29,9 +30,13 @@ impl Beside {
         target: &Target,
         (journals, journal): (&Journals, &Journal),
         (job, device): (u32, PlannedDevice),
-        (progress, stop): (Arc<Progress>, Arc<AtomicBool>),
+        progress: Arc<Progress>,
         remarks: &mut Vec<String>,
     ) -> Beside {
+        let Ok((going, over)) = Going::begin() else {
+            remarks.push("its sessions are not followed: the system gives no pipe".to_owned());
+            return Beside::default();
+        };
         let directory = target.data_directory.clone();
         let running = directory.and_then(|directory| Some((directory.find_postmaster_pid()?, directory)));
         let Some((postmaster, directory)) = running else {
@@ -85,17 +90,18 @@ impl Beside {
             profile: (device.source != ProfileSource::Default).then_some(device.profile),
             named,
             progress,
-            stop,
+            over,
         };
-        Beside { attended: Some(spawn_blocking(move || attend.run())), names }
+        Beside { attended: Some((spawn_blocking(move || attend.run()), going)), names }
     }
 
-    /// The job has ended, and what goes on was told to stop.
+    /// The job has ended.
     pub async fn end(self, receipt: &mut RunReceipt) {
         if let Some(names) = self.names {
             names.abort();
         }
-        let Some(attended) = self.attended else { return };
+        let Some((attended, going)) = self.attended else { return };
+        drop(going);
         match attended.await {
             Ok(attended) => {
                 receipt.remarks.extend(attended.remarks.iter().cloned());

@@ -14,7 +14,7 @@ use super::others::Others;
 use crate::cache::{LastStart, Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
 use crate::commands::owners_films::find_owners_like;
-use crate::commands::recorder::{RecordingAsked, ask_sessions, new_header, open_source};
+use crate::commands::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source};
 use crate::commands::{ConnectionArguments, Target, describe};
 use crate::linux::cgroup::{memory_directory_of, move_memory_to};
 use crate::linux::memory::read_untouched_shared_memory;
@@ -86,7 +86,15 @@ impl Prepared {
         if !arguments.has_film() && !arguments.protects() {
             return Err("neither --like NAME nor --protect was given".to_owned());
         }
-        arguments.source.begin_ahead();
+        arguments.source.begin_ahead(&arguments.connection);
+        let prepared = Prepared::prepare(arguments, shows_progress).await;
+        if prepared.is_err() {
+            SourceArguments::forget_ahead();
+        }
+        prepared
+    }
+
+    async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, String> {
         let reached = match timeout(REACHED_WITHIN, reach(arguments)).await {
             Ok(reached) => reached.map_err(|error| describe(&error))?,
             Err(_) => return Err(format!("the server did not answer within {REACHED_WITHIN:?}")),
@@ -240,7 +248,7 @@ impl Prepared {
             &self.target,
             (&self.journals, &self.journal),
             (job, self.device),
-            (Arc::clone(&self.progress), Arc::clone(&stop)),
+            Arc::clone(&self.progress),
             &mut self.remarks,
         );
         let assist = match &self.first {

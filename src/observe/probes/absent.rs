@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use super::ProbeOptions;
 use crate::linux;
-use crate::observe::pages::{PageEvent, PageWatch, WatchedFile};
+use crate::linux::ready::Over;
+use crate::observe::pages::{PageEvent, PageWatch, PagesRoom, WatchedFile};
 use crate::observe::time::{ProbeCost, Reading, Tier, TimeSource};
 use crate::observe::{Error, Statistic};
 
-/// There is nothing to read.
-pub fn read_types_ahead() {}
+/// There is nothing to open.
+pub fn open_pages_ahead(_room: impl FnOnce() -> Option<PagesRoom>) {}
+
+/// There is nothing to forget.
+pub fn forget_pages_ahead() {}
 
 /// There is none.
 #[derive(Debug)]
@@ -100,7 +104,7 @@ impl PageWatch for PageProbe {
         match *self {}
     }
 
-    fn wait_for_arrivals(&mut self, _at_most: Duration) -> Vec<u32> {
+    fn wait_for_arrivals(&mut self, _over: &Over, _at_most: Duration) -> Vec<u32> {
         match *self {}
     }
 

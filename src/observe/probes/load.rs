@@ -67,8 +67,7 @@ fn require_kernel_pids() -> Result<(), Error> {
     has_kernel_pids()?.then_some(()).ok_or_else(|| refusal("pgthaw is in a pid namespace of its own", remedy))
 }
 
-/// Reads what [`Loading::open`] will want, tens of milliseconds of work, while its caller does something else; one that comes meanwhile
-/// waits for it. What fails, fails again then.
+/// Reads what [`Loading::open`] will want, tens of milliseconds of work, before it is asked for. What fails, fails again then.
 pub fn read_types_ahead() {
     let mut ahead = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
     *ahead = Loading::read().ok();

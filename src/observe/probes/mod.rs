@@ -12,13 +12,11 @@ mod pages;
 mod time;
 
 #[cfg(not(probes))]
-pub use absent::{LwlockProbe, PageProbe, TimeProbe, read_types_ahead};
-#[cfg(probes)]
-pub use load::read_types_ahead;
+pub use absent::{LwlockProbe, PageProbe, TimeProbe, forget_pages_ahead, open_pages_ahead};
 #[cfg(probes)]
 pub use lwlocks::LwlockProbe;
 #[cfg(probes)]
-pub use pages::PageProbe;
+pub use pages::{PageProbe, forget_pages_ahead, open_pages_ahead};
 #[cfg(probes)]
 pub use time::TimeProbe;
 

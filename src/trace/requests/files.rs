@@ -37,9 +37,13 @@ pub struct Files {
 }
 
 impl Units {
-    pub fn new(map: &Map, page_bytes: u64) -> Units {
-        let segment_blocks = map.source.segment_blocks.into();
-        Units { block_size: map.source.block_size.into(), page_bytes, segment_blocks }
+    pub fn new(block_size: u32, segment_blocks: u32, page_bytes: u64) -> Units {
+        Units { block_size: block_size.into(), page_bytes, segment_blocks: segment_blocks.into() }
+    }
+
+    /// Of a cluster.
+    pub fn of(map: &Map, page_bytes: u64) -> Units {
+        Units::new(map.source.block_size, map.source.segment_blocks, page_bytes)
     }
 
     /// Pages of a unit.
@@ -71,7 +75,7 @@ impl Files {
         };
         let mut files = Files {
             directory: directory.to_owned(),
-            units: Units::new(map, page_bytes),
+            units: Units::of(map, page_bytes),
             relations: map.relations.iter().map(film_relation).collect(),
             segments: Vec::new(),
         };

@@ -10,7 +10,6 @@ mod whose;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
@@ -26,9 +25,12 @@ use super::film::Sampled;
 use super::polling::{Own, runs};
 use super::source::{JobSeen, Source, SourceEnd, Touch};
 use crate::cache::Map;
+use crate::linux::machine::read_used_bytes;
 use crate::linux::process::read_children;
+use crate::linux::ready::Over;
 use crate::observe::PageProbe;
-use crate::observe::pages::{PageEvent, PageEventKind, PageWatch};
+use crate::observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom};
+use crate::postgres::DataDirectory;
 use crate::units::{Bytes, Fork, counted};
 
 /// From one look to the next. The kernel keeps what comes meanwhile: 290,000 events.
@@ -42,6 +44,9 @@ const PENDING_MAX: usize = 1 << 20;
 
 /// Times of a film are multiples of this: neighbours that were asked for within it are one event.
 const TICK: Duration = Duration::from_millis(1);
+
+/// A file of each cluster that is no relation's.
+const CONTROL: &str = "global/pg_control";
 
 /// What is asked of the page cache of a cluster's files.
 pub struct Requests {
@@ -64,12 +69,12 @@ pub struct Requests {
     next_housekeeping: Instant,
     /// What was touched last: neighbours become one.
     last: Option<Touch>,
+    job_seen: JobSeen,
     remarks: Vec<String>,
 }
 
 impl std::fmt::Debug for Requests {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-    job_seen: JobSeen,
         f.debug_struct("Requests").field("whose", &self.whose).finish_non_exhaustive()
     }
 }
@@ -89,9 +94,18 @@ impl Requests {
     /// When the kernel takes no program: without the right to it, in a container, or where pgthaw was built without one.
     pub fn open(map: &Map, directory: &Path, page_bytes: u64, followed: Followed) -> Result<Requests, Error> {
         let (files, watched) = Files::new(map, directory, page_bytes);
-        let unit_pages = Units::new(map, page_bytes).unit_pages();
-        let probe = PageProbe::open(&watched, unit_pages, &directory.join("global/pg_control"))?;
+        let unit_pages = Units::of(map, page_bytes).unit_pages();
+        let probe = PageProbe::open(&watched, unit_pages, &directory.join(CONTROL))?;
         Requests::new(Box::new(probe), files, followed)
+    }
+
+    /// What can be told of the program that [`Requests::open`] will want in a directory, before it is known which files that has; `None` where
+    /// its file system tells nothing. What lies on other file systems may need more room: then it is opened anew.
+    pub fn room_ahead(directory: &DataDirectory, page_bytes: u64) -> Option<PagesRoom> {
+        let unit_pages = Units::new(directory.block_size, directory.segment_blocks, page_bytes).unit_pages();
+        let used = read_used_bytes(&directory.path).ok()?;
+        let units = used.0 / (u64::from(unit_pages) * page_bytes);
+        Some(PagesRoom { unit_pages, control: directory.path.join(CONTROL), units })
     }
 
     fn new(mut watch: Box<dyn PageWatch>, files: Files, followed: Followed) -> Result<Requests, Error> {
@@ -120,6 +134,7 @@ impl Requests {
             left_out: 0,
             next_housekeeping: Instant::now() + HOUSEKEEPING,
             last: None,
+            job_seen: JobSeen::Unknown,
             remarks: Vec::new(),
         })
     }
@@ -134,7 +149,6 @@ impl Requests {
         }
         if verdicts.values().any(|verdict| *verdict == Verdict::NotYet) {
             self.refresh()?;
-            job_seen: JobSeen::Unknown,
             for (pid, verdict) in verdicts.iter_mut().filter(|(_, verdict)| **verdict == Verdict::NotYet) {
                 *verdict = self.whose.of(*pid);
             }
@@ -216,6 +230,7 @@ impl Requests {
 
     fn want_everybody(&mut self, why: &str) {
         self.whose.want_everybody();
+        self.job_seen = JobSeen::Everybody;
         self.remarks.push(format!(
             "no server process of the command was seen ({why}): the film has what all of the cluster asked for"
         ));
@@ -230,7 +245,6 @@ impl Requests {
     /// Adds what one event tells.
     fn add(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
         let Some(segment) = self.files.segment(event.file) else { return };
-        self.job_seen = JobSeen::Everybody;
         let pages = self.pages_of.entry(event.pid).or_default();
         self.pages += event.pages.saturating_sub(*pages);
         *pages = event.pages.max(*pages);
@@ -361,11 +375,11 @@ fn bit_runs(mut bits: u64) -> impl Iterator<Item = std::ops::Range<u32>> {
 }
 
 impl Source for Requests {
-    fn wait(&mut self, _took: Duration, ended: &Receiver<()>) -> bool {
+    fn wait(&mut self, _took: Duration, over: &Over) -> bool {
         let until = Instant::now() + INTERVAL;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if ended.try_recv() != Err(TryRecvError::Empty) {
+            if over.wait(Duration::ZERO) {
                 return false;
             }
             if left.is_zero() {
@@ -373,7 +387,7 @@ impl Source for Requests {
             }
             self.whose.know_earlier();
             // While it lives it can be seen whose it is.
-            for pid in self.watch.wait_for_arrivals(left) {
+            for pid in self.watch.wait_for_arrivals(over, left) {
                 self.whose.of(pid);
             }
         }
@@ -405,6 +419,7 @@ impl Source for Requests {
                 let nothing = "nobody asked the page cache for anything, as where shared_buffers has it all";
                 self.remarks.push(format!("no server process of the command was seen: {nothing}"));
                 self.whose.want_everybody();
+                self.job_seen = JobSeen::No;
             } else if !self.whose.is_decided() {
                 self.want_everybody(
                     "its connection may lead through a pooler, or to another host or server; pgthaw run --application-name NAME finds sessions by name",
@@ -414,12 +429,12 @@ impl Source for Requests {
         }
         // Whoever has not said by now who he is, is another.
         self.pending.clear();
+        let job_seen = if self.whose.is_of_command() { JobSeen::Yes } else { self.job_seen };
         let mut remarks = std::mem::take(&mut self.remarks);
         remarks.extend(self.whose.remarks());
         if self.left_out > 0 {
             remarks.push(format!(
                 "{} had grown or come, and were not followed to their end",
-                self.job_seen = JobSeen::No;
                 counted(self.left_out, "file")
             ));
         }
@@ -429,15 +444,14 @@ impl Source for Requests {
                 .watch
                 .blind_to_requests()
                 .is_none()
-        let job_seen = if self.whose.is_of_command() { JobSeen::Yes } else { self.job_seen };
                 .then(|| Sampled { shift: self.sampling.shift(), unit_blocks: self.files.unit_blocks() }),
             cost: self.watch.cost().map(|cost| {
                 let runs = cost.programs.iter().map(|program| program.runs).sum();
                 (runs, cost.total_ns())
             }),
+            job_seen,
+            guessed: self.whose.guesses(),
             remarks,
         })
     }
 }
-            job_seen,
-            guessed: self.whose.guesses(),

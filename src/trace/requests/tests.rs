@@ -39,7 +39,7 @@ impl PageWatch for FakeWatch {
         Ok(())
     }
     fn forget(&mut self, _pid: u32) {}
-    fn wait_for_arrivals(&mut self, _at_most: Duration) -> Vec<u32> {
+    fn wait_for_arrivals(&mut self, _over: &Over, _at_most: Duration) -> Vec<u32> {
         Vec::new()
     }
     fn drain(&mut self, visit: &mut dyn FnMut(PageEvent)) {

@@ -9,18 +9,19 @@ use std::fmt;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, RingBuf};
 
 use self::record::{FileRecord, ProcessRecord, file_key, file_record, other_process, parse_event};
-use super::load::{CostCount, Loading, attach, refusal, refused, take_map};
+use super::load::{CostCount, Loading, attach, read_types_ahead, refusal, refused, take_map};
 use crate::linux;
 use crate::linux::page_cache::{PageCache as _, SystemPageCache};
-use crate::linux::ready::wait_until_readable;
+use crate::linux::ready::Over;
 use crate::observe::Error;
-use crate::observe::pages::{PageEvent, PageWatch, WatchedFile};
+use crate::observe::pages::{PageEvent, PageWatch, PagesRoom, WatchedFile};
 use crate::observe::time::ProbeCost;
 
 /// As the compiler wrote it, aligned as its parser wants it.
@@ -36,6 +37,16 @@ const WORD_UNITS: u64 = 64;
 /// Files that may come while they are watched, and words of bits for them and for what grows: 16 million units.
 const FURTHER_FILES: usize = 8192;
 const FURTHER_WORDS: u64 = 1 << 18;
+
+/// Files that a program has room for that is opened before they are known, with three words for each beside those of its units; and the most
+/// words, 32 MB of them: a larger cluster's is opened anew.
+const FILES_AHEAD: usize = 1 << 15;
+const WORDS_AHEAD_MAX: u64 = 1 << 22;
+
+/// What was opened before it was known which files it is to watch, or why it could not be.
+type Ahead = Option<(PagesRoom, Result<PageProbe, Error>)>;
+
+static AHEAD: Mutex<Ahead> = Mutex::new(None);
 
 /// Numbers in `controls`.
 const LOST: u32 = 0;
@@ -71,14 +82,29 @@ impl PageProbe {
     /// Watches files from now on. A unit has `unit_pages` pages, a power of two. `control` is a file that can be read beside them: by
     /// that it is proven that the kernel knows files as stat does, which is not so on every file system.
     pub fn open(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
-        let Loading { types, mut loader } = Loading::open()?;
         let words: u64 = files.iter().map(|file| words_of(file, false)).sum();
-        let words = words + words / 4 + FURTHER_WORDS;
+        let (files_max, words) = (files.len() + FURTHER_FILES, words + words / 4 + FURTHER_WORDS);
+        let is_for_these = |room: &PagesRoom| room.unit_pages == unit_pages && room.control == control;
+        let has_room = |probe: &PageProbe| probe.files_max >= files_max && probe.free_words.end >= words;
+        let ahead = lock_ahead().take().filter(|(room, _)| is_for_these(room));
+        let mut probe = match ahead.map(|(_, opened)| opened).transpose()?.filter(has_room) {
+            Some(probe) => probe,
+            None => PageProbe::load((files_max, words), unit_pages, control)?,
+        };
+        for file in files {
+            probe.add(*file)?;
+        }
+        Ok(probe)
+    }
+
+    /// Loads and attaches it, with room for so many files and words of bits.
+    fn load((files_max, words): (usize, u64), unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
+        let Loading { types, mut loader } = Loading::open()?;
         let words = u32::try_from(words).map_err(|_| refusal("the cluster is too large", "record fewer databases"))?;
         let mut ebpf = loader
             .override_global("own_pid", &std::process::id(), true)
             .override_global("unit_shift", &unit_pages.trailing_zeros(), true)
-            .map_max_entries("files", (files.len() + FURTHER_FILES + 1) as u32)
+            .map_max_entries("files", (files_max + 1) as u32)
             .map_max_entries("requested", words)
             .map_max_entries("fetched", words)
             .load(OBJECT)
@@ -93,14 +119,11 @@ impl PageProbe {
             arrivals: take_map(&mut ebpf, "arrivals")?.try_into().map_err(refused)?,
             cost: CostCount::begin(),
             ebpf,
-            known: Vec::with_capacity(files.len()),
-            files_max: files.len() + FURTHER_FILES,
+            known: Vec::new(),
+            files_max,
             free_words: 0..u64::from(words),
             blind: None,
         };
-        for file in files {
-            probe.add(*file)?;
-        }
         attach(&mut probe.ebpf, FETCHED.0, FETCHED.1, &types)?;
         match attach(&mut probe.ebpf, REQUESTED.0, REQUESTED.1, &types) {
             Ok(_) => probe.prove(control)?,
@@ -148,6 +171,31 @@ impl PageProbe {
         let record = file_record(number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt);
         self.files.insert(file_key(file.device, file.inode), record, 0).map_err(refused)
     }
+}
+
+/// Opens what [`PageProbe::open`] will want, tens of milliseconds of work, while its caller finds out which files it is for; `room` tells as much
+/// as can be known before, and where that is too little only the kernel's types are read. One that is opened meanwhile waits for it, and
+/// fails as this did.
+pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
+    let mut ahead = lock_ahead();
+    let words_of = |room: &PagesRoom| {
+        let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
+        // As of files that are known: a quarter of each for what it grows by, and a quarter of all.
+        (words + words / 4) * 5 / 4 + FURTHER_WORDS
+    };
+    let room = room().map(|room| (words_of(&room), room)).filter(|(words, _)| *words <= WORDS_AHEAD_MAX);
+    let Some((words, room)) = room else { return read_types_ahead() };
+    let opened = PageProbe::load((FILES_AHEAD, words), room.unit_pages, &room.control);
+    *ahead = Some((room, opened));
+}
+
+/// Takes out of the kernel what was opened ahead and nobody wanted.
+pub fn forget_pages_ahead() {
+    lock_ahead().take();
+}
+
+fn lock_ahead() -> MutexGuard<'static, Ahead> {
+    AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Words for a file: with some room to grow, or for all that it can ever have.
@@ -201,8 +249,8 @@ impl PageWatch for PageProbe {
         let _ = self.processes.remove(&pid);
     }
 
-    fn wait_for_arrivals(&mut self, at_most: Duration) -> Vec<u32> {
-        wait_until_readable(self.arrivals.as_fd(), at_most);
+    fn wait_for_arrivals(&mut self, over: &Over, at_most: Duration) -> Vec<u32> {
+        over.wait_or_readable(self.arrivals.as_fd(), at_most);
         let mut arrived = Vec::new();
         while let Some(item) = self.arrivals.next() {
             arrived.extend(item.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes)));
@@ -239,5 +287,38 @@ impl PageWatch for PageProbe {
 
     fn cost(&self) -> Option<ProbeCost> {
         self.cost.read(&self.ebpf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_opened_ahead_is_taken_if_it_has_room() {
+        needs_root!();
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let control = place.path().join("control");
+        std::fs::write(&control, [0; 8192]).unwrap();
+        let ahead = |unit_pages| {
+            open_pages_ahead(|| Some(PagesRoom { unit_pages, control: control.clone(), units: 100 }));
+        };
+        let open = |units| {
+            let file = WatchedFile { device: 1, inode: 2, units, most_units: units, salt: 0 };
+            PageProbe::open(&[file], 2, &control)
+        };
+        ahead(2);
+        match open(100) {
+            Ok(probe) => assert_eq!((probe.files_max, probe.known.len()), (FILES_AHEAD, 1)),
+            Err(error) => untested!("{error}"),
+        }
+        assert!(lock_ahead().is_none(), "it was taken");
+        ahead(1);
+        assert_eq!(open(100).unwrap().files_max, 1 + FURTHER_FILES, "it is for units of another size");
+        ahead(2);
+        assert_eq!(open(64 << 20).unwrap().files_max, 1 + FURTHER_FILES, "it has too few words");
+        ahead(2);
+        forget_pages_ahead();
+        assert!(lock_ahead().is_none());
     }
 }
