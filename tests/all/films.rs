@@ -176,8 +176,10 @@ fn the_databases_of_its_films_are_asked_alone_and_over_one_connection() {
         let job = ["--", &psql, "-XAtqd", database, "-c", "SELECT count(*) FROM t"];
         let receipt = receipt(&server.pgthaw(&[&["run", "--json", "--like", "x"][..], &job].concat()).ok());
         let log = fs::read_to_string(&log).unwrap().split_off(before);
-        let lines = log.lines().filter(|line| line.contains("connection authorized"));
-        let lines = lines.take_while(|line| !line.contains("application_name=psql"));
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains("connection authorized")).collect();
+        let of_job = lines.iter().position(|line| line.contains("application_name=psql")).unwrap();
+        assert_eq!(lines.len(), of_job + 1, "nobody is asked after a job that nothing is put back for: {log}");
+        let lines = lines[..of_job].iter();
         let databases: Vec<&str> =
             lines.filter_map(|line| line.split("database=").nth(1)?.split_whitespace().next()).collect();
         (databases.join(" "), receipt)

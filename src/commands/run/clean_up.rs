@@ -21,12 +21,14 @@ pub async fn put_back(
     let Some(directory) = &target.data_directory else { return Ok(PutBack::default()) };
     let pid = directory.find_postmaster_pid();
     let (room, _) = choose_room(pid, false);
-    let databases = target.databases().await.unwrap_or_default();
+    // Of runs that protect nothing no server has to be asked.
+    let has_something = left.before.is_some();
+    let databases = if has_something { target.databases().await.unwrap_or_default() } else { Vec::new() };
     let putting_back = PuttingBack {
         directory,
         // It may have been restarted, or stopped, since.
         server: match &target.server {
-            Some(server) if server.is_there().await => Some(server.clone()),
+            Some(server) if has_something && server.is_there().await => Some(server.clone()),
             _ => None,
         },
         databases: &databases,
