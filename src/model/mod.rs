@@ -27,7 +27,7 @@ pub use general::{
     Access, AccessKind, Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer,
     Workload, compute_forecast,
 };
-pub use instant::{AT_ONCE, is_at_once, tell_after, tell_from};
+pub use instant::{AT_ONCE, is_at_once, show_computed, tell_after, tell_computed_after, tell_from};
 pub use job::{JobCosts, JobForecast, PriceSource, RecordedJob};
 pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
 pub use series::{Bucket, Collector, Facts, Reader, Series};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Error;
 use super::document::{class_of, render_document};
 use super::page::escape_text;
-use crate::model::{AT_ONCE, Outlook, Span, is_at_once};
+use crate::model::{Outlook, Span, show_computed};
 
 /// The drawing's size in its own units, and the room for the axes' numbers.
 const WIDTH: f64 = 480.0;
@@ -83,12 +83,6 @@ fn render_table(outlooks: &[Outlook]) -> String {
     let mut table = String::from(
         "<table><tr><th>scenario</th><th>cold (tps)</th><th>steady (tps)</th><th>50 % after</th><th>90 % after</th><th>95 % after</th><th>warm after</th></tr>",
     );
-    let span = |span: Option<Span>| match span {
-        None => "never".to_owned(),
-        Some(Span { high: Some(high), .. }) if is_at_once(high) => AT_ONCE.to_owned(),
-        Some(Span { seconds, low, high: Some(high) }) => format!("{seconds:.1} s ({low:.1} to {high:.1})"),
-        Some(Span { seconds, low, high: None }) => format!("{seconds:.1} s ({low:.1} to never)"),
-    };
     for (place, outlook) in outlooks.iter().enumerate() {
         let _ = write!(
             table,
@@ -99,11 +93,20 @@ fn render_table(outlooks: &[Outlook]) -> String {
             outlook.steady_tps
         );
         for one in [outlook.to_50_seconds, outlook.to_90_seconds, outlook.to_95_seconds, outlook.warm_after_seconds] {
-            let _ = write!(table, "<td>{}</td>", span(one));
+            let _ = write!(table, "<td>{}</td>", escape_text(&one.map_or("never".to_owned(), render_span)));
         }
         table += "</tr>";
     }
     table + "</table>"
+}
+
+fn render_span(Span { seconds, low, high }: Span) -> String {
+    let instant = |seconds: f64, unit: &str| show_computed(seconds, format!("{seconds:.1}{unit}"));
+    let (likely, worst) = (instant(seconds, " s"), high.map_or("never".to_owned(), |high| instant(high, "")));
+    match high.map(|high| instant(high, " s")) {
+        Some(high) if high == likely && instant(low, " s") == likely => likely,
+        _ => format!("{likely} ({} to {worst})", instant(low, "")),
+    }
 }
 
 #[cfg(test)]
@@ -128,8 +131,8 @@ mod tests {
             cold_tps: 10.0,
             steady_tps: 100.0,
             to_50_seconds: Some(Span { seconds: 5.0, low: 4.0, high: None }),
-            to_90_seconds: None,
-            to_95_seconds: None,
+            to_90_seconds: Some(Span { seconds: 0.03, low: 0.02, high: Some(0.04) }),
+            to_95_seconds: Some(Span { seconds: 0.0, low: 0.0, high: Some(0.0) }),
             warm_after_seconds: None,
             steady_reading_share: 0.0,
             warmer_ends_seconds: None,
@@ -142,5 +145,9 @@ mod tests {
         assert_eq!(html.matches("<script").count(), 1, "{html}");
         assert_eq!(html.matches("</script").count(), 1, "{html}");
         assert!(html.contains("5.0 s (4.0 to never)") && !html.contains("NaN"), "{html}");
+        assert!(
+            html.contains("<td>&lt;0.1 s</td><td>at once</td>"),
+            "what is cold at first is not warm at once: {html}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use super::curve::render_short;
 use super::printable;
 use super::screen::stdout_width;
 use super::tournament::{Column, render_fitting};
-use crate::model::{AT_ONCE, is_at_once, tell_after};
+use crate::model::{AT_ONCE, is_at_once, tell_computed_after};
 use crate::study::StudyForecast;
 use crate::units::counted;
 use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
@@ -28,7 +28,7 @@ pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
 pub fn render_study_forecast(forecast: &StudyForecast) -> String {
     let half = forecast
         .to_50_seconds
-        .map_or("never".to_owned(), |span| tell_after(span.seconds, &format!("{:.0} s", span.seconds)));
+        .map_or("never".to_owned(), |span| tell_computed_after(span.seconds, &format!("{:.0} s", span.seconds)));
     let warm = forecast.warm_after_seconds.map_or("never".to_owned(), |span| {
         let high = span.high.map_or("never".to_owned(), |high| format!("{high:.0}"));
         format!("after {:.0} s ({:.0} to {high})", span.seconds, span.low)
@@ -79,7 +79,7 @@ pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
 }
 
 fn after(value: Option<f64>) -> String {
-    value.map_or("never".to_owned(), |seconds| tell_after(seconds, &format!("{seconds:.1} s")))
+    value.map_or("never".to_owned(), |seconds| tell_computed_after(seconds, &format!("{seconds:.1} s")))
 }
 
 fn seconds(value: Option<f64>) -> String {

@@ -4,7 +4,7 @@ use super::columns::{Column, render_columns};
 use super::curve::{Curve, render_curves, render_seconds, render_short};
 use super::printable;
 use super::screen::Canvas;
-use crate::model::{AT_ONCE, Outlook, Span, is_at_once, tell_after};
+use crate::model::{Outlook, Span, show_computed, tell_computed_after};
 
 /// Curves beyond so many would hide each other.
 const MOST_CURVES: usize = 4;
@@ -47,7 +47,7 @@ pub fn render_prediction(outlooks: &[Outlook], beside: &[String], assumptions: &
 
 fn render_sentence(outlook: &Outlook) -> String {
     let after = |span: Option<Span>| {
-        span.map_or("never".to_owned(), |span| tell_after(span.seconds, &render_seconds(span.seconds)))
+        span.map_or("never".to_owned(), |span| tell_computed_after(span.seconds, &render_seconds(span.seconds)))
     };
     format!(
         "{}: 50 % of {} tps {}, 90 % {}",
@@ -74,17 +74,19 @@ fn make_columns(outlooks: &[Outlook]) -> Vec<Column> {
 }
 
 fn render_span(span: Span) -> String {
-    if span.high.is_some_and(is_at_once) {
-        return AT_ONCE.to_owned();
+    let instant = |seconds| show_computed(seconds, render_seconds(seconds));
+    let likely = instant(span.seconds);
+    let high = span.high.map_or("never".to_owned(), instant);
+    let low = instant(span.low);
+    if low == high && low == likely {
+        return likely;
     }
-    let high = span.high.map_or("never".to_owned(), render_seconds);
-    let low = render_seconds(span.low);
     // A unit that both ends have is said once.
     let low = match (low.rsplit_once(' '), high.rsplit_once(' ')) {
         (Some((number, one)), Some((_, other))) if one == other => number.to_owned(),
         _ => low,
     };
-    format!("{} ({low} to {high})", render_seconds(span.seconds))
+    format!("{likely} ({low} to {high})")
 }
 
 #[cfg(test)]
@@ -97,5 +99,35 @@ mod tests {
         assert_eq!(span(45.0, Some(62.0)), "53 s (45 to 62 s)");
         assert_eq!(span(45.0, Some(700.0)), "53 s (45 s to 11.7 min)");
         assert_eq!(span(45.0, None), "53 s (45 s to never)");
+    }
+
+    /// A small database is warm before anybody has looked, and cold all the same in its first moment.
+    #[test]
+    fn the_sentence_says_of_the_first_moment_what_the_table_says() {
+        let outlook = |cold_tps, span| Outlook {
+            name: "cold restart".into(),
+            cold_tps,
+            steady_tps: 100.0,
+            to_50_seconds: Some(Span { seconds: 0.0, low: 0.0, high: Some(0.0) }),
+            to_90_seconds: Some(span),
+            to_95_seconds: None,
+            warm_after_seconds: None,
+            steady_reading_share: 0.0,
+            warmer_ends_seconds: None,
+            lost_transactions: None,
+            points: Vec::new(),
+        };
+        let told = |cold_tps, seconds, low, high| {
+            let span = Span { seconds, low, high: Some(high) };
+            (render_sentence(&outlook(cold_tps, span)), render_span(span))
+        };
+        let words = |sentence: &str, span: &str| {
+            (format!("cold restart: 50 % of 100 tps at once, 90 % {sentence}"), span.to_owned())
+        };
+        assert_eq!(told(36.0, 0.03, 0.02, 0.04), words("within 0.1 s", "<0.1 s"));
+        assert_eq!(told(36.0, 0.04, 0.03, 0.12), words("within 0.1 s", "<0.1 s (<0.1 to 0.1 s)"));
+        assert_eq!(told(95.0, 0.0, 0.0, 0.0), words("at once", "at once"));
+        assert_eq!(told(91.0, 0.0, 0.0, 0.3), words("at once", "at once (at once to 0.3 s)"));
+        assert_eq!(told(36.0, 0.3, 0.2, 0.4), words("after 0.3 s", "0.3 s (0.2 to 0.4 s)"));
     }
 }
