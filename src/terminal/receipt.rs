@@ -103,7 +103,7 @@ fn render_relations(receipt: &Receipt, width: Option<usize>) -> Vec<String> {
         Column::number("before", 2, cells(&|row| share(row.resident_before_bytes, row.asked_bytes))),
         Column::number("after", 0, cells(&|row| share(row.resident_after_bytes, row.asked_bytes))),
         Column::number("read", 3, cells(&|row| row.read_bytes.to_string())),
-        Column { priority: 1, ..Column::text("found", 12, cells(&found_words)) },
+        Column { priority: 1, ..Column::text("found", 12, cells(&|row| found_words(row, receipt.is_other_cluster))) },
     ];
     render_columns(columns, width, "…")
 }
@@ -124,11 +124,12 @@ fn share(part: Option<Bytes>, whole: Bytes) -> String {
     }
 }
 
-fn found_words(row: &RelationReceipt) -> String {
+fn found_words(row: &RelationReceipt, is_other_cluster: bool) -> String {
     let found = match row.found {
         FoundAs::SameFile => "",
         FoundAs::Moved => "in another tablespace",
         FoundAs::Emptied => "emptied",
+        FoundAs::WholeRewritten if is_other_cluster => "another cluster's: all of it",
         FoundAs::WholeRewritten => "rewritten: all of it",
         FoundAs::NotFound => "not found",
     };
@@ -156,19 +157,25 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     })
 }
 
-/// How many relations were asked for as a whole.
+/// How many relations were wanted as a whole, and what became of that.
 fn render_rewritten(receipt: &Receipt) -> Option<String> {
     let is_rewritten =
         |row: &&RelationReceipt| row.tier == Tier::Os && row.fork == Fork::Main && row.found == FoundAs::WholeRewritten;
     let rewritten: Vec<&RelationReceipt> = receipt.relations.iter().filter(is_rewritten).collect();
-    let bytes: Bytes = rewritten.iter().map(|row| row.asked_bytes).sum();
-    match rewritten.len() {
-        0 => None,
-        count => Some(format!(
-            "rewritten since the snapshot: {}, all of whose {bytes} was asked for",
-            counted(count, "relation")
-        )),
-    }
+    let asked: Bytes = rewritten.iter().map(|row| row.asked_bytes).sum();
+    let sum = |of: fn(&RelationReceipt) -> Option<Bytes>| rewritten.iter().map(|row| of(row)).sum::<Option<Bytes>>();
+    let before = sum(|row| row.resident_before_bytes);
+    let came = match (before, sum(|row| row.resident_after_bytes)) {
+        (Some(before), _) if receipt.is_dry_run => format!("{before} of it resident already"),
+        (Some(before), Some(after)) => format!("{before} of it resident before and {after} after"),
+        _ => "how much of it is resident is unknown".to_owned(),
+    };
+    let why = match receipt.is_other_cluster {
+        true => "the snapshot is of another cluster, whose blocks lie otherwise",
+        false => "rewritten since the snapshot, so that blocks lie otherwise",
+    };
+    let relations = counted(rewritten.len(), "relation");
+    (!rewritten.is_empty()).then(|| format!("{why}: {relations} wanted as a whole, {asked}, {came}"))
 }
 
 /// A line for every reason, with the first few error texts.
@@ -188,7 +195,7 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
         lines.push(format!(
             "not in {}: {bytes} of {forks} file{plural}: {}{}",
             tier_words(tier),
-            reason_words(tier, reason),
+            reason_words(tier, reason, receipt.is_other_cluster),
             render_buffers_budget(asked, reason, bytes)
         ));
         let mut details: Vec<&str> = skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
@@ -220,8 +227,13 @@ fn tier_words(tier: Tier) -> &'static str {
     }
 }
 
-fn reason_words(tier: Tier, reason: SkipReason) -> &'static str {
+fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'static str {
     match reason {
+        SkipReason::Dropped if is_other_cluster => "this cluster has none of that name",
+        SkipReason::Rewritten if is_other_cluster && tier == Tier::Os => {
+            "another cluster's, and less than half of it had been resident"
+        }
+        SkipReason::Rewritten if is_other_cluster => "another cluster's: its blocks are not where they were",
         SkipReason::Dropped => "dropped since",
         SkipReason::FileGone => "its file is gone: dropped or rewritten since",
         SkipReason::Rewritten if tier == Tier::Os => "rewritten since, and less than half of it had been resident",

@@ -42,6 +42,8 @@ pub struct Receipt {
     pub started_at: Timestamp,
     /// Bytes of a block.
     pub block_size: u32,
+    /// Is the snapshot of another cluster? Then all its relations lie otherwise here, and none was rewritten or dropped.
+    pub is_other_cluster: bool,
     /// Was this a dry run? Then nothing was read, and `forecast` says what would be.
     pub is_dry_run: bool,
     /// What the plan of the OS tier takes the device for.
@@ -370,6 +372,7 @@ mod tests {
             snapshot_taken_at: Timestamp::UNIX_EPOCH,
             started_at: Timestamp::UNIX_EPOCH,
             block_size: 8192,
+            is_other_cluster: false,
             is_dry_run: false,
             device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
             traffic: TrafficReceipt::default(),

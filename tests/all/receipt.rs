@@ -135,7 +135,11 @@ test_every_version! {
         let text = &output.stdout;
         assert!(!text.contains("0 bytes of") && !text.contains("a running server would know"), "{text}");
         let text = server.pgthaw(&["restore", "newest", "--tier", "os"]).ok().stdout;
-        assert!(text.contains("rewritten since the snapshot: "), "{text}");
+        let rewritten = "rewritten since the snapshot, so that blocks lie otherwise: ";
+        let told = text.lines().find_map(|line| line.strip_prefix(rewritten)).unwrap_or_else(|| panic!("{text}"));
+        assert!(told.contains(" wanted as a whole, ") && told.contains(" of it resident before and ") && told.ends_with(" after"), "was it read? {told}");
+        let dry = server.pgthaw(&["restore", "newest", "--tier", "os", "--dry-run"]).ok().stdout;
+        assert!(dry.contains(rewritten) && dry.contains(" of it resident already"), "{dry}");
         let receipt = restore(&server, &["newest", "--tier", "os"]).ok().json();
         let reasons = |name: &str| -> Vec<(String, String, u64)> {
             let skipped = receipt["skipped"].as_array().unwrap().iter().filter(|one| one["name"] == name);

@@ -224,6 +224,10 @@ fn a_snapshot_of_another_cluster_is_refused_unless_insisted() {
     assert!(refused.stderr.contains("another cluster"), "{}", refused.stderr);
     let receipt = restore(&other, &[path, "--other-cluster"]).ok().json();
     assert_eq!(row(&receipt, "hot", "os")["found"], "whole_rewritten");
+    assert_eq!(receipt["is_other_cluster"], true);
+    let told = other.pgthaw(&["restore", path, "--other-cluster", "-v"]).ok().stdout;
+    assert!(told.contains("the snapshot is of another cluster, whose blocks lie otherwise: "), "{told}");
+    assert!(told.contains("another cluster's") && !told.contains("rewritten"), "nothing was rewritten: {told}");
     assert!(resident_share(row(&receipt, "hot", "os")) >= RESIDENT_MIN, "{receipt:#}");
 }
 

@@ -310,6 +310,7 @@ impl Restore {
             snapshot_taken_at: self.request.map.taken_at,
             started_at,
             block_size: self.request.map.source.block_size,
+            is_other_cluster: !self.options.same_cluster,
             is_dry_run: self.options.is_dry_run,
             device: self.options.device,
             forecast: Forecast::default(),
