@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use pgthaw::postgres::StopMode;
 use serde_json::Value;
 
 use crate::map::{main_fork, relation};
@@ -260,6 +261,30 @@ fn a_damaged_newest_one_gives_way_to_the_one_before() {
     }
     fs::remove_file(&older).unwrap();
     server.pgthaw(&["restore", "--tier", "os"]).ends_with(2);
+}
+
+#[test]
+fn a_snapshot_that_is_named_is_found_without_a_server() {
+    let mut server = servers::start_any(&[]);
+    let (first, second) = (take(&server, &["--label", "first"]), take(&server, &["--label", "second"]));
+    // As if it were of another cluster: only a server can say now which one is meant by "newest".
+    let other = first.parent().unwrap().with_file_name("42");
+    fs::create_dir(&other).unwrap();
+    fs::rename(&second, other.join(second.file_name().unwrap())).unwrap();
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let error = server.pgthaw(&["snapshot", "verify", "newest"]).ends_with(1).stderr;
+    assert!(error.contains("cannot connect"), "{error}");
+    for path in [&first, &second] {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        for name in [name, &name[..name.len() - 1]] {
+            server.pgthaw(&["snapshot", "verify", name]).ok();
+            server.pgthaw(&["snapshot", "show", name]).ok();
+            server.pgthaw(&["snapshot", "diff", name, name]).ok();
+        }
+        let error = server.pgthaw(&["snapshot", "drop", &name[..name.len() - 1]]).ends_with(1).stderr;
+        assert!(error.contains("cannot connect"), "what is removed is said in full: {error}");
+        server.pgthaw(&["snapshot", "drop", name]).ok();
+    }
 }
 
 #[test]

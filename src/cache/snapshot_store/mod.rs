@@ -142,6 +142,17 @@ impl SnapshotStore {
         })
     }
 
+    /// The one snapshot of all clusters that is called just so. `None`: none is, or who knows which of several.
+    pub fn find_whole_name(&self, name: &str) -> Option<Generation> {
+        let mut called = self.read_all().ok()?.into_iter().filter(|one| one.name == name);
+        called.next().filter(|_| called.next().is_none())
+    }
+
+    /// The one snapshot of all clusters whose name begins so.
+    pub fn find_beginning(&self, name: &str) -> Option<Generation> {
+        find_by_beginning(self.read_all().ok()?, name).ok()
+    }
+
     /// Writes a snapshot as the newest generation of its cluster. What a killed take left behind is swept first. Root writes
     /// in a directory of somebody else's as he: it is his snapshot.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation, Error> {

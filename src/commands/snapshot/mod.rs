@@ -92,7 +92,7 @@ pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyho
 }
 
 async fn show(name: &str, view: &ViewArguments, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
-    let kept = if is_path(name) { None } else { Some(place.find(name).await?) };
+    let kept = if is_path(name) { None } else { Some(place.find_to_read(name).await?) };
     let snapshot = kept.as_ref().map_or_else(|| Snapshot::read(Path::new(name)), |kept| kept.read())?;
     let (name, path) = kept.as_ref().map_or((name, Path::new(name)), |kept| (&*kept.name, &*kept.path));
     if !output.json {
@@ -136,7 +136,7 @@ async fn verify(
     let verdicts = match name {
         _ if all => of_kept(store.read_all()?),
         Some(name) if is_path(name) => vec![(name.into(), Snapshot::read(Path::new(name)).err())],
-        Some(name) => of_kept(vec![place.find(name).await?]),
+        Some(name) => of_kept(vec![place.find_to_read(name).await?]),
         None => {
             let newest = place.find(NEWEST).await?;
             let taken = place.select(newest.system_identifier).await?.filter(|one| one.holding.path != newest.path);

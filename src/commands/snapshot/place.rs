@@ -87,7 +87,7 @@ impl KnownStart {
 impl SnapshotPlace {
     /// Reads the snapshot that is meant.
     pub async fn read(&self, name: &str) -> anyhow::Result<Snapshot> {
-        Ok(if is_path(name) { Snapshot::read(Path::new(name))? } else { self.find(name).await?.read()? })
+        Ok(if is_path(name) { Snapshot::read(Path::new(name))? } else { self.find_to_read(name).await?.read()? })
     }
 
     /// The snapshot that a restore would take.
@@ -100,8 +100,20 @@ impl SnapshotPlace {
         Ok(chosen)
     }
 
-    /// The generation that is meant.
+    /// The same as [`SnapshotPlace::find`], for whoever only looks at it: where the server that would say which cluster is meant does
+    /// not answer, the beginning of a name says so too, as long as only one begins so.
+    pub async fn find_to_read(&self, name: &str) -> anyhow::Result<Generation> {
+        match self.find(name).await {
+            Err(error) if error.is::<postgres::Error>() => self.snapshots.open().find_beginning(name).ok_or(error),
+            found => found,
+        }
+    }
+
+    /// The generation that is meant. A whole name says by itself of which cluster it is, and no server is asked.
     pub async fn find(&self, name: &str) -> anyhow::Result<Generation> {
+        if let Some(called) = self.snapshots.open().find_whole_name(name) {
+            return Ok(called);
+        }
         let chosen = if name == BEST { Some(self.choose().await?.selected.holding.name) } else { None };
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
