@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use pgthaw::commands::{Cli, describe, explain, run_caught, start_runtime};
+use pgthaw::commands::{Cli, describe, exit_status_of, explain, run_caught, start_runtime};
 use pgthaw::terminal;
 
 fn main() -> ExitCode {
@@ -38,5 +38,5 @@ async fn run(arguments: &[OsString], as_json: bool) -> ExitCode {
 fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
     let (kind, hint) = explain(error);
     terminal::print_error(&describe(error), kind, hint.as_deref(), as_json);
-    ExitCode::from(kind.exit_code())
+    ExitCode::from(exit_status_of(kind))
 }

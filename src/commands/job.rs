@@ -104,8 +104,8 @@ impl JobEnd {
         if let Some(number) = self.status.signal() {
             signals::end_by(number);
         }
-        let by_signal = self.status.signal().map(|number| 128 + number);
-        super::ExitStatus::Answer(self.status.code().or(by_signal).unwrap_or(1) as u8)
+        let by_signal = || self.status.signal().map(signals::status_of);
+        super::ExitStatus::Answer(self.status.code().map(|code| code as u8).or_else(by_signal).unwrap_or(1))
     }
 }
 

@@ -62,7 +62,7 @@ pub use current_map::{add_heat, read_current_map};
 pub use explain::{describe, explain};
 pub use lab::{LabArguments, NotALabServer, is_lab_server, require_lab_server};
 pub use measured::MeasuredError;
-pub use output::{ExitStatus, OutputArguments};
+pub use output::{ExitStatus, OutputArguments, exit_status_of};
 pub use runtime::{NoThreads, start_runtime};
 pub use settings::SettingsError;
 pub use snapshot::{SnapshotPlace, SnapshotsArguments};

@@ -2,6 +2,7 @@
 
 use crate::failure::ErrorKind;
 use crate::files::FileMode;
+use crate::linux::signals::status_of_end;
 
 /// What every command takes.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -50,8 +51,16 @@ impl ExitStatus {
     pub fn code(self) -> u8 {
         match self {
             ExitStatus::Done => 0,
-            ExitStatus::Because(kind) => kind.exit_code(),
+            ExitStatus::Because(kind) => exit_status_of(kind),
             ExitStatus::Answer(code) => code,
         }
+    }
+}
+
+/// The exit status for a failure of this kind: after a signal that of the signal, as shells have it.
+pub fn exit_status_of(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Interrupted => status_of_end().unwrap_or(kind.exit_code()),
+        kind => kind.exit_code(),
     }
 }

@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::lab::{Error, Stop};
+use crate::linux::signals::note_end;
 use crate::postgres::hurry_clusters;
 use crate::study::{self, AskedDisk, AskedReadAhead, Disk, Event, Events, NamedDisk, Strategy, choose_disk};
 use crate::units::Bytes;
@@ -157,12 +158,13 @@ pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
     // here, it is as usual in what is started from here.
     let mut quit = signal(SignalKind::quit())?;
     Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-            _ = quit.recv() => {}
-        }
+        let came = tokio::select! {
+            _ = interrupt.recv() => SignalKind::interrupt(),
+            _ = terminate.recv() => SignalKind::terminate(),
+            _ = hangup.recv() => SignalKind::hangup(),
+            _ = quit.recv() => SignalKind::quit(),
+        };
+        note_end(came.as_raw_value());
     })
 }
 

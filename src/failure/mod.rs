@@ -22,12 +22,12 @@ pub enum ErrorKind {
     Usage,
     /// A privilege or a capability is missing: exit 3.
     Privilege,
-    /// The user stopped it: exit 130.
+    /// Somebody stopped it: exit 130 after Ctrl-C, and 128 and the signal's number after another.
     Interrupted,
 }
 
 impl ErrorKind {
-    /// The process's exit status.
+    /// The process's exit status; that of Ctrl-C, where somebody stopped it.
     pub fn exit_code(self) -> u8 {
         match self {
             ErrorKind::Failed => 1,

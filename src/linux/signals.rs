@@ -1,4 +1,7 @@
-//! Signals of a process that stands in another's place: passed on as they come, and its end told as the other's.
+//! Signals: which of them asked for an end, and those of a process that stands in another's place, passed on as they come, its end
+//! told as the other's.
+
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 
@@ -7,6 +10,26 @@ pub const PASSED: [i32; 6] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::S
 
 /// What the kernel sends to whoever writes beyond the size that his files may have.
 pub const FILE_TOO_LARGE: i32 = libc::SIGXFSZ;
+
+/// What asked this process for an end; 0: nothing did.
+static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
+
+/// Notes that a signal asked this process for an end. The first one is why it ends.
+pub fn note_end(signal: i32) {
+    // One that was first stays.
+    let _ = ASKED_TO_END.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// The exit status that shells have for an end by the signal that asked for it: 130 of Ctrl-C, 143 of SIGTERM. `None`: none did.
+pub fn status_of_end() -> Option<u8> {
+    let signal = ASKED_TO_END.load(Ordering::Relaxed);
+    (signal != 0).then(|| status_of(signal))
+}
+
+/// The exit status that shells have for an end by this signal.
+pub fn status_of(signal: i32) -> u8 {
+    (128 + signal) as u8
+}
 
 /// Is a signal ignored, as nohup(1) has it? What this process starts then ignores it too, as long as nobody here handles it.
 pub fn is_ignored(signal: i32) -> bool {

@@ -90,7 +90,7 @@ pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use rows::{RowsOfTable, RowsTable, render_rows};
 pub use run::{render_put_back, render_run};
-pub use screen::{Canvas, wait_for_interrupt};
+pub use screen::{Canvas, exit_interrupted, wait_for_interrupt};
 pub use selected::render_selected;
 pub use snapshot::{
     SnapshotLine, Taken, render_difference, render_dropped, render_other, render_passed_over, render_snapshot_head,

@@ -20,7 +20,7 @@ pub async fn ask_password(prompt: &str) -> io::Result<Option<String>> {
         _ = super::wait_for_interrupt() => {
             tcsetattr(&terminal, SetArg::TCSANOW, &before)?;
             eprintln!();
-            std::process::exit(130)
+            super::exit_interrupted()
         }
     }
 }

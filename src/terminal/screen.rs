@@ -5,6 +5,9 @@ use std::io;
 use console::Term;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::failure::ErrorKind;
+use crate::linux::signals::{note_end, status_of_end};
+
 /// Cells in a line of a terminal that does not tell.
 const UNTOLD_WIDTH: usize = 80;
 
@@ -76,11 +79,19 @@ fn is_utf8(locale: &str) -> bool {
 pub async fn wait_for_interrupt() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
-    tokio::select! {
-        pressed = tokio::signal::ctrl_c() => pressed,
-        _ = terminate.recv() => Ok(()),
-        _ = hang_up.recv() => Ok(()),
-    }
+    let came = tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed.map(|()| SignalKind::interrupt())?,
+        _ = terminate.recv() => SignalKind::terminate(),
+        _ = hang_up.recv() => SignalKind::hangup(),
+    };
+    note_end(came.as_raw_value());
+    Ok(())
+}
+
+/// Ends the program as the signal would that asked for it.
+pub fn exit_interrupted() -> ! {
+    let status = status_of_end().unwrap_or(ErrorKind::Interrupted.exit_code());
+    std::process::exit(status.into())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Progress, wait_for_interrupt};
+use super::{Progress, exit_interrupted, wait_for_interrupt};
 use crate::units::Bytes;
 use crate::warm::{Phase, Watcher};
 
@@ -70,7 +70,7 @@ pub async fn interrupt_then_exit(first: impl FnOnce()) {
     if wait_for_interrupt().await.is_ok() {
         first();
         if wait_for_interrupt().await.is_ok() {
-            std::process::exit(130);
+            exit_interrupted();
         }
     }
 }

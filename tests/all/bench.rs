@@ -425,16 +425,16 @@ test_every_version! {
 }
 
 #[test]
-fn ctrl_c_while_loaders_run_leaves_nothing() {
+fn sigterm_while_loaders_run_leaves_nothing() {
     let (home, place) = (Home::new(), Place::new());
     let arguments = ["bench", "residency", "--scale", "1", "--repeats", "500", "--loaders", "cat"];
     let mut child = place.command(&home, 15, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.contains(" resident")), "no trial ended");
-    interrupt(pid);
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::TERM).unwrap();
     drop(lines);
-    let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
+    let output = Output::from(child.wait_with_output().unwrap()).ends_with(143);
     assert!(output.stdout.contains("cat"), "the table of what ended is printed: {}", output.stdout);
     place.assert_nothing_is_left(pid);
     let refused = ["bench", "residency", "--loaders", "dd"];

@@ -292,6 +292,20 @@ fn ctrl_c_gives_the_receipt() {
     assert!(receipt["skipped"].as_array().unwrap().iter().any(|one| one["reason"] == "interrupted"), "{receipt:#}");
 }
 
+/// Whoever started it knows by the status which signal it was, as of a program that handles none.
+#[test]
+fn other_signals_give_the_receipt_and_their_own_status() {
+    use rustix::process::Signal;
+    let mut server = any_warm_server();
+    for (asked, status) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        make_cold(&mut server);
+        let child = slow_restore(&server);
+        signal(&child, asked);
+        let receipt = Output::from(child.wait_with_output().unwrap()).ends_with(status).json();
+        assert_eq!(receipt["stopped_by"], "interrupted", "{asked:?}");
+    }
+}
+
 #[test]
 fn a_restore_beside_another_says_so() {
     let mut server = any_warm_server();

@@ -353,6 +353,12 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_looked_at() {
 }
 
 #[test]
+fn a_command_that_a_signal_ends_has_the_status_of_a_shell() {
+    let server = servers::start_any(&[]);
+    server.pgthaw(&["waits", "--source", "sql", "--", "sh", "-c", "kill -TERM $$"]).ends_with(143);
+}
+
+#[test]
 fn a_full_disk_is_told_with_the_option_that_names_another_place() {
     let server = servers::start_any(&[]);
     let output = server.pgthaw(&["waits", "--source", "sql", "--parquet", "/dev/full", "--", "true"]).ends_with(1);

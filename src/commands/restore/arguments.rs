@@ -24,8 +24,8 @@ use crate::units::Bytes;
 ///
 /// Exit status: 0 when all was loaded or what was left out is a matter of course (over the budget, dropped or truncated
 /// since, no server before its start); 3 when a privilege or a capability kept something from being loaded, unless
-/// that is below 0.1 % of its tier, or below 1 MB and 1 %; 1 when the server went away or something could not be read; 130
-/// when interrupted.
+/// that is below 0.1 % of its tier, or below 1 MB and 1 %; 1 when the server went away or something could not be read; when
+/// interrupted that of the signal: 130 after Ctrl-C, 143 after SIGTERM.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
     /// `best` (see above), `newest`, `newest~1`, the beginning of a name that `pgthaw snapshot list` shows, or a file

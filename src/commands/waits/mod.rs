@@ -4,6 +4,7 @@ mod arguments;
 mod opened;
 mod table;
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::failure::ErrorKind;
 use crate::linux::clock::read_own_cpu_time;
 use crate::linux::count_cores;
 use crate::linux::process::terminate;
+use crate::linux::signals::{status_of, status_of_end};
 use crate::observe::time::{LookingCost, Tier, TimeReport, TimeSource as _, Watch};
 use crate::observe::{BudgetedSource, Error, RefusedSource};
 use crate::results::ExportFile;
@@ -124,7 +126,9 @@ impl WaitsArguments {
         Ok(match status.code() {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),
-            None => ExitStatus::Because(ErrorKind::Interrupted),
+            None if status_of_end().is_some() => ExitStatus::Because(ErrorKind::Interrupted),
+            // A signal that came from elsewhere ended the command alone.
+            None => ExitStatus::Answer(status.signal().map_or(1, status_of)),
         })
     }
 }
