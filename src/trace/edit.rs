@@ -228,38 +228,20 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::cache::ForkMap;
-    use crate::cache::fixtures::relation;
-    use crate::files::draft_beside;
+    use crate::trace::fixtures::{self, film_relation, writer};
 
     /// A millisecond, a relation, blocks and a kind.
     type Told = (u64, u32, std::ops::Range<u64>, EventKind);
 
     fn film(place: &Path, name: &str, cluster: u64, events: &[Told]) -> Film<File> {
-        let path = place.join(name);
-        let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
-        for (millisecond, number, blocks, kind) in events {
-            let of = relation(*number, ForkMap::empty(Fork::Main, 1)).relation;
-            writer
-                .push(&Event {
-                    time: Duration::from_millis(*millisecond),
-                    relation: Arc::new(FilmRelation { name: of.name, path: of.path }),
-                    fork: Fork::Main,
-                    blocks: BlockRange::new(blocks.start, blocks.end),
-                    kind: *kind,
-                    pid: 7,
-                    job_bytes: Bytes(*millisecond),
-                })
-                .unwrap();
-        }
         let mut header = FilmHeader::for_tests();
         header.source.system_identifier = cluster;
-        place_film(writer.finish(&header).unwrap().0, &path)
-    }
-
-    fn place_film(draft: crate::files::Draft, path: &Path) -> Film<File> {
-        draft.place(path.file_name().unwrap()).unwrap();
-        Film::open(path).unwrap()
+        let events = events.iter().map(|(millisecond, number, blocks, kind)| Event {
+            pid: 7,
+            job_bytes: Bytes(*millisecond),
+            ..fixtures::event(*millisecond, &film_relation(*number), blocks.clone(), *kind)
+        });
+        fixtures::film(&place.join(name), &header, events)
     }
 
     fn told(film: &Film<File>) -> Vec<(u64, String, u64, u64, u64)> {
@@ -278,12 +260,8 @@ mod tests {
         told
     }
 
-    fn writer(path: &Path) -> FilmWriter {
-        FilmWriter::begin(draft_beside(path).unwrap(), path).unwrap()
-    }
-
     fn name(number: u32) -> String {
-        relation(number, ForkMap::empty(Fork::Main, 1)).relation.name.name
+        film_relation(number).name.name.clone()
     }
 
     #[test]
@@ -299,7 +277,7 @@ mod tests {
         let path = place.path().join("part");
         let part = Part { from: Duration::from_millis(20), to: Some(Duration::from_millis(30)) };
         let cut = cut(&whole, part, Some("x"), writer(&path)).unwrap();
-        let cut = place_film(cut.draft, &path);
+        let cut = fixtures::place(cut.draft, &path);
         assert_eq!(told(&cut), [(0, name(2), 1, 2, 0), (0, name(1), 5, 9, 10)]);
         assert_eq!((cut.header().seconds, cut.header().label.as_deref()), (0.01, Some("x")));
         assert!(cut.header().remarks.iter().any(|remark| remark.contains("from second 0.02 to 0.03")));
@@ -314,7 +292,7 @@ mod tests {
             film(place.path(), "two", 5, &[(20, 1, 2..7, Fetched), (25, 2, 0..1, Fetched)]),
         ];
         let path = place.path().join("both");
-        let merged = place_film(merge(&films, None, writer(&path)).unwrap().draft, &path);
+        let merged = fixtures::place(merge(&films, None, writer(&path)).unwrap().draft, &path);
         let expected = [(10, 1, 0, 4, 10), (20, 1, 4, 7, 30), (25, 2, 0, 1, 35), (30, 1, 7, 8, 55)];
         assert_eq!(
             told(&merged),

@@ -9,6 +9,8 @@ mod error;
 mod event;
 mod fetching;
 mod film;
+#[cfg(test)]
+mod fixtures;
 mod journal;
 mod picture;
 mod polling;

@@ -383,12 +383,11 @@ fn likeness(one: &str, other: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::*;
-    use crate::trace::event::{Event, EventKind, FilmRelation};
+    use crate::trace::event::{Event, EventKind};
     use crate::trace::film::FilmWriter;
-    use crate::units::{BlockRange, Bytes, Fork};
+    use crate::trace::fixtures::{self, film_relation};
 
     #[test]
     fn the_newest_film_that_is_nearly_whole_is_taken() {
@@ -460,22 +459,17 @@ mod tests {
     fn keep_film(store: &FilmStore, job: &str, label: &str, brought: u64, found: u64) -> PathBuf {
         let told = FilmHeader { job: job.into(), label: Some(label.into()), ..FilmHeader::for_tests() };
         let (draft, path) = store.begin(told.source.system_identifier, None).unwrap();
-        let mut writer = FilmWriter::begin(draft, &path).unwrap();
-        let relation = crate::cache::fixtures::relation(1, crate::cache::ForkMap::empty(Fork::Main, 100)).relation;
-        let relation = Arc::new(FilmRelation { name: relation.name, path: relation.path });
+        let relation = film_relation(1);
         let fetched = found.max(brought);
         let events = [
             (0..brought, EventKind::Fetched, std::process::id()),
             (0..found, EventKind::Requested, 0),
             (fetched..100, EventKind::Fetched, 0),
         ];
-        for (blocks, kind, pid) in events.into_iter().filter(|(blocks, ..)| !blocks.is_empty()) {
-            let blocks = BlockRange::new(blocks.start, blocks.end);
-            let (time, relation, fork) = (Duration::ZERO, Arc::clone(&relation), Fork::Main);
-            writer.push(&Event { time, relation, fork, blocks, kind, pid, job_bytes: Bytes(0) }).unwrap();
-        }
-        let (draft, header) = writer.finish(&told).unwrap();
-        store.place(Recorded::made(draft, header), None).unwrap().0
+        let events = events.into_iter().filter(|(blocks, ..)| !blocks.is_empty());
+        let events = events.map(|(blocks, kind, pid)| Event { pid, ..fixtures::event(0, &relation, blocks, kind) });
+        let writer = FilmWriter::begin(draft, &path).unwrap();
+        store.place(fixtures::record(writer, &told, events), None).unwrap().0
     }
 
     #[test]
@@ -514,15 +508,11 @@ mod tests {
         let mut keep = |cluster: u64, database: &str| {
             told.source.system_identifier = cluster;
             let (draft, path) = store.begin(cluster, None).unwrap();
-            let mut writer = FilmWriter::begin(draft, &path).unwrap();
-            let mut relation =
-                crate::cache::fixtures::relation(1, crate::cache::ForkMap::empty(Fork::Main, 1)).relation;
-            relation.name.database = database.into();
-            let relation = Arc::new(FilmRelation { name: relation.name, path: relation.path });
-            let (time, fork, kind, blocks) = (Duration::ZERO, Fork::Main, EventKind::Fetched, BlockRange::new(0, 1));
-            writer.push(&Event { time, relation, fork, blocks, kind, pid: 0, job_bytes: Bytes(0) }).unwrap();
-            let (draft, header) = writer.finish(&told).unwrap();
-            store.place(Recorded::made(draft, header), None).unwrap();
+            let mut relation = film_relation(1);
+            Arc::make_mut(&mut relation).name.database = database.into();
+            let writer = FilmWriter::begin(draft, &path).unwrap();
+            let event = fixtures::event(0, &relation, 0..1, EventKind::Fetched);
+            store.place(fixtures::record(writer, &told, [event]), None).unwrap();
         };
         assert_eq!((store.databases_like(7, "x"), store.first_database_like("x")), (None, None));
         keep(7, "shop");

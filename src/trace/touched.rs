@@ -275,15 +275,11 @@ fn there(map: &Map) -> HashMap<(&RelationPath, Fork), (usize, &ForkMap)> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::cache::RelationMap;
     use crate::cache::fixtures::{map_of, relation};
-    use crate::files::draft_beside;
-    use crate::trace::event::Event;
-    use crate::trace::{FilmHeader, FilmRelation, FilmWriter};
-    use crate::units::{BlockRange, Bytes};
+    use crate::trace::FilmHeader;
+    use crate::trace::fixtures::{self, film_relation};
 
     /// A relation of so many blocks, the first of which are cached.
     fn there(number: u32, blocks: u64, cached: u32) -> RelationMap {
@@ -292,18 +288,10 @@ mod tests {
 
     /// A film of these relations' blocks.
     fn film(place: &tempfile::TempDir, name: &str, events: &[(u32, u64, u64, EventKind)]) -> Film<std::fs::File> {
-        let path = place.path().join(name);
-        let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
-        for (number, first, end, kind) in events {
-            let of = there(*number, 1, 0).relation;
-            let relation = Arc::new(FilmRelation { name: of.name, path: of.path });
-            let (blocks, job_bytes) = (BlockRange::new(*first, *end), Bytes(0));
-            let (time, fork, kind) = (Duration::ZERO, Fork::Main, *kind);
-            writer.push(&Event { time, relation, fork, blocks, kind, pid: 0, job_bytes }).unwrap();
-        }
-        let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
-        draft.place(name).unwrap();
-        Film::open(&path).unwrap()
+        let event = |(number, first, end, kind): &(u32, u64, u64, EventKind)| {
+            fixtures::event(0, &film_relation(*number), *first..*end, *kind)
+        };
+        fixtures::film(&place.path().join(name), &FilmHeader::for_tests(), events.iter().map(event))
     }
 
     #[test]

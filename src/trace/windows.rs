@@ -84,14 +84,11 @@ pub fn forecast(windows: &[Window], device: &DeviceProfile, own_seconds: f64) ->
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
     use super::*;
     use crate::cache::fixtures::{map_of, relation};
     use crate::cache::{ForkMap, RelationMap};
-    use crate::files::draft_beside;
-    use crate::trace::{FilmHeader, FilmRelation, FilmWriter};
+    use crate::trace::FilmHeader;
+    use crate::trace::fixtures::{self, film_relation};
     use crate::units::{BlockRange, Fork};
 
     const GEOMETRY: Geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
@@ -103,19 +100,13 @@ mod tests {
     #[test]
     fn a_film_is_cut_where_a_window_is_full_and_what_comes_again_is_kept_until_then() {
         let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("film");
-        let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
-        let events = [(1, 0, 8, 10), (2, 0, 2, 20), (1, 50, 60, 30), (1, 4, 6, 40), (2, 90, 110, 50)];
-        for (number, start, end, job_bytes) in events {
-            let of = there(number, 1).relation;
-            let relation = Arc::new(FilmRelation { name: of.name, path: of.path });
-            let (blocks, job_bytes) = (BlockRange::new(start, end), Bytes(job_bytes));
-            let (time, fork, kind) = (Duration::ZERO, Fork::Main, EventKind::Fetched);
-            writer.push(&Event { time, relation, fork, blocks, kind, pid: 1, job_bytes }).unwrap();
-        }
-        let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
-        draft.place("film").unwrap();
-        let film = Film::open(&path).unwrap();
+        let events = [(1, 0..8, 10), (2, 0..2, 20), (1, 50..60, 30), (1, 4..6, 40), (2, 90..110, 50)];
+        let events = events.map(|(number, blocks, job_bytes)| Event {
+            pid: 1,
+            job_bytes: Bytes(job_bytes),
+            ..fixtures::event(0, &film_relation(number), blocks, EventKind::Fetched)
+        });
+        let film = fixtures::film(&place.path().join("film"), &FilmHeader::for_tests(), events);
         let touched = Touched::read(&[&film], &map_of(vec![there(1, 100), there(2, 100)]), true).unwrap();
         let device = DeviceProfile::default();
         let windows = cut(&film, &touched, Bytes(10 * 8192), device, GEOMETRY).unwrap();

@@ -14,6 +14,17 @@ use crate::units::PageRange;
 
 const MEGABYTE: u64 = 1 << 20;
 
+/// Leaves a test of how often pages were read where that cannot be told: to others than root, and by some ways of ageing pages.
+macro_rules! needs_activity {
+    () => {
+        needs_root!();
+        if let Err(error) = SystemPageCache::new().test_activity() {
+            assert!(error.hint().is_some(), "{error}");
+            untested!(machine: "{error}");
+        }
+    };
+}
+
 /// A file that is written out and evicted, in a directory on a real disk: tmpfs has nothing to evict to.
 fn write_cold_file(size_bytes: u64) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -164,12 +175,7 @@ fn count_activities(file: &dyn CachedFile) -> [u64; 4] {
 
 #[test]
 fn pages_that_were_read_often_are_told_and_looking_is_not_reading() {
-    needs_root!();
-    if let Err(error) = SystemPageCache::new().test_activity() {
-        assert!(error.hint().is_some(), "{error}");
-        // Some ways of ageing pages keep no account of it.
-        untested!(machine: "{error}");
-    }
+    needs_activity!();
     let (_directory, path) = write_cold_file(8 * MEGABYTE);
     let file = open(&path);
     let pages = 8 * MEGABYTE / page_bytes();
@@ -187,10 +193,7 @@ fn pages_that_were_read_often_are_told_and_looking_is_not_reading() {
 
 #[test]
 fn reading_in_order_is_one_use() {
-    needs_root!();
-    if let Err(error) = SystemPageCache::new().test_activity() {
-        untested!(machine: "{error}");
-    }
+    needs_activity!();
     let (_directory, path) = write_cold_file(8 * MEGABYTE);
     let file = open(&path);
     let Some(mut in_order) = file.open_in_order().unwrap() else { untested!(machine: "no common read-ahead") };
@@ -203,10 +206,7 @@ fn reading_in_order_is_one_use() {
 
 #[test]
 fn a_file_that_was_cut_off_meanwhile_kills_nobody() {
-    needs_root!();
-    if let Err(error) = SystemPageCache::new().test_activity() {
-        untested!(machine: "{error}");
-    }
+    needs_activity!();
     let (_directory, path) = write_cold_file(4 * MEGABYTE);
     let file = open(&path);
     file.apply_read(0, &mut vec![0; 4 * MEGABYTE as usize]).unwrap();

@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes as Memory;
 use parquet::file::properties::WriterPropertiesBuilder;
@@ -14,26 +13,13 @@ use super::{Film, FilmHeader, FilmWriter, ROWS_PER_GROUP, Totals};
 use crate::cache::fixtures::map_of;
 use crate::cache::sealed_file::{mend, properties};
 use crate::files::draft_beside;
-use crate::postgres::{RelationName, RelationPath};
+use crate::trace::fixtures::{self, film_relation as relation};
 use crate::trace::{Error, Event, EventKind, FilmRelation};
-use crate::units::{BlockRange, Bytes, Fork};
-
-fn relation(relfilenumber: u32) -> Arc<FilmRelation> {
-    let name =
-        RelationName { database: "app".into(), schema: "public".into(), name: format!("relation_{relfilenumber}") };
-    Arc::new(FilmRelation { name, path: RelationPath::Base { database_oid: 5, relfilenumber } })
-}
+use crate::units::Bytes;
 
 fn event(millisecond: u64, relation: &Arc<FilmRelation>, first: u64, blocks: u64, kind: EventKind) -> Event {
-    Event {
-        time: Duration::from_millis(millisecond),
-        relation: Arc::clone(relation),
-        fork: Fork::Main,
-        blocks: BlockRange::new(first, first + blocks),
-        kind,
-        pid: 0,
-        job_bytes: Bytes(millisecond * 8192),
-    }
+    let job_bytes = Bytes(millisecond * 8192);
+    Event { job_bytes, ..fixtures::event(millisecond, relation, first..first + blocks, kind) }
 }
 
 /// A file of these events.
@@ -43,10 +29,8 @@ fn written(directory: &Path, events: impl Iterator<Item = Event>) -> PathBuf {
 
 fn written_as(directory: &Path, properties: WriterPropertiesBuilder, events: impl Iterator<Item = Event>) -> PathBuf {
     let path = directory.join("film.parquet");
-    let mut writer = FilmWriter::begin_as(draft_beside(&path).unwrap(), &path, properties).unwrap();
-    events.for_each(|event| writer.push(&event).unwrap());
-    let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
-    draft.place("film.parquet").unwrap();
+    let writer = FilmWriter::begin_as(draft_beside(&path).unwrap(), &path, properties).unwrap();
+    fixtures::place(fixtures::record(writer, &FilmHeader::for_tests(), events).draft, &path);
     path
 }
 
