@@ -117,7 +117,7 @@ impl Candidates {
 
 impl SnapshotStore {
     /// Reads the snapshot that `name` means, and says why. Whoever says [`BEST`] or [`NEWEST`] wants one that there is:
-    /// damaged ones are passed over. One that is named is read, or is an error.
+    /// what cannot be read is passed over. One that is named is read, or is an error.
     pub fn read(&self, name: &str, system_identifier: u64, situation: Situation) -> Result<Chosen, Error> {
         let (mut candidates, mut unread) = self.read_candidates(system_identifier)?;
         if name != BEST {
@@ -175,7 +175,7 @@ impl SnapshotStore {
             let generation = match age {
                 0 if is_path(name) => None,
                 0 => Some(self.find(name, system_identifier)?),
-                // When there is no older one, the newest's damage is what went wrong.
+                // When there is no older one, what is wrong with the newest is what went wrong.
                 age => match self.find(&format!("{NEWEST}~{age}"), system_identifier) {
                     Ok(generation) => Some(generation),
                     Err(_) => break,
@@ -184,7 +184,7 @@ impl SnapshotStore {
             let path = generation.as_ref().map_or_else(|| PathBuf::from(name), |one| one.path.clone());
             match generation.map_or_else(|| Snapshot::read(&path), |one| one.read()) {
                 Ok(snapshot) => return Ok((snapshot, path, passed_over)),
-                Err(error) if name == NEWEST && error.is_damage() => passed_over.push(error),
+                Err(error) if name == NEWEST => passed_over.push(error),
                 Err(error) => return Err(error),
             }
         }
@@ -261,6 +261,15 @@ mod tests {
             let damage = chosen.remarks;
             assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");
         }
+        // Neither is one that is no file at all.
+        fs::remove_file(&kept[2].path).unwrap();
+        fs::create_dir(&kept[2].path).unwrap();
+        for name in [NEWEST, BEST] {
+            let chosen = store.read(name, CLUSTER, since).unwrap();
+            assert!(chosen.path == kept[0].path && chosen.remarks.len() == 2, "{:?}", chosen.remarks);
+        }
+        fs::remove_dir(&kept[2].path).unwrap();
+        fs::write(&kept[2].path, "").unwrap();
         assert!(kept[1].read_header().is_err(), "damage of the footer shows in the list");
         for named in ["newest~0", "newest~1", &kept[2].name] {
             assert!(store.read(named, CLUSTER, since).is_err(), "{named} was named");

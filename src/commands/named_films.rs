@@ -30,17 +30,16 @@ impl NamedFilms<'_> {
 
     /// Opens the film that a name means, and says which of several it is.
     pub fn film(&self, name: &str) -> anyhow::Result<Film<File>> {
-        let found = self.store.find_newest(self.cluster, name);
-        let found = found.map_err(|error| with_owners(error, name, self.connection))?;
-        let film = Film::open(&found.path)?;
+        let opened = self.store.open_newest(self.cluster, name);
+        let (film, remarks) = opened.map_err(|error| with_owners(error, name, self.connection))?;
         let of_film = film.header().source.system_identifier;
         let is_any = name == NEWEST || film.header().label.as_deref() == Some(name);
         match self.cluster.filter(|cluster| *cluster != of_film) {
             Some(cluster) if is_any && names_cluster(self.connection) => {
-                Err(Error::OtherCluster { path: found.path, film: of_film, cluster }.into())
+                Err(Error::OtherCluster { path: film.path().to_owned(), film: of_film, cluster }.into())
             }
             _ => {
-                found.remark(name).iter().for_each(|which| terminal::print_remark(which));
+                remarks.iter().for_each(|remark| terminal::print_remark(remark));
                 Ok(film)
             }
         }

@@ -60,6 +60,11 @@ impl Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
+    /// Is it the file itself that is no good? Then another film may be.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::NotAFilm { .. } | Error::Damaged { .. } | Error::Contradiction { .. })
+    }
+
     /// The error of a film's file.
     pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
         let path = path.to_owned();

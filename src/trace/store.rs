@@ -1,6 +1,7 @@
 //! Where films are kept: as snapshots are, a directory per cluster, a file per film, numbered in the order in which they were taken.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -30,10 +31,10 @@ pub struct FilmStore(SnapshotStore);
 /// A film that a job's blocks are taken from, and what was passed over for it.
 #[derive(Debug)]
 pub struct Like {
-    pub film: Option<Film<std::fs::File>>,
+    pub film: Option<Film<File>>,
     /// The film that tells best how the job goes alone, in which order and for how long, where that is another one: of those as large
     /// the one of which the job found the least, and first of those that were not preloaded.
-    pub alone: Option<Film<std::fs::File>>,
+    pub alone: Option<Film<File>>,
     /// Its name in the store.
     pub name: String,
     pub remarks: Vec<String>,
@@ -63,11 +64,6 @@ const NEWEST_OF_THEM: &str = "is the newest";
 const TELLS_ALONE: &str = "tells best how the job goes alone";
 
 impl Chosen {
-    /// Where the name is the film's own.
-    fn alone(path: PathBuf, why: &'static str) -> Chosen {
-        Chosen { path, films: 1, why, has_others: false }
-    }
-
     /// Which of how many was taken, where there was a choice.
     pub fn remark(&self, name: &str) -> Option<String> {
         let Chosen { films, why, has_others, .. } = self;
@@ -125,6 +121,18 @@ impl Films {
         let mut films = self.films.iter().filter(|one| one.label() == Some(label));
         let newest = films.next()?;
         (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
+    }
+
+    /// Leaves out a film, and those of other clusters: they are no replacement for it.
+    fn leave_out(&mut self, path: &Path) {
+        let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
+        self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
+    }
+
+    /// Is this film one of those that `name` could mean, [`NEWEST`] or a label, and not named itself?
+    fn could_be_another(&self, path: &Path, name: &str) -> bool {
+        let is_label = |one: &Generation| one.path == path && one.label() == Some(name);
+        !is_path(name) && (name == NEWEST || self.films.iter().any(is_label))
     }
 
     /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
@@ -224,19 +232,45 @@ impl FilmStore {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
     }
 
-    /// As [`Films::find_alone`].
-    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
-        match is_path(name) {
-            true => Ok(Chosen::alone(name.into(), TELLS_ALONE)),
-            false => self.read_all()?.find_alone(cluster, name),
-        }
+    /// The film of [`Films::find_alone`], and what to tell of the choice.
+    pub fn open_alone(&self, cluster: Option<u64>, name: &str) -> Result<(Film<File>, Vec<String>), Error> {
+        self.open_sound(name, |films| films.find_alone(cluster, name))
     }
 
-    /// As [`Films::find_newest`].
-    pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
-        match is_path(name) {
-            true => Ok(Chosen::alone(name.into(), NEWEST_OF_THEM)),
-            false => self.read_all()?.find_newest(cluster, name),
+    /// The film of [`Films::find_newest`], and what to tell of the choice.
+    pub fn open_newest(&self, cluster: Option<u64>, name: &str) -> Result<(Film<File>, Vec<String>), Error> {
+        self.open_sound(name, |films| films.find_newest(cluster, name))
+    }
+
+    /// Opens what `find` takes. Where `name` could mean several films, a damaged one gives way to another; when there is no other, its damage
+    /// is what went wrong.
+    fn open_sound(
+        &self,
+        name: &str,
+        find: impl Fn(&Films) -> Result<Chosen, Error>,
+    ) -> Result<(Film<File>, Vec<String>), Error> {
+        // A path is looked for in no store.
+        let nowhere = || Films { root: self.root().to_owned(), films: Vec::new() };
+        let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
+        let mut damage: Vec<Error> = Vec::new();
+        loop {
+            let found = find(&films).map(|chosen| (films.could_be_another(&chosen.path, name), chosen));
+            let (could_be_another, chosen) = match found {
+                Ok((false, _)) | Err(_) if !damage.is_empty() => return Err(damage.swap_remove(0)),
+                found => found?,
+            };
+            match Film::open(&chosen.path) {
+                Ok(film) => {
+                    let passed_over =
+                        damage.iter().map(|error| format!("{error}; {} was taken instead", chosen.path.display()));
+                    return Ok((film, passed_over.chain(chosen.remark(name)).collect()));
+                }
+                Err(error) if could_be_another && error.is_damage() => {
+                    films.leave_out(&chosen.path);
+                    damage.push(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -479,17 +513,19 @@ mod tests {
         let cold = keep_film(&store, "psql -f a", "x", 0, 0);
         let warm = keep_film(&store, "psql -f a", "x", 0, 100);
         let helped = keep_film(&store, "psql -f a", "x", 60, 60);
-        let alone = |name: &str| store.find_alone(None, name).unwrap();
+        let alone = |name: &str| store.read_all().unwrap().find_alone(None, name).unwrap();
         assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
         let told = alone("x").remark("x").unwrap();
         assert_eq!(told, "of 3 films of this command called x this one tells best how the job goes alone");
-        let newest = store.find_newest(None, "x").unwrap();
+        let newest = |name: &str| store.read_all().unwrap().find_newest(None, name).unwrap();
+        let own = helped.file_stem().unwrap().to_str().unwrap();
+        assert_eq!(newest(own).remark(own), None);
+        let newest = newest("x");
         assert_eq!((&newest.path, newest.films), (&helped, 3));
         assert!(newest.remark("x").unwrap().ends_with("called x this one is the newest"));
         assert_eq!((alone(NEWEST).path, alone(NEWEST).films), (helped.clone(), 1));
-        let own = helped.file_stem().unwrap().to_str().unwrap();
         assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
-        assert_eq!((alone(own).remark(own), store.find_newest(None, own).unwrap().remark(own)), (None, None));
+        assert_eq!(alone(own).remark(own), None);
         let cluster = FilmHeader::for_tests().source.system_identifier;
         let like = || store.find_like(cluster, "x", "psql -f a").unwrap().alone.unwrap().path().to_owned();
         assert_eq!(like(), cold);
@@ -498,6 +534,28 @@ mod tests {
         assert_eq!(like(), warm);
         let other = keep_film(&store, "psql -f b", "x", 90, 0);
         assert_eq!((alone("x").path, alone("x").films), (other, 1), "of the newest command");
+    }
+
+    #[test]
+    fn a_damaged_film_gives_way_to_another_unless_it_was_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let [older, newest] = ["psql -f a"; 2].map(|job| keep_film(&store, job, "x", 0, 0));
+        let mut bytes = std::fs::read(&newest).unwrap();
+        bytes[10] ^= 1;
+        std::fs::write(&newest, bytes).unwrap();
+        for name in ["x", NEWEST] {
+            for (film, told) in [store.open_newest(None, name).unwrap(), store.open_alone(None, name).unwrap()] {
+                assert_eq!(film.path(), older, "{name}");
+                assert!(told[0].contains("is damaged") && told[0].contains("was taken instead"), "{told:?}");
+            }
+        }
+        let own = newest.file_stem().unwrap().to_str().unwrap();
+        for named in [own, newest.to_str().unwrap()] {
+            assert!(store.open_newest(None, named).unwrap_err().is_damage() && store.open_alone(None, named).is_err());
+        }
+        std::fs::remove_file(&older).unwrap();
+        assert!(store.open_newest(None, "x").unwrap_err().is_damage(), "there is no other");
     }
 
     #[test]
@@ -553,7 +611,7 @@ mod tests {
         (0..KEPT).for_each(|_| _ = keep_film(&store, "psql -f a", "x", 60, 0));
         store.prune(FilmHeader::for_tests().source.system_identifier, "x").unwrap();
         assert!(cold.exists());
-        assert_eq!(store.find_alone(None, "x").unwrap().path, cold);
+        assert_eq!(store.read_all().unwrap().find_alone(None, "x").unwrap().path, cold);
     }
 
     #[test]

@@ -228,16 +228,25 @@ fn a_snapshot_says_what_is_popular() {
     assert!(pgbench(&server, version, &["-i", "-q", "-s", "2"]).status().unwrap().success());
     server.psql("VACUUM ANALYZE pgbench_accounts");
     assert!(pgbench(&server, version, &["-S", "-t", "3000"]).status().unwrap().success());
-    server.pgthaw(&["snapshot", "take"]).ok();
+    let taken = server.pgthaw(&["snapshot", "take", "--json"]).ok().json();
     // Idle by now: what the statistics have counted is taken.
-    let prediction =
-        server.pgthaw(&["predict", "-d", "postgres", "--observe", "2", "--hit", "0.2ms", "--json"]).ok().json();
+    let predict = || {
+        let arguments = ["predict", "-d", "postgres", "--observe", "2", "--hit", "0.2ms", "--json"];
+        server.pgthaw(&arguments).ok().json()
+    };
+    let prediction = predict();
     let assumptions = prediction["assumptions"].to_string();
     assert!(
         assumptions.contains("popularity and restore by snapshot") && assumptions.contains("is idle"),
         "{assumptions}"
     );
     assert!(seconds(&prediction["scenarios"][0], "warm_after_seconds") > 0.0);
+    std::fs::write(taken["path"].as_str().unwrap(), "").unwrap();
+    let assumptions = predict()["assumptions"].to_string();
+    assert!(
+        assumptions.contains("no snapshot of this cluster can be read") && assumptions.contains("is empty"),
+        "{assumptions}"
+    );
 }
 
 #[test]

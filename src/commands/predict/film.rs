@@ -42,9 +42,8 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         Err(_) if !is_named => Asked::default(),
         Err(error) => return Err(error),
     };
-    let found = FilmStore::open().find_alone(asked.cluster, name);
-    let found = found.map_err(|error| with_owners(error, name, connection))?;
-    let film = Film::open(&found.path)?;
+    let opened = FilmStore::open().open_alone(asked.cluster, name);
+    let (film, remarks) = opened.map_err(|error| with_owners(error, name, connection))?;
     let header = film.header();
     let of_film = header.source.system_identifier;
     let asked = match asked.cluster {
@@ -63,7 +62,7 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         trace::Error::NoCurve { path: film.path().to_owned(), reason }
     })?;
     let mut prediction = make_prediction(&film, &summary, curve, asked, arguments)?;
-    prediction.assumptions.splice(0..0, found.remark(name));
+    prediction.assumptions.splice(0..0, remarks);
     Ok(prediction)
 }
 

@@ -6,7 +6,7 @@ use super::arguments::PredictArguments;
 use super::base::{Base, RestoreInput};
 use super::classes::{make_classes, wanted_of};
 use super::hardware::{read_ahead_bytes, read_device};
-use crate::cache::{BEST, Chosen, Tiers};
+use crate::cache::{self, BEST, Chosen, Tiers};
 use crate::commands::Target;
 use crate::model::{ColdStart, Scenario};
 use crate::postgres::Activity;
@@ -65,10 +65,16 @@ impl Known {
     }
 }
 
-/// The snapshot that a restore would take, where there is one that can be read: a forecast is made without it too.
-pub fn read_heat(arguments: &PredictArguments, target: &Target) -> Option<Chosen> {
-    let store = arguments.snapshots.open();
-    store.read(BEST, target.system_identifier()?, target.situation(Tiers::BOTH)).ok()
+/// The snapshot that a restore would take; `None` where there is none, or none that holds anything: a forecast is made without it too.
+///
+/// # Errors
+/// When none can be read of those that there are.
+pub fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<Option<Chosen>, cache::Error> {
+    let Some(cluster) = target.system_identifier() else { return Ok(None) };
+    match arguments.snapshots.open().read(BEST, cluster, target.situation(Tiers::BOTH)) {
+        Err(cache::Error::NoSnapshot(_) | cache::Error::NothingHeld { .. }) => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// Which one it was, why, and what there is to know of others. `what` is by it, such as popularity.

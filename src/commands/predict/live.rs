@@ -40,7 +40,10 @@ pub async fn make_base(
     shows_progress: bool,
 ) -> anyhow::Result<Base> {
     let watched = watch(server, arguments.observe, shows_progress).await?;
-    let snapshot = read_heat(arguments, target);
+    let (snapshot, unread) = match read_heat(arguments, target) {
+        Ok(snapshot) => (snapshot, None),
+        Err(error) => (None, Some(format!("no snapshot of this cluster can be read: {error}"))),
+    };
     let cores = read_cores(arguments);
     let pace = watched.pace.map(|(tps, clients)| (tps, arguments.clients.map_or(clients, f64::from).max(1.0)));
     let told_clients = || arguments.clients.unwrap_or_else(|| pace.map_or(1, |(_, n)| n.round() as u32));
@@ -72,7 +75,8 @@ pub async fn make_base(
         (Some(chosen), Some(_)) => describe_snapshot("popularity as told, restore by ", chosen),
         (Some(chosen), None) => describe_snapshot("popularity and restore by ", chosen),
         (None, None) => {
-            vec!["all blocks of a relation equally popular: there is no snapshot of this cluster".to_owned()]
+            let why = unread.as_deref().unwrap_or("there is no snapshot of this cluster");
+            vec![format!("all blocks of a relation equally popular: {why}")]
         }
     });
     assumptions.extend([
