@@ -7,6 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::{ErrorKind, Explain, NO_THREADS};
+use crate::linux::open_files::{TOO_FEW, is_too_few};
 use crate::linux::own_program::read_own_program;
 use crate::linux::signals::{FILE_TOO_LARGE, is_ignored};
 use crate::linux::threads::check_room;
@@ -29,7 +30,7 @@ impl Explain for NoThreads {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(NO_THREADS.to_owned())
+        Some(if is_too_few(&self.0) { TOO_FEW } else { NO_THREADS }.to_owned())
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use procfs::ProcError;
 
+use super::open_files::{TOO_FEW, is_too_few};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 
 /// What is done first with a directory in which something large is made.
@@ -82,6 +83,7 @@ impl Explain for Error {
             Error::File { action: LOOK_AT_FILE_SYSTEM, path, source } if source.kind() == io::ErrorKind::NotFound => {
                 Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
+            Error::File { source, .. } | Error::Call { source, .. } if is_too_few(source) => Some(TOO_FEW.to_owned()),
             Error::File { source, .. } | Error::Call { source, .. } => {
                 let owner = "run pgthaw as the owner of the data directory (usually postgres) or as root";
                 (source.kind() == io::ErrorKind::PermissionDenied).then(|| owner.into())

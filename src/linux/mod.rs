@@ -16,6 +16,7 @@ pub mod idle_memory;
 pub mod loop_file_system;
 pub mod machine;
 pub mod memory;
+pub mod open_files;
 pub mod own_program;
 pub mod page_cache;
 pub mod pressure;

@@ -13,6 +13,7 @@ use super::event::{EventKind, FilmRelation};
 use super::source::{Source, SourceEnd, Touch};
 use crate::cache::{Map, RelationMap, TierState};
 use crate::linux;
+use crate::linux::open_files::read_limit;
 use crate::linux::page_cache::{CachedFile, PageCache};
 use crate::linux::ready::Over;
 use crate::units::{BlockRange, Fork, PageRange};
@@ -23,8 +24,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// ... and as a multiple of what a look takes: a twentieth of a processor at most.
 const INTERVAL_LOOKS: u32 = 20;
 
-/// Files that stay open between looks; the others are opened for each. Fewer than the usual limit on open files, 1024.
-const OPEN_FILES_MAX: usize = 512;
+/// Files that stay open between looks, at most half of those that may be open; the others are opened for each. Fewer than the usual limit
+/// on open files, 1024.
+const OPEN_FILES_MAX: u64 = 512;
 
 /// Pages that are counted together, a multiple of the largest block.
 const WINDOW_BYTES: u64 = 32 << 20;
@@ -96,6 +98,7 @@ pub struct Polling {
     segments: Vec<Segment>,
     own: Arc<Own>,
     looks: u32,
+    most_open: usize,
 }
 
 impl std::fmt::Debug for Polling {
@@ -130,6 +133,7 @@ impl Polling {
             segments,
             own,
             looks: 0,
+            most_open: (read_limit() / 2).min(OPEN_FILES_MAX) as usize,
         })
     }
 
@@ -155,7 +159,7 @@ impl Polling {
             first_block: u64::from(self.segments[at].number) * self.segment_blocks,
         };
         let come = reading.look(&mut self.segments[at]);
-        if at < OPEN_FILES_MAX {
+        if at < self.most_open {
             self.segments[at].file = Some(file);
         }
         come

@@ -351,8 +351,13 @@ fn histograms_that_unpack_to_more_than_any_are_refused() {
 const LONELY_UID: u32 = 54_321;
 
 /// The command with at most so much of something.
-fn limited(mut command: Command, resource: Resource, most: u64) -> Command {
-    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+fn limited(command: Command, resource: Resource, most: u64) -> Command {
+    limited_at_first(command, resource, most, most)
+}
+
+/// The command with so much of something, which it may raise.
+fn limited_at_first(mut command: Command, resource: Resource, first: u64, most: u64) -> Command {
+    let limit = Rlimit { current: Some(first), maximum: Some(most) };
     // SAFETY: between fork and exec one system call is made.
     unsafe { command.pre_exec(move || Ok(setrlimit(resource, limit)?)) };
     command
@@ -397,4 +402,25 @@ fn where_descriptors_run_out_that_is_said() {
             assert!(descriptors < 64 || output.status == 0, "{arguments:?} {}", output.stderr);
         }
     }
+}
+
+/// More files than may be open: those that were read are closed for others, and what may be raised is.
+#[test]
+fn a_restore_of_many_files_needs_few_of_them_open() {
+    let server = servers::start_any(&[]);
+    server.psql(
+        "DO $$ BEGIN FOR i IN 1..300 LOOP \
+         EXECUTE format('CREATE TABLE many_%s AS SELECT generate_series(1, 1000) AS i', i); END LOOP; END $$; CHECKPOINT",
+    );
+    server.pgthaw(&["snapshot", "take"]).ok();
+    for (first, most) in [(64, 64), (20, 1024)] {
+        server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+        let command = server.command(&["restore", "--tier", "os", "--threads", "16", "--json"]);
+        let receipt = servers::output_of(&mut limited_at_first(command, Resource::Nofile, first, most)).ok().json();
+        assert_eq!(receipt["skipped"].as_array().unwrap().len(), 0, "{first} {most} {receipt:#}");
+        assert!(receipt["os"]["read_bytes"].as_u64().unwrap() > 300 * 8192, "{receipt:#}");
+    }
+    let command = limited(server.command(&["restore"]), Resource::Nofile, 8);
+    let output = servers::output_of(&mut { command });
+    assert!(output.status == 0 || output.stderr.contains("ulimit -n"), "{output:?}");
 }

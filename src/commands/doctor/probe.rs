@@ -8,6 +8,7 @@ use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, Target};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::block_device::{BlockDevice, DeviceCounters, read_block_device, read_device_counters};
 use crate::linux::cgroup::{ReadLimit, read_limit_of};
+use crate::linux::open_files;
 use crate::postgres::DataDirectory;
 use crate::terminal::{self, Progress};
 use crate::units::{Bytes, ParseBytesError};
@@ -50,6 +51,7 @@ pub async fn run_probe(
     connection: &ConnectionArguments,
     output: OutputArguments,
 ) -> anyhow::Result<ExitStatus> {
+    open_files::allow_all();
     let target = Target::open(connection).await?;
     // From here on there is something to end in good order; until here a signal ends this process at once.
     let control = Arc::new(Control::default());

@@ -20,6 +20,7 @@ pub use tier::TierArgument;
 
 use super::run::finish_left_runs;
 use super::{ExitStatus, OutputArguments, describe};
+use crate::linux::open_files;
 use crate::terminal::{self, Canvas, WarmProgress};
 use crate::trace::Journals;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
@@ -27,6 +28,7 @@ use crate::warm::{Control, PlannedDevice, Receipt, state_directory};
 
 /// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    open_files::allow_all();
     let (snapshot, selected, mut source) = match source::find(&arguments).await {
         Err(error) if arguments.if_any && source::is_none_kept(&error) => {
             tell_none_kept(&error, output)?;

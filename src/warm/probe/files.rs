@@ -11,6 +11,7 @@ use rand::seq::SliceRandom as _;
 use crate::files::Tree;
 use crate::linux;
 use crate::linux::direct_read::DirectFile;
+use crate::linux::open_files::read_limit;
 use crate::postgres::DataDirectory;
 use crate::units::{Bytes, Fork};
 use crate::warm::Error;
@@ -19,8 +20,8 @@ use crate::warm::Error;
 const CHUNK: u64 = 1 << 20;
 /// Larger reads at random places than the small ones, each with chunks of its own.
 pub const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
-/// Files that are read of, the largest ones: all are open at a time.
-const FILES_MAX: usize = 256;
+/// Files that are read of, the largest ones, half as many as may be open at most: all are open at a time.
+const FILES_MAX: u64 = 256;
 /// Fewer chunks than this say little.
 const CHUNKS_MIN: usize = 16;
 /// The part of the chunks that is kept for reading in order, and of the others that for small reads.
@@ -52,7 +53,7 @@ pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, E
         }
     }
     files.sort_by_key(|file| std::cmp::Reverse(file.size));
-    files.truncate(FILES_MAX);
+    files.truncate((read_limit() / 2).min(FILES_MAX) as usize);
     files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(files)
 }

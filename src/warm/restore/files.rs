@@ -3,18 +3,27 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use roaring::RoaringBitmap;
 
 use crate::linux;
 use crate::linux::extents::Extent;
+use crate::linux::open_files::{is_too_few, read_limit};
 use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
 use crate::postgres::RelationPath;
 use crate::units::{BlockRange, Bytes, Fork, PageRange};
 use crate::warm::plan::{Geometry, Place};
 
-/// Files that the engine keeps open. More than the threads that read, fewer than any limit on open files.
+/// Files that the engine keeps open. More than the threads that read, fewer than the usual limit on open files, 1024.
 const OPEN_FILES_MAX: usize = 128;
+
+/// The part of the files that may be open which it keeps at most: connections, directories and what is read in order need some too.
+const OPEN_FILES_PART: u64 = 4;
+
+/// How often and how long apart a file is opened again where no more may be open: whoever has others reads them to their end.
+const OPEN_TRIES: u32 = 100;
+const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Where the files are and how they are cut.
 #[derive(Clone, Copy)]
@@ -208,6 +217,7 @@ pub fn numbers(range: BlockRange) -> std::ops::Range<u32> {
 /// Open segments, the least recently used closed first.
 pub struct OpenFiles<'a> {
     files: Files<'a>,
+    most: usize,
     /// Open files in the order of use, the latest last.
     open: Mutex<VecDeque<(SegmentKey, Arc<dyn CachedFile>)>>,
 }
@@ -217,7 +227,7 @@ type SegmentKey = (usize, u32);
 
 impl<'a> OpenFiles<'a> {
     pub fn new(files: Files<'a>) -> OpenFiles<'a> {
-        OpenFiles { files, open: Mutex::default() }
+        OpenFiles { files, most: most_of(read_limit()), open: Mutex::default() }
     }
 
     /// A segment of a fork, opened if it is not; `None` when it is gone.
@@ -230,10 +240,31 @@ impl<'a> OpenFiles<'a> {
         if let Some(file) = self.find(key) {
             return Ok(Some(file));
         }
-        let Some(file) = self.files.open(path, fork, key.1)? else { return Ok(None) };
+        let Some(file) = self.open(key, path, fork)? else { return Ok(None) };
         let file: Arc<dyn CachedFile> = file.into();
         self.keep(key, Arc::clone(&file));
         Ok(Some(file))
+    }
+
+    /// Opens a segment. Where no more files may be open, those go that are kept, and who has one in use is waited for.
+    fn open(
+        &self,
+        key: SegmentKey,
+        path: &RelationPath,
+        fork: Fork,
+    ) -> Result<Option<Box<dyn CachedFile>>, linux::Error> {
+        for _ in 0..OPEN_TRIES {
+            match self.files.open(path, fork, key.1) {
+                Err(linux::Error::File { source, .. }) if is_too_few(&source) => {
+                    let oldest = self.open.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                    if oldest.is_none() {
+                        std::thread::sleep(OPEN_PAUSE);
+                    }
+                }
+                opened => return opened,
+            }
+        }
+        self.files.open(path, fork, key.1)
     }
 
     fn find(&self, key: SegmentKey) -> Option<Arc<dyn CachedFile>> {
@@ -246,9 +277,24 @@ impl<'a> OpenFiles<'a> {
 
     fn keep(&self, key: SegmentKey, file: Arc<dyn CachedFile>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() >= OPEN_FILES_MAX {
+        if open.len() >= self.most {
             open.pop_front();
         }
         open.push_back((key, file));
+    }
+}
+
+/// How many to keep open where so many may be.
+fn most_of(limit: u64) -> usize {
+    (limit / OPEN_FILES_PART).clamp(1, OPEN_FILES_MAX as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_files_that_may_be_open_is_kept() {
+        assert_eq!([4, 64, 512, 1024, u64::MAX].map(most_of), [1, 16, 128, 128, 128]);
     }
 }
