@@ -78,6 +78,13 @@ fn start_apart(server: &TestServer, name: &str) -> (Child, u32) {
     (child, pid.unwrap())
 }
 
+/// Files in which runs have written down where their jobs are set apart.
+fn noted_cgroups(server: &TestServer) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries(&server.home().join("state/pgthaw/runs")).flat_map(move |cluster| entries(&cluster));
+    files.filter(|file| file.to_string_lossy().ends_with(".cgroups.json"))
+}
+
 fn signal(pid: u32, number: Signal) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), number).unwrap();
 }
@@ -162,6 +169,18 @@ fn who_is_left_apart_by_a_killed_run_is_sent_home_by_the_next() {
     run.wait().unwrap();
     server.pgthaw(&["restore", "newest", "--tier", "os"]).ok();
     assert!(!is_apart(session), "{}", cgroups_of(session));
+    server.psql(&format!("SELECT pg_terminate_backend({session})"));
+    wait_until("the session's end", || pid_of(&server, "left").is_none());
+    // As if it had been killed when they were there, and before it had written that down.
+    let (mut run, session) = start_apart(&server, "left");
+    let places = directories(session);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let noted: Vec<PathBuf> = noted_cgroups(&server).collect();
+    assert!(!noted.is_empty());
+    noted.iter().for_each(|file| fs::remove_file(file).unwrap());
+    server.pgthaw(&["restore", "newest", "--tier", "os"]).ok();
+    assert!(!is_apart(session) && places.iter().all(|place| !place.exists()), "{places:?}");
 }
 
 #[test]
@@ -200,13 +219,7 @@ fn a_server_may_restart_while_a_job_runs() {
     let script = format!("while [ ! -e {} ]; do sleep 0.05; done; {} -XAtqc \"{WHERE}\"", go.display(), psql(&server));
     let mut command = server.command(&["run", "--protect=isolate", "--json", "--", "sh", "-c", &script]);
     let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let journals = server.home().join("state/pgthaw/runs");
-    let begun = || {
-        let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut files = entries(&journals).flat_map(|cluster| entries(&cluster).collect::<Vec<_>>());
-        files.any(|file| file.to_string_lossy().ends_with(".cgroups.json"))
-    };
-    wait_until("the run's beginning", begun);
+    wait_until("the run's beginning", || noted_cgroups(&server).next().is_some());
     server.restart();
     fs::write(&go, "").unwrap();
     let output = Output::from(run.wait_with_output().unwrap()).ok();

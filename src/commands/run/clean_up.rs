@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::commands::restore::DeviceArguments;
 use crate::commands::{Scope, Target, describe};
+use crate::linux::cgroup::remove_left_near;
 use crate::postgres::DataDirectory;
 use crate::terminal;
 use crate::trace::{self, Journals, Left, PutBack, PuttingBack};
@@ -65,6 +66,14 @@ pub async fn put_back_left(target: &Target, journals: &Journals, device: DeviceA
     }
 }
 
+/// Removes the cgroups of runs that were killed, also of one that had no time to write down where they are. Returns what could not be
+/// removed, in words.
+pub fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
+    let remarks = journals.remove_left_cgroups();
+    directory.and_then(DataDirectory::find_postmaster_pid).into_iter().for_each(remove_left_near);
+    remarks
+}
+
 /// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest.
 pub async fn finish_left_runs(
     directory: &DataDirectory,
@@ -74,7 +83,7 @@ pub async fn finish_left_runs(
     let target = Target::of_directory(directory.clone(), None, Scope::All, Vec::new());
     match journals {
         Ok(journals) => {
-            let cgroups = journals.remove_left_cgroups();
+            let cgroups = remove_left_cgroups(journals, Some(directory));
             cgroups.into_iter().chain(put_back_left(&target, journals, device).await).collect()
         }
         // Where there is no place for them no run has left anything.

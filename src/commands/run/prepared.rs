@@ -156,7 +156,7 @@ impl Prepared {
         };
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
-        let mut remarks = journals.remove_left_cgroups();
+        let mut remarks = clean_up::remove_left_cgroups(&journals, target.data_directory.as_ref());
         remarks.extend(unusable.into_iter().chain(unnamed));
         let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
         let first = None;

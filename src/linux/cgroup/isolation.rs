@@ -34,6 +34,14 @@ pub struct Isolation {
     device: Option<DeviceNumber>,
 }
 
+/// Removes those near a server whose makers were killed, whether or not they were written down.
+pub fn remove_left_near(server_pid: u32) {
+    for controller in [Controller::Memory, Controller::Io, Controller::Cpu] {
+        // Who may not make any has left none.
+        let _ = Hierarchy::find(controller).and_then(|hierarchy| OwnCgroup::sweep_for(&hierarchy, server_pid));
+    }
+}
+
 impl Isolation {
     /// Makes them for processes of the server that runs as `server_pid`; `device` is what it lies on. Nobody is in them yet.
     ///

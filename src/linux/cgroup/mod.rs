@@ -12,7 +12,7 @@ mod whole_device;
 
 pub use disk_limit::{DiskLimit, read_limit_of};
 pub use hierarchy::CgroupVersion;
-pub use isolation::Isolation;
+pub use isolation::{Isolation, remove_left_near};
 pub use memory::{MemoryLimit, join_memory_of, memory_directory_of, move_memory_to, read_memory_limit};
 pub use own_cgroup::LeftCgroup;
 pub use throttle::{ReadLimit, ReadUsage, WriteLimit};

@@ -50,12 +50,15 @@ impl OwnCgroup {
     /// Makes one for processes that come from where `pid` is. In version 1 it is below that cgroup, so that their memory goes on to
     /// count there; in version 2, where a cgroup with processes hands no controller down, beside it.
     pub fn create_for(hierarchy: Hierarchy, pid: u32) -> Result<OwnCgroup, Error> {
-        let home = hierarchy.directory_of(pid)?;
-        let parent = match (hierarchy.version, home.parent()) {
-            (CgroupVersion::V2, Some(above)) if home != hierarchy.mount_point => above.to_owned(),
-            _ => home.clone(),
-        };
+        let (parent, home) = place_for(&hierarchy, pid)?;
         OwnCgroup::create_in(hierarchy, &parent, home)
+    }
+
+    /// Removes those that were made for processes that come from where `pid` is, by others that were killed.
+    pub fn sweep_for(hierarchy: &Hierarchy, pid: u32) -> Result<(), Error> {
+        let (parent, home) = place_for(hierarchy, pid)?;
+        sweep(&parent, &home, process::read_pid_namespace()?);
+        Ok(())
     }
 
     fn create_in(hierarchy: Hierarchy, parent: &Path, home: PathBuf) -> Result<OwnCgroup, Error> {
@@ -200,6 +203,16 @@ fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> 
         }
     }
     Ok(())
+}
+
+/// Above a cgroup that is made for processes which come from where `pid` is, and where that is.
+fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Error> {
+    let home = hierarchy.directory_of(pid)?;
+    let parent = match (hierarchy.version, home.parent()) {
+        (CgroupVersion::V2, Some(above)) if home != hierarchy.mount_point => above.to_owned(),
+        _ => home.clone(),
+    };
+    Ok((parent, home))
 }
 
 /// Removes the cgroups in `parent` that killed processes left. One that cannot be removed hurts nobody.
