@@ -22,6 +22,8 @@ const SHORTEST_NAME: usize = 30;
 const MESSAGE_LINES: usize = 4;
 /// The title of what came and went since the last look.
 const CHANGES: &str = "+-";
+/// The title of the bars.
+const BARS: &str = "where";
 /// What the keys do, in the words that there is room for.
 const KEYS: [&str; 3] = [
     "q quit  Enter unfold  s sort  b by  / filter  f forks  c catalogs  p pause",
@@ -42,13 +44,13 @@ pub fn draw_map(frame: &mut Frame<'_>, live: &mut LiveMap, canvas: Canvas) {
     live.scroll(usize::from(table.height.saturating_sub(1)));
     frame.render_widget(Paragraph::new(status_line(live)).style(Modifier::BOLD), status);
     frame.render_widget(Paragraph::new(total_line(live)), total);
-    draw_table(frame, live, table, canvas);
+    let has_bars = draw_table(frame, live, table, canvas);
     let failure = if canvas.colours { Style::new().fg(Color::Red) } else { Style::new() };
     frame.render_widget(
         Paragraph::new(states).style(if live.failure.is_some() { failure } else { Style::new() }),
         messages,
     );
-    frame.render_widget(Paragraph::new(legend_line(&live.look.map, canvas)), legend);
+    frame.render_widget(Paragraph::new(legend_line(&live.look.map, has_bars, canvas)), legend);
     frame.render_widget(Paragraph::new(key_line(live, frame.area().width.into())).style(Modifier::REVERSED), keys);
 }
 
@@ -120,18 +122,19 @@ fn key_line(live: &LiveMap, width: usize) -> String {
     lines.max_by_key(|line| line.len()).unwrap_or(&KEYS[KEYS.len() - 1]).to_string()
 }
 
-fn legend_line(map: &Map, canvas: Canvas) -> Line<'static> {
+/// What the bars mean, where there are any, and what the changes are.
+fn legend_line(map: &Map, has_bars: bool, canvas: Canvas) -> Line<'static> {
     let seen = Seen::of(map);
     let sample = |os: f64, buffers: f64| {
         let cells = [0.3, 0.6, 1.0].map(|any| crate::cache::BarCell { os: os * any, buffers: buffers * any, any });
         bar_spans(render_bar_runs(&cells, seen, canvas.unicode), canvas)
     };
     let mut spans = Vec::new();
-    if seen.buffers {
+    if seen.buffers && has_bars {
         spans.extend(sample(0.0, 1.0));
         spans.push(Span::from(" shared_buffers  "));
     }
-    if seen.os {
+    if seen.os && has_bars {
         spans.extend(sample(1.0, 0.0));
         spans.push(Span::from(" page cache  "));
     }
@@ -165,7 +168,8 @@ impl Column {
     }
 }
 
-fn draw_table(frame: &mut Frame<'_>, live: &LiveMap, area: Rect, canvas: Canvas) {
+/// Draws the rows that fit, and tells whether there was room for their bars.
+fn draw_table(frame: &mut Frame<'_>, live: &LiveMap, area: Rect, canvas: Canvas) -> bool {
     let end = (live.first + live.fitting).min(live.rows.len());
     let shown = &live.rows[live.first.min(end)..end];
     let width = usize::from(area.width);
@@ -197,6 +201,7 @@ fn draw_table(frame: &mut Frame<'_>, live: &LiveMap, area: Rect, canvas: Canvas)
     let name_width = Constraint::Length(u16::try_from(name_width).unwrap_or(u16::MAX));
     let table = Table::new(rows, std::iter::once(name_width).chain(widths)).header(header).column_spacing(1);
     frame.render_widget(table, area);
+    columns.iter().any(|column| column.title == BARS)
 }
 
 fn name_of(row: &Row) -> String {
@@ -247,7 +252,7 @@ fn columns_of(map: &Map, rows: &[Row], width: usize, canvas: Canvas) -> Vec<Colu
     let cells = if width < 110 { BAR_CELLS } else { BAR_CELLS_WIDE };
     let bar =
         |row: &Row| Line::from(bar_spans(render_bar_runs(&bar_of(row, map, cells), seen, canvas.unicode), canvas));
-    columns.push(Column { title: "where", priority: 2, is_number: false, cells: rows.iter().map(bar).collect() });
+    columns.push(Column { title: BARS, priority: 2, is_number: false, cells: rows.iter().map(bar).collect() });
     // What nobody has a value for takes no room, but for the changes, which come and go.
     columns.retain(|column| column.title == CHANGES || column.cells.iter().any(|cell| cell.width() > 0));
     columns
@@ -293,17 +298,13 @@ mod tests {
     #[test]
     fn it_fits_a_terminal_of_80_columns_and_24_lines() {
         let mut live = live();
-        assert!(screen(&mut live, 80, 24)[2].ends_with("where"));
+        let lines = screen(&mut live, 80, 24);
+        assert!(lines[2].ends_with("where") && lines[22].contains("▃▅█ shared_buffers"), "{lines:#?}");
         live.take(Ok((grown(live.look.map.clone()), vec![0, 1, 2, 3, 4])));
         live.press(Key::Enter);
         let lines = screen(&mut live, 80, 24);
         let text = lines.join("\n");
-        for part in [
-            "every 2 s, 5 relations by table, largest first",
-            "page cache 52% (+240 kB -40 kB)",
-            "+240 kB",
-            "▃▅█ shared_buffers",
-        ] {
+        for part in ["every 2 s, 5 relations by table, largest first", "page cache 52% (+240 kB -40 kB)", "+240 kB"] {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(lines[2].contains("relation") && lines[2].contains("buffers"), "{text}");
@@ -312,6 +313,20 @@ mod tests {
             "{text}"
         );
         assert!(lines[23].starts_with("q quit") && lines[23].contains("p pause"), "{text}");
+    }
+
+    #[test]
+    fn bars_are_explained_where_there_are_bars() {
+        let mut live = live();
+        let (mut with, mut without) = (0, 0);
+        for width in 40..=120 {
+            let lines = screen(&mut live, width, 24);
+            let (has_bars, is_told) = (lines[2].contains(BARS), lines[22].contains("▃▅█"));
+            assert_eq!(has_bars, is_told, "{width}: {lines:#?}");
+            assert!(lines[22].contains("+ came, - went"), "{width}: {lines:#?}");
+            *(if has_bars { &mut with } else { &mut without }) += 1;
+        }
+        assert!(with > 0 && without > 0, "{with} {without}");
     }
 
     #[test]
