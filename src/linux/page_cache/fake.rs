@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::window::Window;
 use super::{Activity, CachedFile, InOrder, PageCache, PageCounts};
 use crate::linux::Error;
 use crate::linux::extents::Extent;
@@ -18,6 +19,7 @@ const PAGE_BYTES: u64 = 4096;
 pub struct FakePageCache {
     files: Arc<Mutex<HashMap<PathBuf, Arc<Mutex<State>>>>>,
     calls: Arc<Mutex<FakeCalls>>,
+    hides_read_ahead: Arc<Mutex<bool>>,
 }
 
 /// What was asked of a [`FakePageCache`] so far.
@@ -30,6 +32,9 @@ pub struct FakeCalls {
     pub read_bytes: u64,
     /// Those of `reads` that were in order.
     pub in_order_reads: u64,
+    /// Files that were opened once more for it.
+    pub in_order_opens: u64,
+    pub windows: u64,
     pub evictions: u64,
 }
 
@@ -115,6 +120,11 @@ impl FakePageCache {
         self.change(path, |state| state.extents = extents.to_vec());
     }
 
+    /// Hides how far it reads ahead, as a file system does that has several disks.
+    pub fn hide_read_ahead(&self) {
+        *lock(&self.hides_read_ahead) = true;
+    }
+
     /// Makes the file refuse something from now on.
     pub fn refuse(&self, path: &Path, refusal: FakeRefusal) {
         self.change(path, |state| state.refusal = Some(refusal));
@@ -164,6 +174,11 @@ impl PageCache for FakePageCache {
 
     fn page_bytes(&self) -> u64 {
         PAGE_BYTES
+    }
+
+    fn read_window(&self, file_system: u64) -> Option<Window> {
+        lock(&self.calls).windows += 1;
+        Window::of(Bytes(WINDOW.0 / 2)).filter(|_| file_system == FILE_SYSTEM && !*lock(&self.hides_read_ahead))
     }
 
     fn test_activity(&self) -> Result<(), Error> {
@@ -258,14 +273,19 @@ impl CachedFile for FakeFile {
         Ok(bytes as usize)
     }
 
-    fn open_in_order(&self) -> Result<Option<Box<dyn InOrder>>, Error> {
+    fn file_system(&self) -> u64 {
+        FILE_SYSTEM
+    }
+
+    fn open_in_order(&self, window: Window) -> Result<Box<dyn InOrder>, Error> {
+        lock(&self.calls).in_order_opens += 1;
         let file = FakeFile {
             path: self.path.clone(),
             state: Arc::clone(&self.state),
             calls: Arc::clone(&self.calls),
             ..*self
         };
-        Ok(Some(Box::new(FakeInOrder(file))))
+        Ok(Box::new(FakeInOrder { file, window }))
     }
 
     fn apply_drop(&self, range: PageRange) -> Result<(), Error> {
@@ -294,26 +314,25 @@ impl CachedFile for FakeFile {
 /// Read-ahead of a common disk, twice.
 const WINDOW: Bytes = Bytes(256 << 10);
 
+/// All files are on one.
+const FILE_SYSTEM: u64 = 1;
+
 /// Always reads as far ahead as it may.
-struct FakeInOrder(FakeFile);
+struct FakeInOrder {
+    file: FakeFile,
+    window: Window,
+}
 
 impl InOrder for FakeInOrder {
-    fn window(&self) -> Bytes {
-        WINDOW
-    }
-
-    fn reach(&self) -> Bytes {
-        Bytes(2 * WINDOW.0)
-    }
-
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error> {
-        lock(&self.0.calls).in_order_reads += 1;
+        let FakeInOrder { file, window } = self;
+        lock(&file.calls).in_order_reads += 1;
         let mut buffer = vec![0; (range.pages() * PAGE_BYTES) as usize];
-        lock(&self.0.state).marked = None;
-        let read = self.0.apply_read(range.start * PAGE_BYTES, &mut buffer)?;
-        let mut state = lock(&self.0.state);
+        lock(&file.state).marked = None;
+        let read = file.apply_read(range.start * PAGE_BYTES, &mut buffer)?;
+        let mut state = lock(&file.state);
         state.marked = Some(range.end + WINDOW.0 / PAGE_BYTES);
-        let end = (range.end + self.reach().0 / PAGE_BYTES).min(state.size_bytes.div_ceil(PAGE_BYTES));
+        let end = (range.end + window.reach().0 / PAGE_BYTES).min(state.size_bytes.div_ceil(PAGE_BYTES));
         add(&mut state.resident, PageRange::new(range.end.min(end), end));
         Ok(Bytes(read as u64))
     }

@@ -13,6 +13,7 @@ mod residency;
 mod system;
 #[cfg(test)]
 mod system_tests;
+mod window;
 
 use std::path::Path;
 
@@ -24,6 +25,7 @@ pub use drop_caches::apply_drop_caches;
 pub use fake::{FakeCalls, FakePageCache, FakeRefusal};
 pub use residency::read_resident_pages;
 pub use system::{SystemPageCache, VisibilityTest, test_visibility};
+pub use window::Window;
 
 /// How much of a range is cached, as cachestat(2) counts it. Pages whose data is still on its way count as cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,12 +55,6 @@ pub enum Activity {
 
 /// A file that is read in order for the sake of the cache alone. The kernel reads ahead for it, in large folios, and no byte is copied.
 pub trait InOrder {
-    /// The device is asked for so much at a time. No folio lies across a multiple of it, so what is read in such pieces is used once.
-    fn window(&self) -> Bytes;
-
-    /// Beyond what was asked for, so much may come at most.
-    fn reach(&self) -> Bytes;
-
     /// Brings the pages of `range`, which begins where the last one ended. Returns when all have come. Fewer bytes at the end of the
     /// file; 0 past it.
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error>;
@@ -72,6 +68,10 @@ pub trait PageCache: Send + Sync {
 
     /// Bytes of a page.
     fn page_bytes(&self) -> u64;
+
+    /// How files of a file system ([`CachedFile::file_system`]) are read in order. `None` where it is not known how far the kernel reads ahead
+    /// there, or where it would be too far or hardly at all. Asks the kernel each time.
+    fn read_window(&self, file_system: u64) -> Option<Window>;
 
     /// Does [`CachedFile::visit_activity`] tell pages that were read often from others? Tried, not deduced: with some ways
     /// of ageing pages (the multi-generational LRU) the kernel's flags say nothing. `Error::Unavailable` says why not.
@@ -101,9 +101,11 @@ pub trait CachedFile: Send + Sync {
     /// the file; 0 past it (the file was truncated meanwhile).
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
 
-    /// Opens the file once more, to read long stretches of it in order. `Ok(None)` where it is not known how far the kernel reads ahead,
-    /// or where it would be too far or hardly at all.
-    fn open_in_order(&self) -> Result<Option<Box<dyn InOrder>>, Error>;
+    /// The number of its file system, as stat(2) has it.
+    fn file_system(&self) -> u64;
+
+    /// Opens the file once more, to read long stretches of it in order by the window of its file system.
+    fn open_in_order(&self, window: Window) -> Result<Box<dyn InOrder>, Error>;
 
     /// Asks the kernel to drop the pages of `range` that are clean and that nobody uses. It may keep some: count again.
     fn apply_drop(&self, range: PageRange) -> Result<(), Error>;

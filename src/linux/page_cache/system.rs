@@ -12,8 +12,9 @@ use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, accessat, fadvise};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::in_order::{SystemInOrder, Window};
+use super::in_order::SystemInOrder;
 use super::page_flags::PageTables;
+use super::window::Window;
 use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, cachestat, mincore};
 use crate::files::{Tree, open_regular_with};
 use crate::linux::Error;
@@ -74,6 +75,7 @@ impl SystemPageCache {
             path: path.to_owned(),
             size_bytes: metadata.size(),
             owner: metadata.uid(),
+            file_system: metadata.dev(),
             cache: self.facts,
         })
     }
@@ -97,6 +99,10 @@ impl PageCache for SystemPageCache {
 
     fn page_bytes(&self) -> u64 {
         self.facts.page_bytes
+    }
+
+    fn read_window(&self, file_system: u64) -> Option<Window> {
+        find_read_ahead(file_system).and_then(Window::of)
     }
 
     fn test_activity(&self) -> Result<(), Error> {
@@ -191,6 +197,7 @@ struct SystemFile {
     path: PathBuf,
     size_bytes: u64,
     owner: u32,
+    file_system: u64,
     cache: Facts,
 }
 
@@ -280,13 +287,15 @@ impl CachedFile for SystemFile {
         Ok(filled)
     }
 
-    fn open_in_order(&self) -> Result<Option<Box<dyn InOrder>>, Error> {
+    fn file_system(&self) -> u64 {
+        self.file_system
+    }
+
+    fn open_in_order(&self, window: Window) -> Result<Box<dyn InOrder>, Error> {
         let failed = |error| Error::file("read in order", &self.path, error);
-        let device = self.file.metadata().map_err(failed)?.dev();
-        let Some(window) = find_read_ahead(device).and_then(Window::of) else { return Ok(None) };
         let file = open_without_atime(|flags| open_regular_with(&self.link(), flags)).map_err(failed)?;
         let in_order = SystemInOrder::new(file, self.path.clone(), window, self.cache.page_bytes).map_err(failed)?;
-        Ok(Some(Box::new(in_order)))
+        Ok(Box::new(in_order))
     }
 
     fn apply_drop(&self, range: PageRange) -> Result<(), Error> {

@@ -93,7 +93,9 @@ fn finds_where_the_warm_part_is() {
 fn what_is_read_in_order_comes_and_nothing_else() {
     let (_directory, path) = write_cold_file(24 * MEGABYTE);
     let file = open(&path);
-    let Some(mut in_order) = file.open_in_order().unwrap() else { untested!(machine: "no common read-ahead") };
+    let window = SystemPageCache::new().read_window(file.file_system());
+    let Some(window) = window else { untested!(machine: "no common read-ahead") };
+    let mut in_order = file.open_in_order(window).unwrap();
     let page = |megabyte: u64| megabyte * MEGABYTE / page_bytes();
     // It begins within a folio, and ends within one.
     for (start, end) in [(page(4) + 5, page(5)), (page(5), page(12) + 3)] {
@@ -101,7 +103,7 @@ fn what_is_read_in_order_comes_and_nothing_else() {
         assert_eq!(brought.0, (end - start) * page_bytes());
     }
     let count = |start, end| file.read_counts(PageRange::new(start, end)).unwrap().cached;
-    let reach = in_order.reach().0 / page_bytes();
+    let reach = window.reach().0 / page_bytes();
     assert_eq!(count(page(4) + 5, page(12) + 3), page(8) - 2);
     // A window may begin a little before who reads.
     assert_eq!((count(0, page(4)), count(page(12) + 3 + reach, page(24))), (0, 0));
@@ -196,7 +198,9 @@ fn reading_in_order_is_one_use() {
     needs_activity!();
     let (_directory, path) = write_cold_file(8 * MEGABYTE);
     let file = open(&path);
-    let Some(mut in_order) = file.open_in_order().unwrap() else { untested!(machine: "no common read-ahead") };
+    let window = SystemPageCache::new().read_window(file.file_system());
+    let Some(window) = window else { untested!(machine: "no common read-ahead") };
+    let mut in_order = file.open_in_order(window).unwrap();
     let pages = 8 * MEGABYTE / page_bytes();
     let step = pages / 8;
     (0..8).for_each(|nth| _ = in_order.apply_read(PageRange::new(nth * step, (nth + 1) * step)).unwrap());

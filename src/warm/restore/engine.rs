@@ -16,7 +16,7 @@ use super::let_go::ReadOver;
 use super::read_over::{Credit, Splitting, drop_splits};
 use super::staying::{Left, Staying};
 use crate::linux;
-use crate::linux::page_cache::{CachedFile, PageCounts};
+use crate::linux::page_cache::{CachedFile, PageCounts, Window};
 use crate::linux::threads::on_threads;
 use crate::units::{BlockRange, Bytes, PageRange};
 use crate::warm::plan::{Mix, Plan, Read};
@@ -111,6 +111,8 @@ struct Work<'a> {
     failures: Mutex<BTreeMap<usize, String>>,
     /// Reading in order failed once: all is read otherwise from then on.
     in_order_fails: AtomicBool,
+    /// How files are read in order, by their file systems.
+    windows: Mutex<BTreeMap<u64, Option<Window>>>,
 }
 
 impl Outcome {
@@ -161,6 +163,7 @@ impl Engine<'_> {
             let_go: Mutex::default(),
             failures: Mutex::default(),
             in_order_fails: AtomicBool::new(false),
+            windows: Mutex::default(),
         };
         let readers = on_threads(self.threads, |thread| work.read_on(thread));
         if let Some(panic) = readers.into_iter().filter_map(Result::err).last() {

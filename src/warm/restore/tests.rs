@@ -209,6 +209,26 @@ async fn long_stretches_are_read_in_order_where_nobody_is_to_be_spared() {
     assert!(reads.abs_diff(reads_of_their_size) < 10, "{reads} {reads_of_their_size}");
 }
 
+/// What is dear is done last, and what stays the same is asked once.
+#[tokio::test]
+async fn a_stretch_that_is_not_read_in_order_costs_no_file_and_one_question() {
+    let stretches = |blocks: u32| (1..=5).map(|oid| relation(oid, vec![fork(4000, 0..blocks)])).collect();
+    let calls = async |blocks: u32, is_hidden: bool| {
+        let cache = FakePageCache::new();
+        (1..=5).for_each(|oid| cache.insert(file(oid), 4000 * BLOCK, &[]));
+        if is_hidden {
+            cache.hide_read_ahead();
+        }
+        let os = run(restore(&cache, stretches(blocks))).await.os.unwrap();
+        assert_eq!(os.resident_after_bytes, Some(Bytes(5 * u64::from(blocks) * BLOCK)));
+        cache.calls()
+    };
+    let (long, short, hidden) = (calls(4000, false).await, calls(70, false).await, calls(4000, true).await);
+    assert!(long.in_order_opens > 0 && long.in_order_reads > long.in_order_opens, "{long:?}");
+    assert_eq!((short.in_order_opens, hidden.in_order_opens, hidden.in_order_reads), (0, 0, 0), "{short:?} {hidden:?}");
+    assert!([long, short, hidden].iter().all(|calls| calls.windows == 1), "{long:?} {short:?} {hidden:?}");
+}
+
 #[tokio::test]
 async fn what_cannot_be_read_in_order_is_told_as_any_read() {
     let cache = FakePageCache::new();

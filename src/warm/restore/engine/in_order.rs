@@ -3,9 +3,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Place, Read, Work};
+use super::{Place, Read, Work, lock};
 use crate::linux;
-use crate::linux::page_cache::{CachedFile, InOrder};
+use crate::linux::page_cache::{CachedFile, InOrder, Window};
 use crate::units::{BlockRange, Bytes, PageRange};
 
 /// A stretch of which a smaller part would come in order is not worth a file of its own.
@@ -40,33 +40,37 @@ impl Work<'_> {
         let fork = &self.engine.forks[read.fork];
         let Place { segment, first, range, pages } = self.place(read.range);
         let Ok(Some(file)) = self.files.get((read.fork, segment), &fork.path, fork.fork) else { return read };
-        let Ok(Some(mut in_order)) = file.open_in_order() else { return read };
-        let end = self.in_order_end(range, &*in_order);
-        let Ok(counts) = file.read_counts(pages) else { return read };
+        let Some(window) = self.window(file.file_system()) else { return read };
+        let end = self.in_order_end(range, window);
         if (end.saturating_sub(range.start) as f64) < range.blocks() as f64 * IN_ORDER_RATIO
-            || counts.cached * 2 > pages.pages()
-            || self.window_blocks(&*in_order) < self.largest_read_blocks()
+            || self.piece_blocks(window) < self.largest_read_blocks()
         {
+            return read;
+        }
+        let Ok(counts) = file.read_counts(pages) else { return read };
+        if counts.cached * 2 > pages.pages() {
             return read;
         }
         let cached = if counts.cached > 0 { file.read_resident(pages) } else { Ok(Vec::new()) };
         let Ok(cached) = cached else { return read };
+        // Last, for it is dear: a file, a pipe and /dev/null.
+        let Ok(mut in_order) = file.open_in_order(window) else { return read };
         let stretch = Stretch { read, slice, first, range, file: &*file, cached };
-        let mut at = self.read_stretch(&stretch, &mut *in_order, end);
+        let step = self.piece_blocks(window);
+        let mut at = self.read_stretch(&stretch, &mut *in_order, step, end);
         if at == end {
-            at = self.read_tail(&stretch, at, self.window_blocks(&*in_order), buffer);
+            at = self.read_tail(&stretch, at, step, buffer);
         }
         if at < range.end {
-            let reach = in_order.reach().0 / u64::from(self.engine.files.geometry.block_size);
+            let reach = window.reach().0 / u64::from(self.engine.files.geometry.block_size);
             self.note_ahead(&stretch, BlockRange::new(at, range.end.min(at + reach)));
         }
         Read { range: BlockRange::new(first + at, read.range.end), ..read }
     }
 
     /// Reads in order up to `end`. Returns how far it came.
-    fn read_stretch(&self, stretch: &Stretch<'_>, in_order: &mut dyn InOrder, end: u64) -> u64 {
+    fn read_stretch(&self, stretch: &Stretch<'_>, in_order: &mut dyn InOrder, step: u64, end: u64) -> u64 {
         let hot = &self.engine.forks[stretch.read.fork].hot;
-        let step = self.window_blocks(in_order);
         let mut at = stretch.range.start;
         while at < end && self.may_read_in_order() {
             let part = next_part(at, step, end);
@@ -158,14 +162,20 @@ impl Work<'_> {
     }
 
     /// Up to here it is read in order. The kernel reads so far ahead, and what comes after the stretch may not be wanted.
-    fn in_order_end(&self, range: BlockRange, in_order: &dyn InOrder) -> u64 {
-        let reach = in_order.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
-        let step = self.window_blocks(in_order);
+    fn in_order_end(&self, range: BlockRange, window: Window) -> u64 {
+        let reach = window.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
+        let step = self.piece_blocks(window);
         range.end.saturating_sub(reach) / step * step
     }
 
-    fn window_blocks(&self, in_order: &dyn InOrder) -> u64 {
-        (in_order.window().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
+    fn piece_blocks(&self, window: Window) -> u64 {
+        (window.piece().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
+    }
+
+    /// How files of a file system are read in order, which the kernel is asked for once: it stays for as long as a plan runs.
+    fn window(&self, file_system: u64) -> Option<Window> {
+        let ask = || self.engine.files.cache.read_window(file_system);
+        *lock(&self.windows).entry(file_system).or_insert_with(ask)
     }
 
     /// Bytes of blocks that were not cached before.
