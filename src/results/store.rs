@@ -289,6 +289,18 @@ impl Store {
         rows.iter().map(|row| from(row).map_err(self.failed_to("read"))).collect()
     }
 
+    /// The same of rows that belong to a study: one that cannot be read is that study's damage, not the store's.
+    pub(super) async fn read_of_study<T>(
+        &self,
+        id: &str,
+        query: Query,
+        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
+        let failed = |source| self.failed_to("read")(source).of_study(Some(id));
+        rows.iter().map(|row| from(row).map_err(failed)).collect()
+    }
+
     /// A single statement that changes something.
     pub(super) async fn execute(&self, query: Query) -> Result<u64, Error> {
         let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;

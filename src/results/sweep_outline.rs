@@ -32,8 +32,9 @@ const NOISE_TRIALS_MAX: u32 = 1000;
 impl Store {
     /// The trials of a sweep in a few figures, in the order in which they ran.
     pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
-        let mut outlines = self.read(Query::new(OUTLINES).bind(sweep_id), kept_outline_from).await?;
-        outlines.extend(self.read(Query::new(WITHOUT_OUTLINE).bind(sweep_id), outline_of_trial_from).await?);
+        let mut outlines = self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), kept_outline_from).await?;
+        let without = Query::new(WITHOUT_OUTLINE).bind(sweep_id);
+        outlines.extend(self.read_of_study(sweep_id, without, outline_of_trial_from).await?);
         outlines.sort_by_key(|outline| outline.position);
         add_warming_figures(&mut outlines);
         Ok(outlines)

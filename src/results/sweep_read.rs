@@ -110,12 +110,12 @@ impl Store {
     /// Point's number and repeat of the trials of a sweep.
     pub async fn read_finished(&self, sweep_id: &str) -> Result<BTreeSet<(u32, u32)>, Error> {
         let query = Query::new("SELECT number, repeat FROM sweep_trials WHERE sweep_id = $1").bind(sweep_id);
-        Ok(self.read(query, key_of).await?.into_iter().collect())
+        Ok(self.read_of_study(sweep_id, query, key_of).await?.into_iter().collect())
     }
 
     /// The trials of a sweep without their seconds and scripts, in the order in which they ran.
     pub async fn read_sweep_outcomes(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
-        self.read(Of::sweep(sweep_id).select("sweep_trials", "position"), Row::record).await
+        self.read_of_study(sweep_id, Of::sweep(sweep_id).select("sweep_trials", "position"), Row::record).await
     }
 
     /// The trials of a sweep with every second of them, in the order in which they ran.
@@ -135,12 +135,15 @@ impl Store {
     }
 
     async fn read_whole_trials(&self, of: &Of<'_>) -> Result<Vec<SweepTrial>, Error> {
-        let mut trials = self.read(of.select("sweep_trials", "position"), Row::record).await?;
-        let query = of.select("sweep_scripts", "number, repeat, place");
-        self.read_parts(query, &mut trials, |trial, script| trial.scripts.push(script)).await?;
+        let trials = of.select("sweep_trials", "position");
+        let mut trials = self.read_of_study(of.sweep_id, trials, Row::record).await?;
+        self.read_parts(of, of.select("sweep_scripts", "number, repeat, place"), &mut trials, |trial, script| {
+            trial.scripts.push(script)
+        })
+        .await?;
         self.add_seconds_of(of, &mut trials).await?;
         let query = of.select("sweep_wait_samples", "number, repeat, second");
-        self.read_parts(query, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
+        self.read_parts(of, query, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
         Ok(trials)
     }
 
@@ -151,21 +154,23 @@ impl Store {
 
     async fn add_seconds_of(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
         let query = of.select("sweep_samples", "number, repeat, second");
-        self.read_parts(query, trials, |trial, sample| trial.samples.push(sample)).await?;
+        self.read_parts(of, query, trials, |trial, sample| trial.samples.push(sample)).await?;
         let query = of.select("sweep_os_samples", "number, repeat, second");
-        self.read_parts(query, trials, |trial, sample| trial.os_samples.push(sample)).await
+        self.read_parts(of, query, trials, |trial, sample| trial.os_samples.push(sample)).await
     }
 
     /// Gives each row of a query over the trials' sweep to the trial that it belongs to.
     async fn read_parts<T: Columns>(
         &self,
+        of: &Of<'_>,
         query: Query,
         trials: &mut [SweepTrial],
         give: impl Fn(&mut SweepTrial, T),
     ) -> Result<(), Error> {
         let places: HashMap<(u32, u32), usize> =
             trials.iter().enumerate().map(|(place, trial)| ((trial.number, trial.repeat), place)).collect();
-        for (key, part) in self.read(query, |row| Ok((key_of(row)?, T::read(row)?))).await? {
+        let parts = self.read_of_study(of.sweep_id, query, |row| Ok((key_of(row)?, T::read(row)?))).await?;
+        for (key, part) in parts {
             if let Some(place) = places.get(&key) {
                 give(&mut trials[*place], part);
             }

@@ -3,6 +3,7 @@
 mod assist;
 mod attend;
 mod brought;
+mod choice;
 mod decision;
 mod edit;
 mod error;
@@ -32,6 +33,7 @@ mod windows;
 
 pub use assist::{Assist, Means, Planned, Which};
 pub use attend::{Attend, Attended, BoundedRoom, Isolated, Progress, read_cache_bound};
+pub use choice::{Chosen, Films};
 pub use decision::{Circumstances, Decision, Forecasts, decide};
 pub use edit::{FilmDifference, Part, RelationDifference, compare, cut, merge};
 pub use error::Error;
@@ -49,6 +51,6 @@ pub use reuse::{CurvePoint, MissRatioCurve};
 pub use sessions::Sessions;
 pub use simulation::{Run, Way};
 pub use source::{JobSeen, Source, SourceEnd, Touch};
-pub use store::{Chosen, FilmStore, Films, KEPT, Like, databases_of};
+pub use store::{FilmStore, KEPT, Like, databases_of};
 pub use summary::{FilmSummary, MOMENTS, Moment, RelationTouches};
 pub use touched::Touched;

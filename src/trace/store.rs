@@ -8,18 +8,16 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::Error;
+use super::choice::{Chosen, Films, WHOLE, find_alone, largest_blocks, read_header, read_headers};
 use super::film::{Film, FilmHeader};
 use super::record::Recorded;
-use crate::cache::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
+use crate::cache::{Generation, SnapshotStore, is_path};
 use crate::files::{Draft, draft_beside};
 use crate::linux::home::state_in;
 use crate::warm::{STATE, state_directory};
 
 /// Films that are kept under one name.
 pub const KEPT: usize = 7;
-
-/// A film with this share of the blocks of the largest is as good as that: 0 to 1.
-const WHOLE: f64 = 0.8;
 
 /// In the directory where pgthaw keeps its state.
 const BELOW_STATE: &str = "films";
@@ -38,138 +36,6 @@ pub struct Like {
     /// Its name in the store.
     pub name: String,
     pub remarks: Vec<String>,
-}
-
-/// The films of a store, as they were when it was read.
-#[derive(Clone, Debug)]
-pub struct Films {
-    root: PathBuf,
-    /// The newest first.
-    pub films: Vec<Generation>,
-}
-
-/// The film that a name means.
-#[derive(Debug)]
-pub struct Chosen {
-    pub path: PathBuf,
-    /// Films of its command that the name could mean, this one among them.
-    pub films: usize,
-    /// Why it was this one of them, in words.
-    why: &'static str,
-    /// Other clusters have films that are called so too.
-    has_others: bool,
-}
-
-const NEWEST_OF_THEM: &str = "is the newest";
-const TELLS_ALONE: &str = "tells best how the job goes alone";
-
-impl Chosen {
-    /// Which of how many was taken, where there was a choice.
-    pub fn remark(&self, name: &str) -> Option<String> {
-        let Chosen { films, why, has_others, .. } = self;
-        let of_others = if *has_others { "; those of other clusters were passed over" } else { "" };
-        match films {
-            1 => has_others.then(|| format!("this film called {name} is of this server's cluster{of_others}")),
-            _ => Some(format!("of {films} films of this command called {name} this one {why}{of_others}")),
-        }
-    }
-}
-
-impl Films {
-    /// Is one kept under this name?
-    pub fn has_label(&self, label: &str) -> bool {
-        self.films.iter().any(|one| one.label() == Some(label))
-    }
-
-    /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name. Those of this cluster come before those
-    /// of others.
-    ///
-    /// # Errors
-    /// When there is none, or it could be several: by the beginnings of their names, or as a label of several clusters that are not this one.
-    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
-        if is_path(name) {
-            return Ok(name.into());
-        }
-        let mut films = self.films.clone();
-        films.sort_by_key(|one| cluster.is_some_and(|cluster| one.system_identifier != cluster));
-        if films.is_empty() {
-            return Err(Error::NoFilm(self.root.clone()));
-        }
-        if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
-            let is_own = cluster == Some(one.system_identifier) || name == NEWEST || one.name == name;
-            let newest = if is_own { Vec::new() } else { self.newest_of_clusters(name) };
-            return match newest.len() {
-                0 | 1 => Ok(one.path.clone()),
-                _ => Err(Error::SeveralClusters { name: name.to_owned(), candidates: newest }),
-            };
-        }
-        find_by_beginning(films, name).map(|one| one.path).map_err(|candidates| match candidates.is_empty() {
-            true => Error::UnknownFilm { name: name.to_owned(), directory: self.root.clone() },
-            false => Error::AmbiguousFilm { name: name.to_owned(), candidates },
-        })
-    }
-
-    /// Of each cluster that has films under this label the name of the newest.
-    fn newest_of_clusters(&self, label: &str) -> Vec<String> {
-        let mut clusters = BTreeSet::new();
-        let is_newest = |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
-        self.films.iter().filter(is_newest).map(|one| one.name.clone()).collect()
-    }
-
-    /// The newest film under a label, if all are of other clusters than this one.
-    pub fn find_other_clusters(&self, cluster: u64, label: &str) -> Option<&Generation> {
-        let mut films = self.films.iter().filter(|one| one.label() == Some(label));
-        let newest = films.next()?;
-        (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
-    }
-
-    /// Leaves out a film, and those of other clusters: they are no replacement for it.
-    fn leave_out(&mut self, path: &Path) {
-        let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
-        self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
-    }
-
-    /// Is this film one of those that `name` could mean, [`NEWEST`] or a label, and not named itself?
-    fn could_be_another(&self, path: &Path, name: &str) -> bool {
-        let is_label = |one: &Generation| one.path == path && one.label() == Some(name);
-        !is_path(name) && (name == NEWEST || self.films.iter().any(is_label))
-    }
-
-    /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
-    /// those that know what it asked for.
-    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
-        let path = self.find_of(cluster, name)?;
-        let mut films = self.read_alike(&path, name);
-        let (count, has_others) = (films.len().max(1), self.has_others(&films, name));
-        films.retain(|(_, header)| header.sampling.is_some());
-        let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
-        Ok(Chosen { path: alone, films: count, why: TELLS_ALONE, has_others })
-    }
-
-    /// As [`Films::find_of`], with how many there were to choose from.
-    pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
-        let path = self.find_of(cluster, name)?;
-        let films = self.read_alike(&path, name);
-        let has_others = self.has_others(&films, name);
-        Ok(Chosen { path, films: films.len().max(1), why: NEWEST_OF_THEM, has_others })
-    }
-
-    /// Are there films under this label of other clusters than of this one's?
-    fn has_others(&self, films: &[(Generation, FilmHeader)], label: &str) -> bool {
-        !films.is_empty() && self.newest_of_clusters(label).len() > 1
-    }
-
-    /// The films of the command of this one, which `name` means, that are called so; none where it is no label.
-    fn read_alike(&self, path: &Path, name: &str) -> Vec<(Generation, FilmHeader)> {
-        let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
-        let Some(newest) = self.films.iter().find(is_meant) else { return Vec::new() };
-        let is_like =
-            |one: &&Generation| one.label() == newest.label() && one.system_identifier == newest.system_identifier;
-        let mut films: Vec<(Generation, FilmHeader)> = read_headers(self.films.iter().filter(is_like));
-        let job = films.first().map(|(_, header)| header.job.clone());
-        films.retain(|(_, header)| Some(&header.job) == job.as_ref());
-        films
-    }
 }
 
 impl FilmStore {
@@ -224,7 +90,7 @@ impl FilmStore {
     pub fn read_all(&self) -> Result<Films, Error> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
-        Ok(Films { root: self.root().to_owned(), films })
+        Ok(Films::new(self.root().to_owned(), films))
     }
 
     /// As [`Films::find_of`].
@@ -250,7 +116,7 @@ impl FilmStore {
         find: impl Fn(&Films) -> Result<Chosen, Error>,
     ) -> Result<(Film<File>, Vec<String>), Error> {
         // A path is looked for in no store.
-        let nowhere = || Films { root: self.root().to_owned(), films: Vec::new() };
+        let nowhere = || Films::new(self.root().to_owned(), Vec::new());
         let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
         let mut damage: Vec<Error> = Vec::new();
         loop {
@@ -334,8 +200,9 @@ impl FilmStore {
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
         }
-        let empty =
-            films.iter().map(|(one, _)| format!("film {} has nothing to bring: its job found all in memory", one.name));
+        let empty = films.iter().map(|(one, _)| {
+            format!("film {} has nothing to bring: its job found all in shared_buffers, or was not seen", one.name)
+        });
         remarks.extend(empty);
         if self.read_all()?.find_other_clusters(cluster, label).is_some() {
             remarks.push(format!("the films called {label} are of other clusters than this server's"));
@@ -377,28 +244,6 @@ pub fn databases_of(headers: impl Iterator<Item = FilmHeader>) -> Option<Vec<Str
     (!all.is_empty()).then_some(all)
 }
 
-/// What a film in the store says of itself; its file may be damaged.
-fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
-    one.require_file()?;
-    FilmHeader::read_unverified(&one.path)
-}
-
-/// What can be read of films.
-fn read_headers<'a>(films: impl Iterator<Item = &'a Generation>) -> Vec<(Generation, FilmHeader)> {
-    films.filter_map(|one| Some((one.clone(), read_header(one).ok()?))).collect()
-}
-
-fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
-    films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
-}
-
-/// Of films as large as one of so many blocks the one that tells best how the job goes alone.
-fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
-    let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
-    let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));
-    alone.map(|(one, _)| one)
-}
-
 /// Of films with so many blocks, of the day of the week or not, the newest first, the one to take; `None` when none has any.
 fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
     let largest = films.clone().map(|(blocks, _)| blocks).max().filter(|largest| *largest > 0)?;
@@ -419,6 +264,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::cache::NEWEST;
     use crate::trace::event::{Event, EventKind};
     use crate::trace::film::FilmWriter;
     use crate::trace::fixtures::{self, film_relation};
@@ -483,10 +329,6 @@ mod tests {
         let others = |cluster, label| films.find_other_clusters(cluster, label).map(|one| one.name.as_str());
         assert_eq!((others(7, "y"), others(42, "y")), (Some("20261125-020700.100.10-y"), None));
         assert_eq!((others(7, "x"), others(7, "z")), (None, None));
-        let of = |films, has_others| Chosen { path: "f".into(), films, why: NEWEST_OF_THEM, has_others };
-        assert_eq!(of(1, false).remark("x"), None);
-        assert!(of(1, true).remark("x").unwrap().ends_with("of other clusters were passed over"));
-        assert!(of(2, true).remark("x").unwrap().contains("is the newest; those of other clusters"));
     }
 
     /// A film in a store, of a job of 100 blocks of which so many were brought and so many found.

@@ -219,6 +219,13 @@ fn a_damaged_study_stands_in_no_others_way() {
 
     let shown = home.pgthaw(&["results", "show", "damaged"]).ends_with(1).stderr;
     assert!(shown.contains("the study damaged in") && shown.contains("results drop damaged"), "{shown}");
+    for command in [&["results", "show"][..], &["report"]] {
+        let told = home.pgthaw(&[command, &["of-damaged-trials"]].concat()).ends_with(1).stderr;
+        assert!(
+            told.contains("the study of-damaged-trials in") && !told.contains("move it away"),
+            "{command:?}: {told}"
+        );
+    }
     home.pgthaw(&["results", "drop", "damaged"]).ok();
     assert!(!home.pgthaw(&["results", "list"]).ok().stderr.contains("damaged: damaged"));
 }

@@ -416,7 +416,7 @@ impl Source for Requests {
             let own_pid = std::process::id();
             self.whose.take_unseen(self.pending.iter().map(|event| event.pid).filter(|pid| *pid != own_pid));
             if self.pending.iter().all(|event| event.pid == own_pid) {
-                let nothing = "nobody asked the page cache for anything, as where shared_buffers has it all";
+                let nothing = "nobody asked the page cache for anything, as where shared_buffers has it all, or the job asks another server";
                 self.remarks.push(format!("no server process of the command was seen: {nothing}"));
                 self.whose.want_everybody();
                 self.job_seen = JobSeen::No;
