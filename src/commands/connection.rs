@@ -91,6 +91,11 @@ impl ConnectionArguments {
         self.host.is_some() || self.port.is_some() || self.connection_string().ok().flatten().is_some_and(is_in_string)
     }
 
+    /// Did the user say which cluster is meant: by its server, or its directory?
+    pub fn names_cluster(&self) -> bool {
+        self.names_server() || self.data_dir.is_some()
+    }
+
     /// Was anything said of a server, a role or a database?
     pub fn says_anything(&self) -> bool {
         self.host.is_some() || self.port.is_some() || self.username.is_some() || !self.databases.is_empty()
@@ -216,8 +221,7 @@ impl ConnectionArguments {
         let options =
             options.filter_map(|(option, value)| Some(format!(" {option} {}", quote_argument(value.as_ref()?))));
         // Of a directory that was named no server has to answer.
-        let is_known = self.names_server() || self.data_dir.is_some();
-        let unnamed = if is_known { Address::default() } else { Address { user: None, ..address.clone() } };
+        let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
         let options: String = options.collect();
         PastedCommands {

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use super::owners_films::with_owners;
-use super::{ConnectionArguments, Target, find_directory};
+use super::{ConnectionArguments, Target, find_cluster};
 use crate::cache::NEWEST;
 use crate::terminal;
 use crate::trace::{Error, Film, FilmStore};
@@ -20,10 +20,9 @@ pub struct NamedFilms<'a> {
 impl NamedFilms<'_> {
     /// A server is asked only where one was named whose directory cannot be seen: films can be looked at without any.
     pub async fn open(connection: &ConnectionArguments) -> anyhow::Result<NamedFilms<'_>> {
-        let cluster = match find_directory(connection) {
-            Ok(Some(directory)) => Some(directory.system_identifier),
-            _ if names_cluster(connection) => Target::open(connection).await?.system_identifier(),
-            _ => None,
+        let cluster = match find_cluster(connection) {
+            None if connection.names_cluster() => Target::open(connection).await?.system_identifier(),
+            found => found,
         };
         Ok(NamedFilms { store: FilmStore::open(), connection, cluster })
     }
@@ -35,7 +34,7 @@ impl NamedFilms<'_> {
         let of_film = film.header().source.system_identifier;
         let is_any = name == NEWEST || film.header().label.as_deref() == Some(name);
         match self.cluster.filter(|cluster| *cluster != of_film) {
-            Some(cluster) if is_any && names_cluster(self.connection) => {
+            Some(cluster) if is_any && self.connection.names_cluster() => {
                 Err(Error::OtherCluster { path: film.path().to_owned(), film: of_film, cluster }.into())
             }
             _ => {
@@ -44,9 +43,4 @@ impl NamedFilms<'_> {
             }
         }
     }
-}
-
-/// Did the user say which cluster is meant?
-fn names_cluster(connection: &ConnectionArguments) -> bool {
-    connection.names_server() || connection.data_dir.is_some()
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{ConnectionArguments, find_directory};
+use super::{ConnectionArguments, find_cluster, find_directory};
 use crate::linux::home::home_of;
 use crate::trace::{Error, FilmStore};
 
@@ -18,8 +18,7 @@ pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -
     if !matches!(error, Error::NoFilm(_) | Error::UnknownFilm { .. }) {
         return error;
     }
-    let cluster = find_directory(connection).ok().flatten().map(|directory| directory.system_identifier);
-    match owners_store(connection).and_then(|store| store.find_of(cluster, name).ok()) {
+    match owners_store(connection).and_then(|store| store.find_of(find_cluster(connection), name).ok()) {
         Some(film) => Error::KeptElsewhere { error: Box::new(error), film },
         None => error,
     }

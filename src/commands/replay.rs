@@ -8,7 +8,7 @@ use super::owners_films::with_owners;
 use super::recorder::SourceArguments;
 use super::restore::DeviceArguments;
 use super::run::{FilmAsked, ProtectionArguments, RunArguments};
-use super::{ConnectionArguments, ExitStatus, OutputArguments, find_directory, run};
+use super::{ConnectionArguments, ExitStatus, OutputArguments, find_cluster, run};
 use crate::trace::{Error, FilmStore};
 
 /// Run a job, and read what a film has just ahead of it
@@ -41,9 +41,10 @@ pub struct ReplayArguments {
 pub async fn run(arguments: ReplayArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let ReplayArguments { connection, film, protection, device, job } = arguments;
     let films = FilmStore::open().read_all()?;
-    let cluster = find_directory(&connection).ok().flatten().map(|directory| directory.system_identifier);
     let film = match films.has_label(&film) {
-        true => match cluster.and_then(|cluster| Some((cluster, films.find_other_clusters(cluster, &film)?))) {
+        true => match find_cluster(&connection)
+            .and_then(|cluster| Some((cluster, films.find_other_clusters(cluster, &film)?)))
+        {
             Some((cluster, other)) => {
                 let (path, film) = (other.path.clone(), other.system_identifier);
                 return Err(Error::OtherCluster { path, film, cluster }.into());

@@ -285,8 +285,7 @@ impl Store {
         query: Query,
         from: impl Fn(&Row) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, Error> {
-        let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
-        rows.iter().map(|row| from(row).map_err(self.failed_to("read"))).collect()
+        self.read_or(query, from, |error| error).await
     }
 
     /// The same of rows that belong to a study: one that cannot be read is that study's damage, not the store's.
@@ -296,9 +295,18 @@ impl Store {
         query: Query,
         from: impl Fn(&Row) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, Error> {
+        self.read_or(query, from, |error| error.of_study(Some(id))).await
+    }
+
+    /// The same; a row that cannot be read is the error that `failed` makes of it.
+    async fn read_or<T>(
+        &self,
+        query: Query,
+        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
+        failed: impl Fn(Error) -> Error,
+    ) -> Result<Vec<T>, Error> {
         let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
-        let failed = |source| self.failed_to("read")(source).of_study(Some(id));
-        rows.iter().map(|row| from(row).map_err(failed)).collect()
+        rows.iter().map(|row| from(row).map_err(|error| failed(self.failed_to("read")(error)))).collect()
     }
 
     /// A single statement that changes something.

@@ -312,20 +312,25 @@ mod tests {
     use super::*;
     use crate::trace::{CurvePoint, FilmStore};
 
-    #[test]
-    fn a_films_name_is_whole_on_eighty_columns() {
-        let names = ["20261126-103049.123.12-nightly-report", "20261126-113049.123.13-nightly-report"];
+    /// The lines of a store that has these films, each of a cluster.
+    fn lines_of(films: &[(u64, &str)]) -> Vec<FilmLine> {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir(directory.path().join("7")).unwrap();
-        for name in names {
-            std::fs::write(directory.path().join(format!("7/{name}.parquet")), "").unwrap();
+        for (cluster, name) in films {
+            let cluster = directory.path().join(cluster.to_string());
+            std::fs::create_dir_all(&cluster).unwrap();
+            std::fs::write(cluster.join(format!("{name}.parquet")), "").unwrap();
         }
         let line = |generation| FilmLine {
             generation,
             header: Ok(FilmHeader { job: "psql -X -d shop -f report.sql".to_owned(), ..FilmHeader::for_tests() }),
         };
-        let films = FilmStore::at(directory.path().to_owned()).read_all().unwrap().films;
-        let lines: Vec<FilmLine> = films.into_iter().map(line).collect();
+        FilmStore::at(directory.path().to_owned()).read_all().unwrap().films.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_films_name_is_whole_on_eighty_columns() {
+        let names = ["20261126-103049.123.12-nightly-report", "20261126-113049.123.13-nightly-report"];
+        let lines = lines_of(&names.map(|name| (7, name)));
         let canvas = Canvas { width: Some(80), height: None, colours: false, unicode: true };
         let text = render_films(&lines, Some(7), canvas);
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
@@ -335,19 +340,9 @@ mod tests {
 
     #[test]
     fn of_several_clusters_it_is_told_which_films_are_whose() {
-        let directory = tempfile::tempdir().unwrap();
         let clusters = [7_391_827_364_501_928_374, 7_391_827_364_501_928_999];
         let name = "20261126-103049.123.12-nightly-report";
-        for cluster in clusters {
-            std::fs::create_dir(directory.path().join(cluster.to_string())).unwrap();
-            std::fs::write(directory.path().join(format!("{cluster}/{name}.parquet")), "").unwrap();
-        }
-        let line = |generation| FilmLine {
-            generation,
-            header: Ok(FilmHeader { job: "psql -X -d shop -f report.sql".to_owned(), ..FilmHeader::for_tests() }),
-        };
-        let films = FilmStore::at(directory.path().to_owned()).read_all().unwrap().films;
-        let lines: Vec<FilmLine> = films.into_iter().map(line).collect();
+        let lines = lines_of(&clusters.map(|cluster| (cluster, name)));
         let canvas = |width| Canvas { width, height: None, colours: false, unicode: true };
         let text = render_films(&lines, Some(clusters[0]), canvas(Some(80)));
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");

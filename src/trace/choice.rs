@@ -71,10 +71,10 @@ impl Films {
         }
         if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
             let is_own = cluster == Some(one.system_identifier) || name == NEWEST || one.name == name;
-            let newest = if is_own { Vec::new() } else { self.newest_of_clusters(name) };
-            return match newest.len() {
-                0 | 1 => Ok(one.path.clone()),
-                _ => Err(Error::SeveralClusters { name: name.to_owned(), candidates: newest }),
+            let candidates: Vec<String> = self.newest_of_clusters(name).map(|one| one.name.clone()).collect();
+            return match is_own || candidates.len() < 2 {
+                true => Ok(one.path.clone()),
+                false => Err(Error::SeveralClusters { name: name.to_owned(), candidates }),
             };
         }
         find_by_beginning(films, name).map(|one| one.path).map_err(|candidates| match candidates.is_empty() {
@@ -83,11 +83,11 @@ impl Films {
         })
     }
 
-    /// Of each cluster that has films under this label the name of the newest.
-    fn newest_of_clusters(&self, label: &str) -> Vec<String> {
+    /// Of each cluster that has films under this label the newest.
+    pub(super) fn newest_of_clusters(&self, label: &str) -> impl Iterator<Item = &Generation> {
         let mut clusters = BTreeSet::new();
-        let is_newest = |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
-        self.films.iter().filter(is_newest).map(|one| one.name.clone()).collect()
+        let is_newest = move |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
+        self.films.iter().filter(is_newest)
     }
 
     /// The newest film under a label, if all are of other clusters than this one.
@@ -130,7 +130,7 @@ impl Films {
 
     /// Are there films under this label of other clusters than of this one's?
     fn has_others(&self, films: &[(Generation, FilmHeader)], label: &str) -> bool {
-        !films.is_empty() && self.newest_of_clusters(label).len() > 1
+        !films.is_empty() && self.newest_of_clusters(label).count() > 1
     }
 
     /// The films of the command of this one, which `name` means, that are called so; none where it is no label.

@@ -152,10 +152,8 @@ impl FilmStore {
     /// The database that a job is likely to ask first, before it is known of which cluster it is: where the newest films under `label`
     /// of all clusters agree.
     pub fn first_database_like(&self, label: &str) -> Option<String> {
-        let films = self.read_all().ok()?.films;
-        let mut clusters = BTreeSet::new();
-        let is_newest = |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
-        let headers = read_headers(films.iter().filter(is_newest));
+        let films = self.read_all().ok()?;
+        let headers = read_headers(films.newest_of_clusters(label));
         let mut firsts = headers.iter().map(|(_, header)| header.first_database());
         let first = firsts.next()??;
         firsts.all(|other| other == Some(first)).then(|| first.to_owned())

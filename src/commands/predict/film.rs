@@ -35,7 +35,7 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         }
     }
     let connection = &arguments.connection;
-    let is_named = connection.names_server() || connection.data_dir.is_some();
+    let is_named = connection.names_cluster();
     let asked = match Target::open(connection).await {
         Ok(target) => ask(&target),
         // Nobody has said that there is one: without it less is known.

@@ -111,11 +111,11 @@ impl SnapshotPlace {
 
     /// The generation that is meant. A whole name says by itself of which cluster it is, and no server is asked.
     pub async fn find(&self, name: &str) -> anyhow::Result<Generation> {
-        if let Some(called) = self.snapshots.open().find_whole_name(name) {
+        let store = self.snapshots.open();
+        if let Some(called) = store.find_whole_name(name) {
             return Ok(called);
         }
         let chosen = if name == BEST { Some(self.choose().await?.selected.holding.name) } else { None };
-        let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
         let found = store.find(chosen.as_deref().unwrap_or(name), cluster);
         Ok(found.map_err(|error| self.with_owners(error))?)
@@ -154,10 +154,9 @@ impl SnapshotPlace {
     /// Which cluster it is. The server is asked only when it was named, or when there are several to choose from: the
     /// snapshots of a server that is down can be looked at too.
     async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
-        let is_named = self.connection.names_server() || self.connection.data_dir.is_some();
         match store.read_clusters()?.as_slice() {
             [] => Err(self.with_owners(cache::Error::NoSnapshot(store.root().to_owned())).into()),
-            [only] if !is_named => Ok(*only),
+            [only] if !self.connection.names_cluster() => Ok(*only),
             _ => Ok(Target::open(&self.connection).await?.system_identifier().unwrap_or_default()),
         }
     }

@@ -37,6 +37,11 @@ pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server,
     }
 }
 
+/// The cluster, when it can be known without asking the server.
+pub fn find_cluster(arguments: &ConnectionArguments) -> Option<u64> {
+    find_directory(arguments).ok().flatten().map(|directory| directory.system_identifier)
+}
+
 /// The data directory, when it can be known without asking the server.
 pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDirectory>, Error> {
     match &arguments.data_dir {
