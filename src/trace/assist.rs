@@ -245,6 +245,11 @@ impl Planned {
         self.decision.way == Way::SetFirst
     }
 
+    /// Is anything to be brought?
+    pub fn brings(&self) -> bool {
+        self.decision.way != Way::Nothing
+    }
+
     /// Brings it; `None` where nothing is to be brought, and then what is forecast is known afterwards. It blocks until the job has ended or all is there.
     pub fn bring(&mut self, means: Means, geometry: Geometry) -> Option<Preloaded> {
         if let Some(forecast) = self.forecast.take() {
@@ -252,7 +257,7 @@ impl Planned {
             self.decision.forecasts = forecasts;
             self.remarks.extend(remarks);
         }
-        if self.decision.way == Way::Nothing {
+        if !self.brings() {
             return None;
         }
         let bringer = Bringer {

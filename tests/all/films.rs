@@ -47,7 +47,7 @@ pub fn make_cold(server: &mut TestServer) {
 }
 
 /// The same, of a server that reads slowly from now on, where that can be had.
-fn make_cold_and_slow(server: &mut TestServer, limit: Option<&DiskLimit>) {
+pub fn make_cold_and_slow(server: &mut TestServer, limit: Option<&DiskLimit>) {
     match limit {
         Some(limit) => server.restart_limited(limit),
         None => server.restart(),

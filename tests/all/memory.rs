@@ -3,10 +3,14 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use pgthaw::linux::cgroup::memory_directory_of;
 use pgthaw::postgres::StopMode;
+use pgthaw::units::Bytes;
 use serde_json::Value;
 
+use crate::films::{self, make_cold_and_slow, psql, receipt};
 use crate::memory_limit::MemoryLimit;
+use crate::probe;
 use crate::servers::{self, TestServer};
 
 /// Some 120 MB in the page cache.
@@ -67,6 +71,36 @@ fn what_is_loaded_is_charged_to_the_server_or_that_is_said() {
     let receipt = server.pgthaw_as(owner, &["restore", "--tier", "os", "--json"]).ok().json();
     let remarks = receipt["remarks"].to_string();
     assert!(remarks.contains("charged to pgthaw's own memory cgroup"), "{receipt:#}");
+    // An empty cgroup is all that can be removed.
+    server.cluster.stop(StopMode::Fast).unwrap();
+}
+
+/// What pgthaw comes to use itself would be taken from the server's page cache.
+#[test]
+fn a_run_is_in_the_servers_memory_only_while_it_brings_something() {
+    let Some(limit) = probe::limit().map(|limit| limit.with_memory(Bytes(1 << 30)).unwrap()) else { return };
+    let mut server = films::server(servers::servers()[0].0);
+    let job = format!(
+        "{} -XAtqc '{}' > /dev/null & \
+         for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 0.1; cat /proc/$PPID/cgroup; done; \
+         wait; sleep 0.5; echo afterwards; cat /proc/$PPID/cgroup",
+        psql(&server),
+        films::JOB
+    );
+    let mut ways = Vec::new();
+    for _ in 0..2 {
+        make_cold_and_slow(&mut server, Some(&limit));
+        let memory = memory_directory_of(server.cluster.postmaster_pid().unwrap()).unwrap();
+        let memory = memory.file_name().unwrap().to_str().unwrap();
+        let told = ["run", "--json", "--riops", "3000", "--rbps", "125MiB", "--like", "n", "--", "sh", "-c", &job];
+        let output = server.pgthaw(&told).ok();
+        let (meanwhile, afterwards) = output.stdout.split_once("afterwards").unwrap();
+        assert!(!afterwards.contains(memory), "{afterwards}");
+        let way = receipt(&output)["decision"]["way"].as_str().unwrap().to_owned();
+        assert_eq!(meanwhile.contains(memory), way != "nothing", "{way}: {meanwhile}");
+        ways.push(way);
+    }
+    assert!(ways[0] == "nothing" && ways[1] != "nothing", "{ways:?}");
     // An empty cgroup is all that can be removed.
     server.cluster.stop(StopMode::Fast).unwrap();
 }

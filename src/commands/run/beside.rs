@@ -21,6 +21,8 @@ pub struct Beside {
     /// With what tells it that the job has ended.
     attended: Option<(JoinHandle<Attended>, Going)>,
     names: Option<JoinHandle<()>>,
+    /// pgthaw is among those that are set apart.
+    is_set_apart: bool,
 }
 
 impl Beside {
@@ -65,10 +67,12 @@ impl Beside {
             }
             None => None,
         };
+        let mut is_set_apart = false;
         if let Some(isolation) = &isolation {
             // What is preloaded for it is its own.
-            if let Err(error) = isolation.join(std::process::id()) {
-                remarks.push(format!("what pgthaw reads for the job is not set apart: {error}"));
+            match isolation.join(std::process::id()) {
+                Ok(()) => is_set_apart = true,
+                Err(error) => remarks.push(format!("what pgthaw reads for the job is not set apart: {error}")),
             }
             remarks
                 .extend(number.is_none().then(|| "the job has no share of a disk: the server lies on none".to_owned()));
@@ -92,7 +96,12 @@ impl Beside {
             progress,
             over,
         };
-        Beside { attended: Some((spawn_blocking(move || attend.run()), going)), names }
+        Beside { attended: Some((spawn_blocking(move || attend.run()), going)), names, is_set_apart }
+    }
+
+    /// Is what pgthaw reads charged to a cgroup of the job's own?
+    pub fn is_set_apart(&self) -> bool {
+        self.is_set_apart
     }
 
     /// The job has ended.

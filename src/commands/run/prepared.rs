@@ -16,7 +16,6 @@ use crate::commands::job::describe_job;
 use crate::commands::owners_films::find_owners_like;
 use crate::commands::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source};
 use crate::commands::{ConnectionArguments, Target, describe};
-use crate::linux::cgroup::{memory_directory_of, move_memory_to};
 use crate::linux::memory::read_untouched_shared_memory;
 use crate::postgres::{Database, quote_argument};
 use crate::terminal;
@@ -26,7 +25,7 @@ use crate::trace::{
 };
 use crate::units::Bytes;
 use crate::warm::plan::Geometry;
-use crate::warm::restore::{SystemRoom, choose_room};
+use crate::warm::restore::{Lent, choose_room};
 use crate::warm::{Control, PlannedDevice, Room as _, state_directory};
 
 /// A job waits no longer than this for a server that does not answer.
@@ -185,12 +184,8 @@ impl Prepared {
     /// Brings what is to be there before the job, if anything is, and tells whether it may start then: not if the user wants to end it.
     pub async fn bring_first(&mut self) -> bool {
         let Some(planned) = self.planned.take_if(|planned| planned.comes_first()) else { return true };
-        // What is read is charged to the server; the job that is started afterwards is not of it.
-        let home = memory_directory_of(std::process::id()).ok();
-        let (room, charged) = choose_room(self.postmaster(), false);
-        self.remarks.extend(charged);
         let stop = Arc::new(AtomicBool::new(false));
-        let mut bringing = self.bring(planned, room, &stop);
+        let mut bringing = self.bring(planned, self.postmaster(), &stop);
         let is_interrupted = tokio::select! {
             done = &mut bringing => {
                 self.keep_first(done);
@@ -202,9 +197,6 @@ impl Prepared {
             stop.store(true, Ordering::Relaxed);
             self.keep_first(bringing.await);
         }
-        if let Some(Err(error)) = home.map(|home| move_memory_to(&home)) {
-            self.remarks.push(format!("the job is charged to the server's memory: {error}"));
-        }
         !is_interrupted
     }
 
@@ -215,33 +207,33 @@ impl Prepared {
         }
     }
 
+    /// What is read is charged to the server that runs as `postmaster`.
     fn bring(
         &self,
         mut planned: Planned,
-        room: SystemRoom,
+        postmaster: Option<u32>,
         stop: &Arc<AtomicBool>,
     ) -> JoinHandle<(Planned, Option<Preloaded>)> {
         let source = &self.map.source;
         let geometry = Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks };
-        let means = self.target.data_directory.clone().map(|directory| Means {
-            directory,
-            page_cache: Arc::new(self.target.page_cache()),
-            room: Box::new(BoundedRoom { room, progress: Arc::clone(&self.progress) }),
-            own: Arc::clone(&self.own),
-            progress: Arc::clone(&self.progress),
-            stop: Arc::clone(stop),
-        });
+        let (own, progress, stop) = (Arc::clone(&self.own), Arc::clone(&self.progress), Arc::clone(stop));
+        let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
         spawn_blocking(move || {
+            let lent = Lent::to(postmaster.filter(|_| planned.brings()));
+            planned.remarks.extend(lent.remark.clone());
+            let room = Box::new(BoundedRoom { room: lent.room, progress: Arc::clone(&progress) });
+            let means = directory.map(|directory| Means { directory, page_cache, room, own, progress, stop });
             let preloaded = means.and_then(|means| planned.bring(means, geometry));
+            if let Err(error) = lent.go_home() {
+                planned.remarks.push(format!("pgthaw's own memory is charged to the server: {error}"));
+            }
             (planned, preloaded)
         })
     }
 
-    /// Helps the job, which has just started as `job`: from now on what is read is charged to the server.
+    /// Helps the job, which has just started as `job`.
     pub async fn help(mut self, arguments: &RunArguments, job: u32) -> Helped {
         self.command.store(job, Ordering::Release);
-        let (room, charged) = choose_room(self.postmaster(), false);
-        self.remarks.extend(charged);
         let stop = Arc::new(AtomicBool::new(false));
         let beside = Beside::begin(
             arguments,
@@ -251,8 +243,10 @@ impl Prepared {
             Arc::clone(&self.progress),
             &mut self.remarks,
         );
+        // What is set apart is charged where its job is.
+        let charged = self.postmaster().filter(|_| !beside.is_set_apart());
         let assist = match &self.first {
-            None => self.planned.take().map(|planned| self.bring(planned, room, &stop)),
+            None => self.planned.take().map(|planned| self.bring(planned, charged, &stop)),
             Some(_) => None,
         };
         let accounts = arguments.protects().then(|| self.keep_accounts());

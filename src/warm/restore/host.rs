@@ -1,10 +1,12 @@
 //! The machine that a restore runs on, or a fake one.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::linux::cgroup::{join_memory_of, read_memory_limit};
+use crate::linux::Error;
+use crate::linux::cgroup::{join_memory_of, memory_directory_of, move_memory_to, read_memory_limit};
 use crate::linux::memory::{LoadableMemory, pages_out_idle, read_loadable_memory};
 use crate::linux::page_cache::PageCache;
 use crate::linux::process::volunteer_for_oom;
@@ -59,6 +61,33 @@ pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom
         None => (own_pid, None),
     };
     (SystemRoom { pid, pages_out_idle: pages_out_idle() }, remark)
+}
+
+/// This process, lent to the server's memory cgroup for as long as it loads something there. What else it comes to use meanwhile is taken from the
+/// server's page cache.
+#[derive(Debug)]
+pub struct Lent {
+    pub room: SystemRoom,
+    /// What to tell the user when this process is charged in the server's stead.
+    pub remark: Option<String>,
+    home: Option<PathBuf>,
+}
+
+impl Lent {
+    /// To the server that runs as `postmaster_pid`; to nobody where there is none.
+    pub fn to(postmaster_pid: Option<u32>) -> Lent {
+        let home = postmaster_pid.and_then(|_| memory_directory_of(std::process::id()).ok());
+        let (room, remark) = choose_room(postmaster_pid, false);
+        Lent { room, remark, home }
+    }
+
+    /// Whoever is started from now on is not charged to the server either.
+    pub fn go_home(self) -> Result<(), Error> {
+        match self.home {
+            Some(home) if memory_directory_of(std::process::id())? != home => move_memory_to(&home),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Joins the server's memory cgroup. Only where memory is limited does it matter who is charged.

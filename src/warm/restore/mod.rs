@@ -39,7 +39,7 @@ use tokio::task::spawn_blocking;
 pub use entry::{Missing, Row};
 pub use files::{Dropped, Files};
 pub use governor::Governor;
-pub use host::{Host, SystemRoom, choose_room, join_memory_cgroup};
+pub use host::{Host, Lent, SystemRoom, choose_room, join_memory_cgroup};
 pub use names::{Catalog, Found};
 pub use no_double::Buffered;
 pub use pace::Pace;
