@@ -35,11 +35,11 @@ pub struct RecordArguments {
     #[arg(short, long, value_name = "FILE", help_heading = "Record")]
     output: Option<PathBuf>,
 
-    /// Keep it under this name, for `pgthaw run --like NAME`; of a command that failed it is kept without it
+    /// Keep it under this name, for `pgthaw run --like NAME`; the film of a command that failed is kept, but not under it
     #[arg(long, value_name = "NAME", conflicts_with = "output", help_heading = "Record")]
     name: Option<String>,
 
-    /// Record for so many seconds, instead of a command
+    /// Record for so many seconds, instead of a command; of the sessions that are chosen, or of whoever runs
     #[arg(long, value_name = "N", conflicts_with = "job", help_heading = "Record",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,

@@ -22,6 +22,8 @@ use crate::units::Bytes;
 /// beside traffic that flows it takes 93 % of the bandwidth or, where the server does more then, less; with --gentle 30 % beside
 /// either. Nobody busy: full speed.
 ///
+/// Where a `pgthaw run` was killed less than an hour ago, its clean-up is finished first: the cache as it was before that job.
+///
 /// Exit status: 0 when all was loaded or what was left out is a matter of course (over the budget, dropped or truncated
 /// since, no server before its start); 3 when a privilege or a capability kept something from being loaded, unless
 /// that is below 0.1 % of its tier, or below 1 MB and 1 %; 1 when the server went away or something could not be read; when
