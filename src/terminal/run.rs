@@ -14,7 +14,7 @@ const SHOWN_MIN: f64 = 0.05;
 pub fn render_run(receipt: &RunReceipt) -> String {
     let mut said = vec![format!("pgthaw: the job took {}", render_seconds(receipt)), render_preloaded(receipt)];
     said.extend(receipt.attended.as_ref().and_then(render_isolated));
-    said.extend(receipt.others.as_ref().map(render_others));
+    said.extend(receipt.others.as_ref().and_then(render_others));
     if receipt.is_left_to_another {
         said.push("another run goes on, and puts back when it ends what was cached before".to_owned());
     }
@@ -131,17 +131,12 @@ fn render_isolated(attended: &Attended) -> Option<String> {
     ))
 }
 
-/// What the others had.
-fn render_others(others: &OthersSeen) -> String {
+/// What the others had. Where hardly anybody was at work before it is the job's transactions and pgthaw's own that are counted.
+fn render_others(others: &OthersSeen) -> Option<String> {
     let during = others.during_tps;
-    match others.before_tps {
-        // Of less than one in a second no part says anything.
-        Some(before) if before >= 1.0 => format!(
-            "the server did {during:.0} transactions a second meanwhile, {:.0} % of the {before:.0} before",
-            during / before * 100.0
-        ),
-        _ => format!("the server did {during:.0} transactions a second meanwhile"),
-    }
+    let before = others.before_tps.filter(|before| *before >= 1.0)?;
+    let share = during / before * 100.0;
+    Some(format!("the server did {during:.0} transactions a second meanwhile, {share:.0} % of the {before:.0} before"))
 }
 
 /// What was put back.
@@ -216,7 +211,7 @@ mod tests {
     #[test]
     fn figures_that_are_shown_do_not_contradict_the_words() {
         let idle = OthersSeen { before_tps: Some(0.4), during_tps: 6.0 };
-        assert_eq!(render_others(&idle), "the server did 6 transactions a second meanwhile");
+        assert_eq!(render_others(&idle), None, "they are the job's and pgthaw's own");
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };
         let preloaded = Some(Preloaded { bytes: Bytes(1 << 20), reads: 1, ..Preloaded::default() });
         let text = render_run(&RunReceipt { judged: Some(judged), preloaded, ..receipt(Way::SetFirst) });
