@@ -51,7 +51,19 @@ fn render_preloaded(receipt: &RunReceipt) -> String {
     let when = if receipt.decision.way == Way::SetFirst { "before it" } else { "while it ran" };
     let reads = counted(done.reads, "read");
     let own = receipt.kept.as_ref().map_or_else(String::new, |kept| render_own(kept, done.bytes));
-    format!("{} were brought {when} in {reads}{own}{}", done.bytes, stopped.unwrap_or_default())
+    let unasked = receipt.attended.as_ref().and_then(|attended| render_unasked(attended, done.bytes));
+    format!(
+        "{} were brought {when} in {reads}{own}{}{}",
+        done.bytes,
+        unasked.unwrap_or_default(),
+        stopped.unwrap_or_default()
+    )
+}
+
+/// That most of it was in vain, for a job that is another than its film.
+fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
+    let asked = attended.requested_bytes;
+    (attended.sessions > 0 && asked.0 < brought.0 / 2).then(|| format!(", but the job asked files for {asked} in all"))
 }
 
 /// What of it is in the new film, which has blocks of the job alone, where that is another amount.
@@ -210,6 +222,13 @@ mod tests {
 
     #[test]
     fn figures_that_are_shown_do_not_contradict_the_words() {
+        let asked = |sessions, requested_bytes| Attended { sessions, requested_bytes, ..Attended::default() };
+        assert_eq!(
+            render_unasked(&asked(1, Bytes(1 << 20)), Bytes(90 << 20)).unwrap(),
+            ", but the job asked files for 1 MB in all"
+        );
+        assert_eq!(render_unasked(&asked(1, Bytes(80 << 20)), Bytes(90 << 20)), None);
+        assert_eq!(render_unasked(&asked(0, Bytes(0)), Bytes(90 << 20)), None, "nobody knows what it asked for");
         let idle = OthersSeen { before_tps: Some(0.4), during_tps: 6.0 };
         assert_eq!(render_others(&idle), None, "they are the job's and pgthaw's own");
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };

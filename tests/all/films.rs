@@ -133,6 +133,12 @@ test_every_version! {
         let replayed = receipt(&replayed);
         assert!(number(&replayed, "/preloaded/bytes") > 0 && replayed["kept"].is_null(), "{replayed:#}");
 
+        // Nothing is saved for a job that fails, or that asks no server.
+        for (job, status) in [(&[psql.as_str(), "-XAtqc", "SELECT 1/0"][..], 1), (&["true"], 0)] {
+            let done = server.pgthaw(&[&["replay", "nightly", "--json", "--"], job].concat()).ends_with(status);
+            assert!(receipt(&done)["judged"].is_null(), "{done:?}");
+        }
+
         // What is in memory is not brought again; the kernel may have taken a little back.
         let (_, again) = run(&server, &["--like", "nightly"], JOB);
         let brought = again["preloaded"]["bytes"].as_u64().unwrap_or(0);

@@ -9,8 +9,8 @@ use super::arguments::RunArguments;
 use super::others::follow_names;
 use crate::commands::Target;
 use crate::failure::Explain as _;
+use crate::linux::block_device::{DeviceNumber, read_block_device};
 use crate::linux::cgroup::Isolation;
-use crate::linux::read_block_device;
 use crate::linux::ready::Going;
 use crate::trace::{Attend, Attended, Journal, Journals, Progress, RunReceipt, Sessions};
 use crate::warm::{PlannedDevice, ProfileSource};
@@ -48,24 +48,9 @@ impl Beside {
             return Beside::default();
         };
         let number = read_block_device(&directory.path).ok().map(|device| device.number);
-        let isolation = arguments.isolates().then(|| {
-            let isolation = Isolation::create(postmaster, number)?;
-            Ok::<_, crate::linux::Error>((isolation.places(), isolation))
-        });
-        let isolation = match isolation {
-            Some(Ok((places, isolation))) => match journals.keep_cgroups(journal, &places) {
-                Ok(()) => Some(isolation),
-                Err(error) => {
-                    remarks.push(format!("the job is not set apart, for that cannot be written down: {error}"));
-                    None
-                }
-            },
-            Some(Err(error)) => {
-                let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
-                remarks.push(format!("the job is not set apart, and what it pushes out only put back: {error}{hint}"));
-                None
-            }
-            None => None,
+        let isolation = match arguments.isolates() {
+            true => set_apart(postmaster, number, (journals, journal), remarks),
+            false => None,
         };
         let mut is_set_apart = false;
         if let Some(isolation) = &isolation {
@@ -117,6 +102,30 @@ impl Beside {
                 receipt.attended = Some(attended);
             }
             Err(error) => receipt.remarks.push(format!("its sessions could not be followed: {error}")),
+        }
+    }
+}
+
+/// The job's own cgroups, which whoever finds this killed can remove. What it says against them goes to `remarks`.
+fn set_apart(
+    postmaster: u32,
+    number: Option<DeviceNumber>,
+    (journals, journal): (&Journals, &Journal),
+    remarks: &mut Vec<String>,
+) -> Option<Isolation> {
+    let isolation = match Isolation::create(postmaster, number) {
+        Ok(isolation) => isolation,
+        Err(error) => {
+            let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+            remarks.push(format!("the job is not set apart, and what it pushes out only put back: {error}{hint}"));
+            return None;
+        }
+    };
+    match journals.keep_cgroups(journal, &isolation.places()) {
+        Ok(()) => Some(isolation),
+        Err(error) => {
+            remarks.push(format!("the job is not set apart, for that cannot be written down: {error}"));
+            None
         }
     }
 }

@@ -49,6 +49,9 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
     let helped = match prepared {
         Ok(prepared) => Some(prepared.help(&arguments, job.pid()).await),
         Err(why) => {
+            if arguments.protects() {
+                receipt.remarks.push("the cache is not put back afterwards, for the same reason".to_owned());
+            }
             receipt.decision.reason = why;
             None
         }

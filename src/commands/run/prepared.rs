@@ -20,8 +20,8 @@ use crate::linux::memory::read_untouched_shared_memory;
 use crate::postgres::{Database, quote_argument};
 use crate::terminal;
 use crate::trace::{
-    Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Named, Own, Planned,
-    Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, describe_sessions, read_cache_bound,
+    Assist, BoundedRoom, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Means, Named, Own,
+    Planned, Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, describe_sessions, read_cache_bound,
 };
 use crate::units::Bytes;
 use crate::warm::plan::Geometry;
@@ -388,7 +388,11 @@ impl Prepared {
         // Before a film of this run is there; the job has not waited for it.
         receipt.remarks.extend(owners_remark(arguments, &store, &map));
         if let Some(Planned { film, decision, remarks, .. }) = planned {
-            receipt.judged = Judged::new(&decision, first.as_ref(), receipt.seconds);
+            // Nothing was saved for a job that did not do its work.
+            receipt.judged = match job {
+                Ended::Well => Judged::new(&decision, first.as_ref(), receipt.seconds),
+                Ended::Failed | Ended::Never => None,
+            };
             (receipt.film, receipt.decision, receipt.preloaded) = (film, decision, first);
             receipt.remarks.extend(remarks);
         }
@@ -396,6 +400,9 @@ impl Prepared {
         match spawn_blocking(move || recording.end()).await {
             Ok(Ok(mut recorded)) => {
                 let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
+                if counted == Some(0) && recorded.job_seen != JobSeen::Yes {
+                    receipt.judged = None;
+                }
                 let is_kept = arguments.like.is_some() && job == Ended::Well;
                 let guessed = std::mem::take(&mut recorded.guessed);
                 receipt.remarks.extend(describe_sessions(counted, recorded.job_seen, guessed, is_kept));
