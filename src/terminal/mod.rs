@@ -166,16 +166,22 @@ pub fn print_remark(text: &str) {
 
 /// Prints on standard error what went wrong, of a command that goes on or that answers all the same.
 pub fn print_complaint(text: &str) {
-    eprintln!("{}", wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stderr_width()));
+    write_aside(&wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stderr_width()));
 }
 
 /// Prints what pgthaw has to say on standard error, while standard output is a job's: as it is when it is for programs, a
 /// remark when it is for people.
 pub fn print_aside(text: &str, as_json: bool) {
     match as_json {
-        true => eprintln!("{}", printable_json(text)),
+        true => write_aside(&printable_json(text)),
         false => print_remark(text),
     }
+}
+
+/// Where standard error takes nothing, as on a full disk or once its reader has gone, there is nobody to tell. What was done is done, and the exit
+/// status tells it.
+fn write_aside(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Ends the program at once, for what cannot begin.
@@ -195,5 +201,5 @@ pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: 
         false => render_error(&safe(message), kind, hint.map(safe).as_deref(), false),
     };
     let width = if as_json { None } else { stderr_width() };
-    eprintln!("{}", wrap_text(&text, width));
+    write_aside(&wrap_text(&text, width));
 }

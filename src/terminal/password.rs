@@ -19,7 +19,7 @@ pub async fn ask_password(prompt: &str) -> io::Result<Option<String>> {
         answer = answered => answer.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into())).map(Some),
         _ = super::wait_for_interrupt() => {
             tcsetattr(&terminal, SetArg::TCSANOW, &before)?;
-            eprintln!();
+            super::write_aside("");
             super::exit_interrupted()
         }
     }

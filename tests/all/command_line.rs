@@ -32,6 +32,17 @@ fn with_json_the_failure_is_one_object() {
 }
 
 #[test]
+fn a_full_standard_error_changes_no_exit_status() {
+    let home = Home::new();
+    for (arguments, status) in [(&["run", "--", "sh", "-c", "exit 9"][..], 9), (&["trace", "show", "/nonexistent"], 1)]
+    {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = home.command(arguments).stderr(full).status().unwrap();
+        assert_eq!(ended.code(), Some(status), "{arguments:?}");
+    }
+}
+
+#[test]
 fn help_comes_whatever_the_settings_are_like() {
     let home = home_with_settings("[[");
     assert!(home.pgthaw(&["restore", "--help"]).ok().stdout.contains("Usage: pgthaw restore"));

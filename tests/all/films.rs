@@ -329,12 +329,15 @@ fn what_a_killed_run_left_is_put_back_by_the_next() {
     make_cold(&mut server);
     kill_with_child(start_protected(&server));
     assert_resident(&server, "t", RESIDENT_MIN, 1.0);
-    let output = server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok();
-    let receipt = receipt(&output);
+    let receipt = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
     assert_resident(&server, "t", 0.0, 0.02);
     assert_eq!(receipt["put_back"]["runs"], 2, "{receipt:#}");
+    assert!(receipt["remarks"].to_string().contains("what an earlier run left was put back too"), "{receipt:#}");
 
-    // Or by a restore, before it brings back what it is asked for.
+    // Or by a restore, before it brings back what it is asked for, if there is anything.
+    kill_with_child(start_protected(&server));
+    let none = server.pgthaw(&["restore", "--tier", "os"]).ends_with(2).stderr;
+    assert!(none.contains("put back what an earlier run left"), "{none}");
     server.pgthaw(&["snapshot", "take"]).ok();
     kill_with_child(start_protected(&server));
     let restored = server.pgthaw(&["restore", "newest", "--tier", "os"]).ok().stdout;

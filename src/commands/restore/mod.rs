@@ -19,17 +19,30 @@ use source::Source;
 pub use tier::TierArgument;
 
 use super::run::finish_left_runs;
-use super::{ExitStatus, OutputArguments, describe};
+use super::{ExitStatus, OutputArguments, describe, find_directory};
 use crate::linux::open_files;
 use crate::terminal::{self, Canvas, WarmProgress};
 use crate::trace::Journals;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
 use crate::warm::{Control, PlannedDevice, Receipt, state_directory};
 
+/// What a killed run left is put back also where there is no snapshot.
+async fn finish_without_snapshot(arguments: &RestoreArguments, output: OutputArguments) {
+    let directory = find_directory(&arguments.connection).ok().flatten();
+    let Some(directory) = directory.filter(|_| !arguments.dry_run) else { return };
+    let journals = Journals::open(&state_directory(), directory.system_identifier);
+    let finished = finish_left_runs(&directory, &journals, arguments.device).await;
+    finished.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
+}
+
 /// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     open_files::allow_all();
-    let (snapshot, selected, mut source) = match source::find(&arguments).await {
+    let found = source::find(&arguments).await;
+    if found.as_ref().is_err_and(source::is_none_kept) {
+        finish_without_snapshot(&arguments, output).await;
+    }
+    let (snapshot, selected, mut source) = match found {
         Err(error) if arguments.if_any && source::is_none_kept(&error) => {
             tell_none_kept(&error, output)?;
             return Ok(ExitStatus::Done);

@@ -41,6 +41,9 @@ const ACCOUNT_INTERVAL: Duration = Duration::from_secs(3);
 /// Said of a job that failed.
 const FAILED: &str = "its film was not kept, for it failed: what it would have needed is not known";
 
+/// Said where earlier runs were killed, or had ended while another went on.
+const FOR_OTHERS: &str = "what an earlier run left was put back too, and is in these figures";
+
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -424,7 +427,11 @@ impl Prepared {
                 let done = clean_up::put_back(&target, &journals, left, device, control).await;
                 match done {
                     // What was left by others is put back too.
-                    Ok(done) => receipt.put_back = Some(done).filter(|done| arguments.protects() || done.runs > 0),
+                    Ok(done) => {
+                        let is_for_others = done.runs > usize::from(arguments.protects());
+                        receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
+                        receipt.put_back = Some(done).filter(|done| arguments.protects() || done.runs > 0);
+                    }
                     Err(error) => receipt.remarks.push(format!("the cache was not put back: {}", describe(&error))),
                 }
             }
