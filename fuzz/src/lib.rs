@@ -162,6 +162,7 @@ pub fn map_of(relations: Vec<RelationMap>, os_heat: HeatSource) -> Map {
         relations,
         empty: Vec::new(),
         partitioned: Vec::new(),
+        lookups: Default::default(),
         remarks: Vec::new(),
     }
 }

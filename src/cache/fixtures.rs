@@ -25,6 +25,7 @@ pub fn map_of(relations: Vec<RelationMap>) -> Map {
         relations,
         empty: Vec::new(),
         partitioned: Vec::new(),
+        lookups: Default::default(),
         remarks: vec!["database \"template0\" was left out".to_owned()],
     }
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
+use super::Lookups;
 use crate::postgres::{PartitionedTable, Relation};
 use crate::units::Fork;
 
@@ -89,6 +90,8 @@ pub struct Map {
     pub empty: Vec<Relation>,
     /// What the partitions among them are parts of.
     pub partitioned: Vec<PartitionedTable>,
+    /// What had been looked up by then.
+    pub lookups: Lookups,
     /// Notes for the reader, such as databases that could not be asked for their relations' names.
     pub remarks: Vec<String>,
 }
@@ -121,6 +124,11 @@ impl RelationMap {
     /// A relation of which nothing is known to be resident yet.
     pub fn unread(relation: Relation) -> RelationMap {
         RelationMap { relation, forks: Vec::new() }
+    }
+
+    /// The fork that holds its rows or entries.
+    pub fn main_fork(&self) -> Option<&ForkMap> {
+        self.forks.iter().find(|fork| fork.fork == Fork::Main)
     }
 }
 

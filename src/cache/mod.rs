@@ -10,6 +10,7 @@ pub mod fixtures;
 pub mod fuzzing;
 mod heat;
 mod identity;
+mod lookups;
 mod map;
 mod name_pattern;
 mod read;
@@ -28,6 +29,7 @@ pub use difference::{Change, Difference, ForkDifference, RelationDifference, Tie
 pub use error::{Error, kept_elsewhere};
 pub use heat::{HeatInputs, USUAL_HEAT, read_heat};
 pub use identity::{Identity, Part, compute_identities};
+pub use lookups::Lookups;
 pub use map::{ForkMap, HeatSource, Map, MapSource, RelationMap, TierState, USAGE_COUNTS};
 pub use read::{MapInputs, read_map, read_map_of};
 pub use residency::{BarCell, Residency, compute_bar};

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Error, HeatSource, Map, MapSource, TierState};
+use super::{Error, HeatSource, Lookups, Map, MapSource, TierState};
 use crate::postgres::{PartitionedTable, Relation};
 
 /// A map that was kept, with the label that the user gave it.
@@ -28,6 +28,7 @@ pub struct SnapshotHeader {
     /// [`Map::empty`] without PostgreSQL's own.
     pub empty: Vec<Relation>,
     pub partitioned: Vec<PartitionedTable>,
+    pub lookups: Lookups,
     /// Blocks resident in the OS page cache.
     pub os_blocks: u64,
     /// Blocks resident in shared_buffers.
@@ -66,6 +67,7 @@ impl Snapshot {
             relations: self.map.relations.len() as u64,
             empty: self.map.empty.iter().filter(|one| !one.is_system).cloned().collect(),
             partitioned: self.map.partitioned.clone(),
+            lookups: self.map.lookups.clone(),
             os_blocks: self.map.os_blocks(),
             buffer_blocks: self.map.buffer_blocks(),
         }

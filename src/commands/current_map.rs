@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::OutputArguments;
 use super::target::Target;
-use crate::cache::{HeatInputs, Map, MapInputs, Snapshot, SnapshotStore, TierState, read_heat, read_map};
+use crate::cache::{HeatInputs, Lookups, Map, MapInputs, Snapshot, SnapshotStore, TierState, read_heat, read_map};
 use crate::files::EntryKind;
 use crate::terminal::{self, Progress};
 
@@ -47,19 +47,23 @@ pub async fn read_current_map(
     Ok(map)
 }
 
-/// Adds to a target's map how hot the blocks of its page cache are.
+/// Adds to a target's map how hot the blocks of its page cache are, and how often its relations had been looked up by then.
 pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore) -> anyhow::Result<()> {
     let earlier = snapshots.read_generations(map.source.system_identifier).unwrap_or_default();
     let earlier: Vec<PathBuf> =
         earlier.into_iter().filter(|one| one.kind == EntryKind::File).map(|one| one.path).collect();
+    let databases = target.databases().await?;
     let inputs = HeatInputs {
         server: target.server.as_ref(),
         data_directory: target.data_directory.as_ref(),
         page_cache: &target.page_cache(),
-        databases: &target.databases().await?,
+        databases: &databases,
         earlier: &earlier,
     };
     read_heat(map, inputs).await;
+    if let Some(server) = &target.server {
+        map.lookups = Lookups::read(server, &databases).await;
+    }
     Ok(())
 }
 

@@ -18,6 +18,7 @@ pub mod fuzzing;
 mod inventory;
 mod lender;
 mod locks;
+mod lookups;
 mod owner_mark;
 pub mod pgbench;
 mod postmaster;
@@ -61,6 +62,7 @@ pub use inventory::{
 };
 pub use lender::Lender;
 pub use locks::{LockHolder, read_lock_holders, read_relation_of_file};
+pub use lookups::read_lookups;
 pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};
 pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, Workload, visit_transactions};
 pub use postmaster::Postmaster;

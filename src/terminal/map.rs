@@ -331,6 +331,7 @@ mod tests {
             ],
             empty: Vec::new(),
             partitioned: Vec::new(),
+            lookups: Default::default(),
             remarks: Vec::new(),
         }
     }

@@ -55,6 +55,7 @@ pub fn map() -> Map {
         ],
         empty: Vec::new(),
         partitioned: vec![PartitionedTable { name, parent: None }],
+        lookups: Default::default(),
         remarks: Vec::new(),
     }
 }

@@ -50,6 +50,7 @@ fn snapshot_of(relations: Vec<RelationMap>, system_identifier: u64) -> Snapshot 
         relations,
         empty: Vec::new(),
         partitioned: Vec::new(),
+        lookups: Default::default(),
         remarks: Vec::new(),
     };
     Snapshot::new(map, None)

@@ -227,7 +227,8 @@ fn a_snapshot_says_what_is_popular() {
     let version = servers::servers().last().unwrap().0;
     assert!(pgbench(&server, version, &["-i", "-q", "-s", "2"]).status().unwrap().success());
     server.psql("VACUUM ANALYZE pgbench_accounts");
-    assert!(pgbench(&server, version, &["-S", "-t", "3000"]).status().unwrap().success());
+    // Each of the table's 3279 blocks and of its index's 549 several times.
+    assert!(pgbench(&server, version, &["-S", "-t", "15000"]).status().unwrap().success());
     let taken = server.pgthaw(&["snapshot", "take", "--json"]).ok().json();
     // Idle by now: what the statistics have counted is taken.
     let predict = || {
@@ -278,6 +279,93 @@ fn a_stopped_server_is_forecast_from_its_files_and_its_snapshot() {
     let [cold, restore] = &prediction["scenarios"].as_array().unwrap()[..] else { panic!("{prediction}") };
     assert!((1.5..10.0).contains(&seconds(cold, "warm_after_seconds")), "{cold}");
     assert!(seconds(restore, "warm_after_seconds") < 0.5 * seconds(cold, "warm_after_seconds"), "{restore}");
+}
+
+/// What a forecast says of each class: its name, and how often a transaction asks for it.
+fn asked_for(prediction: &Value, name: &str) -> f64 {
+    let classes = prediction["classes"].as_array().unwrap();
+    let found = classes.iter().find(|class| class["name"] == name).unwrap_or_else(|| panic!("{name}: {prediction}"));
+    found["runs_per_transaction"].as_f64().unwrap()
+}
+
+/// A server with 8197 blocks of accounts and 1373 of their index, just loaded, and a script that asks for the first accounts most often.
+fn loaded_server() -> (TestServer, u32, String) {
+    let server = servers::start_any(&[]);
+    let version = servers::servers().last().unwrap().0;
+    server.psql("CREATE EXTENSION pg_buffercache");
+    assert!(pgbench(&server, version, &["-i", "-q", "-s", "5"]).status().unwrap().success());
+    let script = server.home.path().join("first_ones.sql");
+    let lines =
+        "\\set aid random_exponential(1, 500000, 30)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
+    std::fs::write(&script, lines).unwrap();
+    let script = script.to_str().unwrap().to_owned();
+    (server, version, script)
+}
+
+#[test]
+fn the_heat_that_a_load_left_is_not_the_workloads() {
+    let (server, version, script) = loaded_server();
+    let skewed = ["-n", "-f", &script, "-c", "2"];
+    server.pgthaw(&["snapshot", "take", "--label", "load"]).ok();
+    let load = Load(pgbench(&server, version, &[&skewed[..], &["-T", "60"]].concat()).spawn().unwrap());
+    let machine = ["--tps", "5000", "--clients", "2", "--cores", "2", "--riops", "1000", "--rbps", "20MiB"];
+    let predict = |more: &[&str]| {
+        let arguments = ["predict", "-d", "postgres", "--observe", "2", "--json"];
+        server.pgthaw(&[&arguments[..], &machine, more].concat()).ok().json()
+    };
+    let half = |prediction: &Value, scenario: usize| seconds(&prediction["scenarios"][scenario], "to_50_seconds");
+    let uniform = predict(&["--popularity", "uniform"]);
+    let after_load = predict(&[]);
+    drop(load);
+    // Who asks is not known, so all is taken to be asked for alike.
+    let ratio = half(&after_load, 0) / half(&uniform, 0);
+    assert!((0.9..1.1).contains(&ratio), "{ratio}: {after_load}");
+    assert!(half(&after_load, 1) < half(&after_load, 0), "{after_load}");
+    assert_eq!(after_load["remarks"].as_array().unwrap().len(), 0, "{after_load}");
+    let told = after_load["assumptions"].to_string();
+    for part in [
+        "\"restore by snapshot ",
+        "all blocks of public.pgbench_accounts and public.pgbench_accounts_pkey equally popular",
+        "(0 blocks had been looked up",
+        "--popularity, tells more",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    // With what readers asked for it is the heat's again.
+    assert!(pgbench(&server, version, &[&skewed[..], &["-t", "10000"]].concat()).status().unwrap().success());
+    server.pgthaw(&["snapshot", "take", "--label", "readers"]).ok();
+    let _load = Load(pgbench(&server, version, &[&skewed[..], &["-T", "60"]].concat()).spawn().unwrap());
+    let after_readers = predict(&[]);
+    let told = after_readers["assumptions"].to_string();
+    assert!(told.contains("popularity and restore by snapshot ") && told.contains("-readers,"), "{told}");
+    assert!(!told.contains("equally popular"), "{told}");
+    assert!(half(&after_readers, 0) < 0.6 * half(&uniform, 0), "{} {after_readers}", half(&uniform, 0));
+}
+
+/// A leaf and a row for each lookup, whoever left the heat.
+#[test]
+fn beside_a_stopped_server_relations_count_by_what_was_looked_up() {
+    let (mut server, version, script) = loaded_server();
+    let predict = |server: &TestServer, snapshots: &str| {
+        let directory = server.data_directory();
+        let machine = ["--hit", "0.2ms", "--clients", "4", "--riops", "1000", "--rbps", "20MiB"];
+        let stopped = ["predict", "-D", directory.to_str().unwrap(), "--dir", snapshots, "--json"];
+        let prediction = server.home.pgthaw(&[&stopped[..], &machine].concat()).ok().json();
+        for name in ["public.pgbench_accounts", "public.pgbench_accounts_pkey"] {
+            let asked = asked_for(&prediction, name);
+            assert!((0.9..1.1).contains(&asked), "{name}: {asked}: {prediction}");
+        }
+        (seconds(&prediction["scenarios"][0], "to_50_seconds"), prediction["assumptions"].to_string())
+    };
+    server.pgthaw(&["snapshot", "take", "--dir", "load"]).ok();
+    assert!(pgbench(&server, version, &["-n", "-f", &script, "-c", "2", "-t", "10000"]).status().unwrap().success());
+    server.pgthaw(&["snapshot", "take", "--dir", "readers"]).ok();
+    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    let (after_load, told) = predict(&server, "load");
+    assert!(told.contains("half tables' and half indexes'") && told.contains("may be a load's"), "{told}");
+    let (after_readers, told) = predict(&server, "readers");
+    assert!(told.contains("as often as they had been looked up by then") && !told.contains("load's"), "{told}");
+    assert!(after_readers < 0.6 * after_load, "{after_readers} {after_load}");
 }
 
 #[test]

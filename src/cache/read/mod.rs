@@ -13,7 +13,7 @@ pub use inputs::MapInputs;
 
 use inputs::Listed;
 
-use super::{Error, HeatSource, Map, MapSource, TierState};
+use super::{Error, HeatSource, Lookups, Map, MapSource, TierState};
 
 /// Reads what is resident now. What cannot be seen for lack of a privilege or a capability is said in the map's tiers
 /// and remarks; a relation dropped meanwhile is left out.
@@ -57,6 +57,7 @@ pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Ma
         relations,
         empty: empty.into_iter().map(|one| one.relation).collect(),
         partitioned,
+        lookups: Lookups::default(),
         remarks,
     })
 }

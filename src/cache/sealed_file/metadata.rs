@@ -90,9 +90,9 @@ impl<'a> Metadata<'a> {
         self.text(key)?.parse().map_err(|_| self.wrong(key))
     }
 
-    /// A JSON array; an empty one of a key that is not there.
-    pub fn list<T: DeserializeOwned>(&self, key: &str) -> Result<Vec<T>, Flaw> {
-        serde_json::from_str(self.find(key).unwrap_or("[]")).map_err(|_| self.wrong(key))
+    /// A value as JSON; an empty one of a key that is not there.
+    pub fn json<T: DeserializeOwned + Default>(&self, key: &str) -> Result<T, Flaw> {
+        self.find(key).map_or_else(|| Ok(T::default()), |text| serde_json::from_str(text).map_err(|_| self.wrong(key)))
     }
 
     /// The flaw of a key whose value is missing or none.

@@ -16,6 +16,7 @@ const REMARKS: &str = "pgthaw.remarks";
 const RELATIONS: &str = "pgthaw.relations";
 const EMPTY: &str = "pgthaw.empty";
 const PARTITIONED: &str = "pgthaw.partitioned";
+const LOOKUPS: &str = "pgthaw.lookups";
 const OS_BLOCKS: &str = "pgthaw.os_blocks";
 const BUFFER_BLOCKS: &str = "pgthaw.buffers_blocks";
 
@@ -28,6 +29,7 @@ pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
     // Texts and numbers alone: they cannot fail.
     let empty = serde_json::to_string(&header.empty).unwrap_or_default();
     let partitioned = serde_json::to_string(&header.partitioned).unwrap_or_default();
+    let lookups = serde_json::to_string(&header.lookups).unwrap_or_default();
     let own = [
         (TAKEN_AT, header.taken_at.to_string()),
         (LABEL, header.label.clone().unwrap_or_default()),
@@ -38,6 +40,7 @@ pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
         (RELATIONS, header.relations.to_string()),
         (EMPTY, empty),
         (PARTITIONED, partitioned),
+        (LOOKUPS, lookups),
         (OS_BLOCKS, header.os_blocks.to_string()),
         (BUFFER_BLOCKS, header.buffer_blocks.to_string()),
     ];
@@ -62,11 +65,12 @@ pub fn decode(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
         os: decode_tier(&metadata, OS_TIER)?,
         buffers: decode_tier(&metadata, BUFFERS_TIER)?,
         os_heat: decode_heat(&metadata)?,
-        remarks: metadata.text(REMARKS).and_then(|_| metadata.list(REMARKS))?,
+        remarks: metadata.text(REMARKS).and_then(|_| metadata.json(REMARKS))?,
         relations: metadata.number(RELATIONS)?,
-        // The first snapshots knew neither empty relations nor partitioned tables.
-        empty: metadata.list(EMPTY)?,
-        partitioned: metadata.list(PARTITIONED)?,
+        // The first snapshots knew neither empty relations nor partitioned tables, nor lookups.
+        empty: metadata.json(EMPTY)?,
+        partitioned: metadata.json(PARTITIONED)?,
+        lookups: metadata.json(LOOKUPS)?,
         os_blocks: metadata.number(OS_BLOCKS)?,
         buffer_blocks: metadata.number(BUFFER_BLOCKS)?,
     })

@@ -199,6 +199,7 @@ fn metadata_must_make_sense() {
         ("pgthaw.taken_at", "yesterday"),
         ("pgthaw.os_tier", "perhaps"),
         ("pgthaw.remarks", "[1"),
+        ("pgthaw.lookups", "{\"app\":{\"-1\":1}}"),
         ("pgthaw.format_version", "one"),
     ] {
         expect(&refusal_of(|one| one.set(key, value)), key);

@@ -78,6 +78,7 @@ pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> R
         relations,
         empty: header.empty.clone(),
         partitioned: header.partitioned.clone(),
+        lookups: header.lookups.clone(),
         remarks: header.remarks.clone(),
     };
     let snapshot = Snapshot::new(map, header.label.clone());

@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 
 use super::*;
 use crate::cache::fixtures::{map_of, relation, third_resident};
-use crate::cache::{Error, ForkMap, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
+use crate::cache::{Error, ForkMap, Lookups, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
@@ -83,10 +83,11 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         first in any_relation(1), second in any_relation(2), third in any_relation(u32::MAX),
-        label in prop::option::of("[a-z]{1,9}"),
+        label in prop::option::of("[a-z]{1,9}"), looked_up in prop::collection::vec(any::<(u32, u64)>(), 0..4),
     ) {
         let mut map = map_of(vec![first, second]);
         map.empty = if third.relation.is_system { Vec::new() } else { vec![third.relation] };
+        map.lookups = Lookups::of_database("app", looked_up);
         let snapshot = Snapshot::new(map, label);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("one.parquet");

@@ -29,6 +29,7 @@ fn snapshot(second: i64, label: Option<&str>) -> Snapshot {
         relations: Vec::new(),
         empty: Vec::new(),
         partitioned: Vec::new(),
+        lookups: Default::default(),
         remarks: Vec::new(),
     };
     Snapshot::new(map, label.map(str::to_owned))

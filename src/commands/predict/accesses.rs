@@ -10,7 +10,7 @@ const FEWEST_SCANS: f64 = 0.01;
 const NEIGHBOURS: f64 = 1.25;
 
 /// A table that is small is warm at once, however it is asked for.
-const SMALL_BLOCKS: u64 = 32;
+pub const SMALL_BLOCKS: u64 = 32;
 
 /// More blocks of a transaction that no scan explains, and a larger part of a table's, are refused.
 const UNEXPLAINED_BLOCKS: f64 = 0.5;

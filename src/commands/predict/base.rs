@@ -41,6 +41,8 @@ pub struct Prediction {
     pub knees: Option<Knees>,
     /// What the forecast is to be held against.
     pub rough_estimate: RoughEstimate,
+    /// Why a restore is later than nothing, where one is.
+    pub remarks: Vec<String>,
     pub scenarios: Vec<Outlook>,
 }
 

@@ -2,13 +2,13 @@
 
 use roaring::RoaringBitmap;
 
-use crate::cache::{ForkMap, Map};
-use crate::model::{Bin, Error, PageClass, Popularity};
+use crate::cache::{ForkMap, Map, RelationMap};
+use crate::model::{AccessKind, Bin, Error, PageClass, Popularity};
 use crate::postgres::{Activity, RelationActivity, RelationKind};
-use crate::units::Fork;
 use crate::warm::{Evidence, compute_heat_levels};
 
-use super::accesses::{Accesses, Counts};
+use super::accesses::{Accesses, Counts, SMALL_BLOCKS};
+use super::origin::{Doubts, HeatOrigin};
 use super::values::PopularityArgument;
 
 /// Relations that are asked for less often than this in a transaction do not count.
@@ -18,7 +18,7 @@ const FEWEST_ACCESSES: f64 = 1e-4;
 const INNER_SHARE: f64 = 1.0 / 256.0;
 
 /// How often what a snapshot did not find is asked for, relative to the coldest that it found.
-const ABSENT: f64 = 0.05;
+const ABSENT: f32 = 0.05;
 
 /// Classes that are told of.
 const SHOWN_CLASSES: usize = 8;
@@ -39,7 +39,7 @@ pub fn wanted_of(classes: &[PageClass], activity: &Activity, map: &Map) -> Vec<W
     let wanted = |(class, one): (usize, &PageClass)| {
         let Popularity::Measured(_) = one.popularity else { return None };
         let relation = activity.relations.iter().find(|relation| class_name(relation) == one.name)?;
-        let levels = levels_of(find_fork(map, relation)?, evidence);
+        let levels = levels_of(find_fork(map, relation)?.1, evidence);
         let is_index = relation.kind == RelationKind::Index;
         Some(WantedClass { class, blocks: relation.blocks, is_index, levels })
     };
@@ -98,16 +98,14 @@ fn make_classes_by(
     told: Option<&PopularityArgument>,
 ) -> Result<Classes, Error> {
     let counts = Counts::new(activity);
-    let evidence = map.map(Evidence::of);
+    let heat = map.map(|map| (map, Evidence::of(map)));
     let mut made = Classes { classes: Vec::new(), assumptions: Vec::new() };
+    let mut doubts = Doubts::default();
     for relation in activity.relations.iter().filter(|relation| relation.blocks > 0) {
         if counts.per(relation.requests) < FEWEST_ACCESSES {
             continue;
         }
-        let popularity = told
-            .map(|told| told.over(relation.tuples.map(|tuples| tuples / relation.blocks as f64)))
-            .or_else(|| Some(measured(find_fork(map?, relation)?, evidence?, relation.blocks)))
-            .unwrap_or(Popularity::Uniform);
+        let (popularity, origin) = find_popularity(relation, heat, told);
         let name = class_name(relation);
         let blocks = relation.blocks as f64;
         let is_index = relation.kind == RelationKind::Index && blocks >= 2.0;
@@ -122,39 +120,68 @@ fn make_classes_by(
             let is_asked = accesses >= FEWEST_ACCESSES;
             is_asked.then_some(PageClass { name, pages, accesses, run_pages, popularity, resident_share: 0.0 })
         };
-        made.classes.extend(class(name.clone(), blocks - inner_blocks, found.blocks, found.run_blocks(), popularity));
+        let main = class(name.clone(), blocks - inner_blocks, found.blocks, found.run_blocks(), popularity);
+        // Whoever reads all of a table asks for all of its blocks.
+        let is_chosen_from = |one: &PageClass| one.access().kind != AccessKind::Scan && relation.blocks > SMALL_BLOCKS;
+        if let Some(origin) = origin.filter(|_| main.as_ref().is_some_and(is_chosen_from)) {
+            doubts.add(&name, relation.blocks, origin);
+        }
+        made.classes.extend(main);
         let inner = if is_index { found.inner } else { 0.0 };
         made.classes.extend(class(name + ", inner pages", inner_blocks, inner, 1.0, Popularity::Uniform));
         made.assumptions.extend(found.assumptions);
     }
+    made.assumptions.extend(doubts.describe());
     Ok(made)
 }
 
-fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<&'a ForkMap> {
+/// As told, else by the heat that a snapshot found, with whose that is; else uniform.
+fn find_popularity(
+    relation: &RelationActivity,
+    heat: Option<(&Map, Evidence)>,
+    told: Option<&PopularityArgument>,
+) -> (Popularity, Option<HeatOrigin>) {
+    if let Some(told) = told {
+        return (told.over(relation.tuples.map(|tuples| tuples / relation.blocks as f64)), None);
+    }
+    let found = heat.and_then(|(map, evidence)| Some((map, find_fork(map, relation)?, evidence)));
+    let Some((map, (warm, fork), evidence)) = found else { return (Popularity::Uniform, None) };
+    let origin = HeatOrigin::of(map, warm, fork);
+    (measured(fork, evidence, origin, relation.blocks), Some(origin))
+}
+
+fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<(&'a RelationMap, &'a ForkMap)> {
     let found = map.relations.iter().find(|one| {
         one.relation.oid == relation.oid
             && one.relation.name.name == relation.name
             && one.relation.name.schema == relation.schema
     })?;
-    found.forks.iter().find(|fork| fork.fork == Fork::Main)
+    found.main_fork().map(|fork| (found, fork))
 }
 
-/// The levels of heat of what was resident, and the rest.
-fn measured(fork: &ForkMap, evidence: Evidence, blocks: u64) -> Popularity {
+/// The levels of heat of what was resident, and the rest. What a load left says nothing of popularity, but a restore goes by it all the
+/// same: then all bins have one weight.
+fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64) -> Popularity {
     let levels = levels_of(fork, evidence);
-    let coldest = levels.first().map_or(1.0, |(heat, _)| f64::from(*heat));
+    let weight = |heat: f32| if matches!(origin, HeatOrigin::Load { .. }) { 1.0 } else { f64::from(heat) };
+    let coldest = levels.first().map_or(1.0, |(heat, _)| *heat);
+    // Of one weight too the hottest come first.
+    let hottest_first = levels.iter().rev();
     let mut bins: Vec<Bin> =
-        levels.iter().map(|(heat, blocks)| Bin { pages: blocks.len() as f64, weight: f64::from(*heat) }).collect();
+        hottest_first.map(|(heat, blocks)| Bin { pages: blocks.len() as f64, weight: weight(*heat) }).collect();
     let resident: u64 = levels.iter().map(|(_, blocks)| blocks.len()).sum();
     let absent = blocks.saturating_sub(resident) as f64;
-    bins.push(Bin { pages: absent, weight: coldest * ABSENT });
+    bins.push(Bin { pages: absent, weight: weight(coldest * ABSENT) });
     Popularity::Measured(bins)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::fixtures::{self, map_of};
+    use crate::cache::{Lookups, TierState};
     use crate::postgres::RowCounts;
+    use crate::units::Fork;
 
     const TRANSACTIONS: u64 = 1000;
 
@@ -254,6 +281,43 @@ mod tests {
         assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 1.00 of them in a transaction");
         assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, 1.00 of them in a transaction");
         assert!(classes.assumptions[0].contains("those that it has read"), "{:?}", classes.assumptions);
+    }
+
+    /// A table of which the last 1394 blocks have buffers, as its heat and what is said of it.
+    fn make_of_heat(lookups: Lookups) -> (Vec<Bin>, Vec<WantedClass>, String) {
+        let mut fork = ForkMap::empty(Fork::Main, 16_394);
+        fork.os.insert_range(0..16_394);
+        fork.buffers[1].insert_range(15_000..16_394);
+        let mut map = map_of(vec![fixtures::relation(1, fork)]);
+        map.buffers = TierState::Measured;
+        map.lookups = lookups;
+        let rows = RowCounts { read: TRANSACTIONS, fetched: TRANSACTIONS, ..RowCounts::default() };
+        let table = relation(1, RelationKind::Table, TRANSACTIONS, 0, RowCounts::default());
+        let relations = vec![
+            RelationActivity { name: "relation_1".into(), ..table },
+            relation(2, RelationKind::Index, 3 * TRANSACTIONS, TRANSACTIONS, rows),
+        ];
+        let activity = Activity { transactions: TRANSACTIONS, relations, ..Activity::default() };
+        let made = make_classes(&activity, Some(&map), None).unwrap();
+        let bins = made.classes[0].popularity.bins(16_394.0);
+        (bins, wanted_of(&made.classes, &activity, &map), made.assumptions.join("; "))
+    }
+
+    #[test]
+    fn the_heat_of_a_load_says_nothing_of_popularity_and_a_restore_goes_by_it_all_the_same() {
+        for lookups in [0, 4 * 1394 - 1] {
+            let (bins, wanted, told) = make_of_heat(Lookups::of_database("app", [(1, lookups)]));
+            assert!(bins.iter().all(|bin| bin.weight == bins[0].weight), "{bins:?}");
+            let levels = wanted[0].levels.iter().rev().map(|(_, blocks)| blocks.len() as f64);
+            assert!(bins.len() > 1 && bins.iter().map(|bin| bin.pages).eq(levels), "{bins:?}");
+            let expected =
+                format!("relation_1 equally popular: their heat in the snapshot may be a load's ({lookups} ");
+            assert!(told.contains(&expected) && told.contains("1394 were cached"), "{told}");
+        }
+        let (bins, _, told) = make_of_heat(Lookups::of_database("app", [(1, 4 * 1394)]));
+        assert!(bins[0].weight > 10.0 * bins[bins.len() - 1].weight && told.is_empty(), "{bins:?} {told}");
+        let (of_unknown, _, told) = make_of_heat(Lookups::default());
+        assert!(of_unknown == bins && told.contains("nobody counted"), "{of_unknown:?} {told}");
     }
 
     #[test]

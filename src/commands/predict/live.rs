@@ -9,6 +9,7 @@ use super::arguments::PredictArguments;
 use super::base::Base;
 use super::hardware::{read_cores, read_memory_pages};
 use super::known::{Known, describe_snapshot, read_heat};
+use super::origin::what_it_says;
 use super::reads::{DeviceReads, describe_cold_reads};
 use crate::commands::Target;
 use crate::model::{Error, compute_hit_seconds};
@@ -72,8 +73,7 @@ pub async fn make_base(
     }));
     assumptions.extend(match (&snapshot, &arguments.popularity) {
         (None, Some(_)) => vec!["popularity as told".to_owned()],
-        (Some(chosen), Some(_)) => describe_snapshot("popularity as told, restore by ", chosen),
-        (Some(chosen), None) => describe_snapshot("popularity and restore by ", chosen),
+        (Some(chosen), told) => describe_snapshot(what_it_says(&chosen.snapshot.map, told.is_some()), chosen),
         (None, None) => {
             let why = unread.as_deref().unwrap_or("there is no snapshot of this cluster");
             vec![format!("all blocks of a relation equally popular: {why}")]

@@ -10,6 +10,7 @@ mod film;
 pub(super) mod hardware;
 mod known;
 mod live;
+mod origin;
 mod reads;
 mod restore_plan;
 mod scenarios;
@@ -48,10 +49,12 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
     let outlooks = scenarios.iter().map(compute_outlook).collect::<Result<Vec<_>, _>>()?;
     let rough_estimate = RoughEstimate::new(&base.workload, &base.server);
     let classes = base.workload.classes.iter().map(PageClass::access).collect();
+    let remarks = scenarios::explain_later_restores(&scenarios, &outlooks, base.restore.is_some());
     let Base { assumptions, snapshot, knees, .. } = base;
-    let prediction = Prediction { assumptions, classes, snapshot, knees, rough_estimate, scenarios: outlooks };
+    let prediction = Prediction { assumptions, classes, snapshot, knees, rough_estimate, remarks, scenarios: outlooks };
     if let Some(path) = &arguments.html {
-        let page = report::render_forecast(&prediction.scenarios, &prediction.assumptions)?;
+        let told = [&prediction.remarks[..], &prediction.assumptions].concat();
+        let page = report::render_forecast(&prediction.scenarios, &told)?;
         report::write_report(path, &page, arguments.force)?;
     }
     if output.json {
@@ -61,7 +64,7 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
         let knees = prediction.knees.map(|knees| knees.render());
         let RoughEstimate { pages, read_seconds, seconds } = rough_estimate;
         let rough = terminal::render_rough_estimate(pages, read_seconds, seconds);
-        let beside: Vec<String> = knees.into_iter().chain([rough]).collect();
+        let beside: Vec<String> = prediction.remarks.iter().cloned().chain(knees).chain([rough]).collect();
         let text = terminal::render_prediction(&prediction.scenarios, &beside, &prediction.assumptions, canvas);
         terminal::print_line(&text);
     }

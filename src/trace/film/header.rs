@@ -258,9 +258,9 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         workers: newer(WORKERS)?,
         databases: match metadata.find(DATABASES) {
             None | Some("") => None,
-            Some(_) => Some(metadata.list(DATABASES)?),
+            Some(_) => Some(metadata.json(DATABASES)?),
         },
-        remarks: metadata.list(REMARKS)?,
+        remarks: metadata.json(REMARKS)?,
     })
 }
 

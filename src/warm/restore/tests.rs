@@ -65,6 +65,7 @@ fn request(relations: Vec<RelationMap>) -> Request {
         relations,
         empty: Vec::new(),
         partitioned: Vec::new(),
+        lookups: Default::default(),
         remarks: Vec::new(),
     };
     Request::new(map, Tiers { os: true, buffers: false })

@@ -1,0 +1,15 @@
+-- What was counted, since the statistics began, of how the relations of the connected database were looked up. Catalogs are left
+-- out. relpages is of the same moment as reltuples, and takes no lock as a size would.
+SELECT
+    c.oid,
+    i.indrelid,
+    coalesce(pg_catalog.pg_stat_get_numscans(c.oid), 0) AS scans,
+    coalesce(pg_catalog.pg_stat_get_tuples_returned(c.oid), 0) AS rows_read,
+    coalesce(pg_catalog.pg_stat_get_tuples_fetched(c.oid), 0) AS rows_fetched,
+    c.reltuples::pg_catalog.float8 AS tuples,
+    c.relpages AS blocks
+FROM pg_catalog.pg_class c
+LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
+WHERE c.relkind IN ('r', 'i', 't', 'm')
+  AND c.relpersistence <> 't'
+  AND c.oid >= 16384
