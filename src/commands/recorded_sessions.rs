@@ -5,6 +5,7 @@ use clap::Args;
 use super::Target;
 use super::recorder::ask_sessions;
 use crate::linux::process::{is_alive, read_parent};
+use crate::observe::time::OwnTransactions;
 use crate::postgres::{self, read_databases};
 use crate::trace::{Error, Named, Wanted};
 
@@ -36,9 +37,11 @@ impl WhoseArguments {
         Ok(match (&target.server, self.backend) {
             (_, Some(backend)) => Wanted::Backend(backend),
             _ if application_name.is_none() && database.is_none() => Wanted::Everybody,
-            (Some(server), None) => {
-                Wanted::Sessions(Named { application_name, database, ask: ask_sessions(server).await? })
-            }
+            (Some(server), None) => Wanted::Sessions(Named {
+                application_name,
+                database,
+                ask: ask_sessions(server, OwnTransactions::default()).await?,
+            }),
             (None, None) => anyhow::bail!("the server has to run for its sessions to be known by their names"),
         })
     }

@@ -14,8 +14,9 @@ use crate::failure::Explain as _;
 use crate::linux::block_device::{Devices, read_block_device};
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::process::is_alive;
+use crate::observe::time::OwnTransactions;
 use crate::observe::{forget_pages_ahead, open_pages_ahead};
-use crate::postgres::{Server, read_sessions};
+use crate::postgres::{Server, read_sessions, tell_statistics};
 use crate::terminal;
 use crate::trace::{
     AskSessions, Error, FilmHeader, FilmWriter, Followed, Own, Polling, Progress, Recording, Requests, Source, Wanted,
@@ -155,11 +156,16 @@ fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> 
     Requests::open(map, &directory.path, target.page_cache().page_bytes(), followed)
 }
 
-/// Asks a server who its sessions are, from whatever thread.
-pub async fn ask_sessions(server: &Server) -> Result<AskSessions, crate::postgres::Error> {
+/// Asks a server who its sessions are, from whatever thread. Each question is counted as `own`.
+pub async fn ask_sessions(server: &Server, own: OwnTransactions) -> Result<AskSessions, crate::postgres::Error> {
     let mut connection = server.connect_to(&server.database).await?;
+    // What connecting took is told before anybody counts.
+    tell_statistics(&mut connection).await?;
     let runtime = tokio::runtime::Handle::current();
-    Ok(Box::new(move || tokio::task::block_in_place(|| runtime.block_on(read_sessions(&mut connection))).ok()))
+    Ok(Box::new(move || {
+        let _asked = own.begin();
+        tokio::task::block_in_place(|| runtime.block_on(read_sessions(&mut connection))).ok()
+    }))
 }
 
 /// Waits so many seconds, or until this process has ended; for ever where neither is given.

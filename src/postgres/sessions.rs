@@ -26,10 +26,10 @@ pub struct Session {
     pub started_us: u64,
 }
 
-/// The processes of the sessions whose application_name is this.
+/// The processes of the sessions whose application_name is this. From version 15 on the server has counted the look when it is over.
 pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>, Error> {
-    let rows = sqlx::query_scalar(include_str!("sql/named_sessions_13.sql")).bind(name).fetch_all(connection);
-    let pids: Vec<i32> = in_time("look for the job's sessions", rows).await?;
+    let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
+    let pids: Vec<i32> = in_time("look for the job's sessions", row).await?;
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 

@@ -69,7 +69,7 @@ pub async fn read_server_statistics(
     Ok(statistics)
 }
 
-/// Transactions of all databases since the statistics began, and client backends besides the one that asks that did something within the
+/// Transactions of all databases since the statistics began, and client backends besides pgthaw's own that did something within the
 /// last second. Backends report once a second at most.
 pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64), Error> {
     let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);

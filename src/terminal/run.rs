@@ -143,12 +143,15 @@ fn render_isolated(attended: &Attended) -> Option<String> {
     ))
 }
 
-/// What the others had. Where hardly anybody was at work before it is the job's transactions and pgthaw's own that are counted.
+/// What the others had. Where nobody was at work before, what the server did is the job's, as far as anybody knows.
 fn render_others(others: &OthersSeen) -> Option<String> {
     let during = others.during_tps;
+    // Of less than one in a second no part says anything.
     let before = others.before_tps.filter(|before| *before >= 1.0)?;
-    let share = during / before * 100.0;
-    Some(format!("the server did {during:.0} transactions a second meanwhile, {share:.0} % of the {before:.0} before"))
+    let part = during / before * 100.0;
+    Some(format!(
+        "the server did {during:.0} transactions a second meanwhile with the job's, {part:.0} % of the {before:.0} before"
+    ))
 }
 
 /// What was put back.
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!(
             render_run(&receipt),
             "pgthaw: the job took 6.0 s after 2.0 s of reading, 4.0 s less than was forecast without pgthaw; 512 MB were \
-             brought before it in 1203 reads; the server did 798 transactions a second meanwhile, 95 % of the 840 before; \
+             brought before it in 1203 reads; the server did 798 transactions a second meanwhile with the job's, 95 % of the 840 before; \
              98.0 % of the 1000 MB that were cached before it are cached again, and 1 MB of the 2 MB that shared_buffers had \
              lost are back."
         );
@@ -229,8 +232,9 @@ mod tests {
         );
         assert_eq!(render_unasked(&asked(1, Bytes(80 << 20)), Bytes(90 << 20)), None);
         assert_eq!(render_unasked(&asked(0, Bytes(0)), Bytes(90 << 20)), None, "nobody knows what it asked for");
-        let idle = OthersSeen { before_tps: Some(0.4), during_tps: 6.0 };
-        assert_eq!(render_others(&idle), None, "they are the job's and pgthaw's own");
+        for before_tps in [None, Some(0.4)] {
+            assert_eq!(render_others(&OthersSeen { before_tps, during_tps: 6.0 }), None, "it is the job's");
+        }
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };
         let preloaded = Some(Preloaded { bytes: Bytes(1 << 20), reads: 1, ..Preloaded::default() });
         let text = render_run(&RunReceipt { judged: Some(judged), preloaded, ..receipt(Way::SetFirst) });

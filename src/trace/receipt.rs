@@ -108,7 +108,8 @@ impl Judged {
     }
 }
 
-/// What the server's clients had, by pg_stat_database of all of its databases. The job's own transactions are among it.
+/// What the server's clients had, by pg_stat_database of all of its databases. Transactions of pgthaw itself are not among it; the job's own
+/// are, for the server does not count by session.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OthersSeen {
     /// Transactions a second just before the job; `None` where nobody was at work.

@@ -63,6 +63,7 @@ mod rows;
 mod secrets;
 mod serve;
 mod server_doctor;
+mod server_meanwhile;
 mod server_postgres;
 mod server_target;
 mod snapshot;

@@ -12,6 +12,7 @@ use crate::failure::Explain as _;
 use crate::linux::block_device::{DeviceNumber, read_block_device};
 use crate::linux::cgroup::Isolation;
 use crate::linux::ready::Going;
+use crate::observe::time::OwnTransactions;
 use crate::trace::{Attend, Attended, Journal, Journals, Progress, RunReceipt, Sessions};
 use crate::warm::{PlannedDevice, ProfileSource};
 
@@ -26,10 +27,11 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Begins, for the job that runs as `job`. What it says against being set apart goes to `remarks`.
+    /// Begins, for the job that runs as `job`. What it says against being set apart goes to `remarks`, what it asks the server is counted
+    /// as `own`.
     pub fn begin(
         arguments: &RunArguments,
-        target: &Target,
+        (target, own): (&Target, &OwnTransactions),
         (journals, journal): (&Journals, &Journal),
         (job, device): (u32, PlannedDevice),
         progress: Arc<Progress>,
@@ -69,8 +71,8 @@ impl Beside {
         }
         let named: Arc<Mutex<BTreeSet<u32>>> = Arc::default();
         let name = arguments.protection.application_name.clone();
-        let names =
-            target.server.clone().zip(name).map(|(server, name)| follow_names(server, name, Arc::clone(&named)));
+        let names = target.server.clone().zip(name);
+        let names = names.map(|(server, name)| follow_names(server, name, Arc::clone(&named), own.clone()));
         let attend = Attend {
             directory,
             sessions: Sessions::new(postmaster, job),

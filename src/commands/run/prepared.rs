@@ -17,6 +17,7 @@ use crate::commands::owners_films::find_owners_like;
 use crate::commands::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source};
 use crate::commands::{ConnectionArguments, Target, describe};
 use crate::linux::memory::read_untouched_shared_memory;
+use crate::observe::time::OwnTransactions;
 use crate::postgres::{Database, quote_argument};
 use crate::terminal;
 use crate::trace::{
@@ -68,6 +69,8 @@ pub struct Prepared {
     device: PlannedDevice,
     progress: Arc<Progress>,
     others: Option<Others>,
+    /// What pgthaw asks the server while the job runs.
+    asked: OwnTransactions,
     /// What was brought before the job.
     first: Option<Preloaded>,
     remarks: Vec<String>,
@@ -133,25 +136,26 @@ impl Prepared {
         let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
         let (device, unusable) = arguments.device.choose(directory, None);
         let planning = plan(arguments, &target, &store, &map, device)?;
+        let asked = OwnTransactions::default();
         let others = match target.server.as_ref().filter(|_| arguments.protects()) {
-            Some(server) => Others::begin(server).await.ok(),
+            Some(server) => Others::begin(server, asked.clone()).await.ok(),
             None => None,
         };
         target.let_go();
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
         let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
-        let (named, unnamed) = match named_sessions(arguments, &target).await {
+        let (named, unnamed) = match named_sessions(arguments, &target, &asked).await {
             Ok(named) => (named, None),
             Err(error) => (None, Some(format!("sessions are not in the film by their name: {}", describe(&error)))),
         };
-        let asked = RecordingAsked {
+        let recording_asked = RecordingAsked {
             source: arguments.source,
             wanted: Wanted::Command { pid: Arc::clone(&command), named },
             own: Arc::clone(&own),
             progress: Arc::clone(&progress),
         };
-        let source = open_source(&target, &map, header, asked)?;
+        let source = open_source(&target, &map, header, recording_asked)?;
         let planned = match planning {
             Some(planning) => Some(planning.await?),
             None => None,
@@ -161,7 +165,6 @@ impl Prepared {
         let mut remarks = clean_up::remove_left_cgroups(&journals, target.data_directory.as_ref());
         remarks.extend(unusable.into_iter().chain(unnamed));
         let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
-        let first = None;
         Ok(Prepared {
             target,
             map,
@@ -175,7 +178,8 @@ impl Prepared {
             device,
             progress,
             others,
-            first,
+            asked,
+            first: None,
             remarks,
         })
     }
@@ -240,7 +244,7 @@ impl Prepared {
         let stop = Arc::new(AtomicBool::new(false));
         let beside = Beside::begin(
             arguments,
-            &self.target,
+            (&self.target, &self.asked),
             (&self.journals, &self.journal),
             (job, self.device),
             Arc::clone(&self.progress),
@@ -315,10 +319,14 @@ fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Opti
 }
 
 /// The sessions that are the job's by their name; `None` where no name was given, or no server runs.
-async fn named_sessions(arguments: &RunArguments, target: &Target) -> anyhow::Result<Option<Named>> {
+async fn named_sessions(
+    arguments: &RunArguments,
+    target: &Target,
+    own: &OwnTransactions,
+) -> anyhow::Result<Option<Named>> {
     let application_name = arguments.protection.application_name.clone();
     let Some((server, name)) = target.server.as_ref().zip(application_name) else { return Ok(None) };
-    Ok(Some(Named { application_name: Some(name), database: None, ask: ask_sessions(server).await? }))
+    Ok(Some(Named { application_name: Some(name), database: None, ask: ask_sessions(server, own.clone()).await? }))
 }
 
 /// Begins to decide with what a job is helped; `None` where nobody asked for that.

@@ -1,5 +1,5 @@
 -- Transactions of all databases since the statistics began, and clients that are at work: between two quick statements a backend is
--- idle for a moment.
+-- idle for a moment. Sessions of pgthaw itself, which may have yet to end, are none.
 SELECT
     (SELECT CAST(coalesce(pg_catalog.sum(d.xact_commit + d.xact_rollback), 0) AS pg_catalog.int8)
      FROM pg_catalog.pg_stat_database d) AS transactions,
@@ -7,4 +7,5 @@ SELECT
      FROM pg_catalog.pg_stat_activity a
      WHERE a.backend_type = 'client backend'
        AND a.pid <> pg_catalog.pg_backend_pid()
+       AND a.application_name <> 'pgthaw'
        AND (a.state <> 'idle' OR a.state_change > pg_catalog.clock_timestamp() - interval '1 second')) AS clients

@@ -1,5 +1,8 @@
--- The client backends that call themselves so.
-SELECT a.pid
-FROM pg_catalog.pg_stat_activity a
-WHERE a.backend_type = 'client backend'
-  AND a.application_name = $1
+-- The client backends that call themselves so, in one row.
+SELECT named.pids
+FROM (
+    SELECT coalesce(pg_catalog.array_agg(a.pid), '{}') AS pids
+    FROM pg_catalog.pg_stat_activity a
+    WHERE a.backend_type = 'client backend'
+      AND a.application_name = $1
+) AS named
