@@ -4,8 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Tiers;
-use crate::failure::{ErrorKind, Explain, FullDisk};
-use crate::linux::open_files::{TOO_FEW, is_too_few};
+use crate::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
 use crate::{linux, postgres};
 
 /// What can go wrong with a map or a snapshot.
@@ -161,7 +160,7 @@ pub fn kept_elsewhere(directory: &Path) -> String {
 
 fn file_hint(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
-        _ if is_too_few(source) => Some(TOO_FEW),
+        _ if is_too_few_files(source) => Some(TOO_FEW_FILES),
         io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or name another directory with --dir"),
         // A limit of this user's or of the file system.
         io::ErrorKind::FileTooLarge => {

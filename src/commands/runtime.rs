@@ -6,8 +6,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::failure::{ErrorKind, Explain, NO_THREADS};
-use crate::linux::open_files::{TOO_FEW, is_too_few};
+use crate::failure::{ErrorKind, Explain, NO_THREADS, TOO_FEW_FILES, is_too_few_files};
 use crate::linux::own_program::read_own_program;
 use crate::linux::signals::{FILE_TOO_LARGE, is_ignored};
 use crate::linux::threads::check_room;
@@ -30,7 +29,7 @@ impl Explain for NoThreads {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(if is_too_few(&self.0) { TOO_FEW } else { NO_THREADS }.to_owned())
+        Some(if is_too_few_files(&self.0) { TOO_FEW_FILES } else { NO_THREADS }.to_owned())
     }
 }
 

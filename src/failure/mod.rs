@@ -4,10 +4,12 @@
 mod capability;
 mod full_disk;
 mod readiness;
+mod too_few_files;
 
 pub use capability::Capability;
 pub use full_disk::FullDisk;
 pub use readiness::{Missing, NEEDED, Readiness, Tiers, compute_readiness};
+pub use too_few_files::{TOO_FEW_FILES, is_too_few_files};
 
 /// What to do where no thread can be started.
 pub const NO_THREADS: &str = "ulimit -u limits the user's processes and threads, TasksMax= those of a service, pids.max those of a \

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use procfs::ProcError;
 
-use super::open_files::{TOO_FEW, is_too_few};
-use crate::failure::{ErrorKind, Explain, FullDisk};
+use crate::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
 
 /// What is done first with a directory in which something large is made.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "look at the file system of";
@@ -48,6 +47,11 @@ impl Error {
         Error::Setting { action, path: path.to_owned(), source }
     }
 
+    /// Could no more files be open?
+    pub fn is_too_few_files(&self) -> bool {
+        matches!(self, Error::File { source, .. } | Error::Call { source, .. } if is_too_few_files(source))
+    }
+
     /// The error of `action` that procfs tells in its own way.
     pub fn proc(action: &'static str, source: ProcError) -> Error {
         let source = match source {
@@ -83,7 +87,7 @@ impl Explain for Error {
             Error::File { action: LOOK_AT_FILE_SYSTEM, path, source } if source.kind() == io::ErrorKind::NotFound => {
                 Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
-            Error::File { source, .. } | Error::Call { source, .. } if is_too_few(source) => Some(TOO_FEW.to_owned()),
+            _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
             Error::File { source, .. } | Error::Call { source, .. } => {
                 let owner = "run pgthaw as the owner of the data directory (usually postgres) or as root";
                 (source.kind() == io::ErrorKind::PermissionDenied).then(|| owner.into())

@@ -8,7 +8,7 @@ use sqlx::postgres::PgDatabaseError;
 
 use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
 use super::{Psql, SystemUser, quote_argument};
-use crate::failure::{ErrorKind, Explain, FullDisk};
+use crate::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
 
 /// What can go wrong with a server.
 #[derive(Debug, thiserror::Error)]
@@ -127,8 +127,22 @@ impl Error {
         }
     }
 
+    /// Could no more files be open, of which a connection is one?
+    pub fn is_too_few_files(&self) -> bool {
+        match self {
+            Error::Connect { source: sqlx::Error::Io(source), .. }
+            | Error::Query { source: sqlx::Error::Io(source), .. }
+            | Error::File { source, .. } => is_too_few_files(source),
+            Error::NoHost { failures } => failures.iter().any(Error::is_too_few_files),
+            _ => false,
+        }
+    }
+
     /// Did the connection break, or is there nobody to connect to?
     pub fn is_server_gone(&self) -> bool {
+        if self.is_too_few_files() {
+            return false;
+        }
         match self.sqlstate().as_deref() {
             Some(state) => matches!(state, ADMIN_SHUTDOWN | CRASH_SHUTDOWN | CANNOT_CONNECT_NOW),
             None => match self {
@@ -294,6 +308,7 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
+            _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
             Error::Connect { address, source } => Some(connect_hint(address, source)),
             Error::ConnectTimeout { .. } => Some(
                 "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds".into(),
@@ -551,6 +566,21 @@ const BROKEN_OFF_HINT: &str = "who listens there broke off, or is no PostgreSQL:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_not_gone_where_no_more_files_may_be_open() {
+        let connect = |code| Error::Connect {
+            address: "/tmp:5432".to_owned(),
+            source: sqlx::Error::Io(io::Error::from_raw_os_error(code)),
+        };
+        let (refused, too_few) = (connect(libc::ECONNREFUSED), connect(libc::EMFILE));
+        assert!(refused.is_server_gone() && !refused.is_too_few_files());
+        assert!(!too_few.is_server_gone() && too_few.hint().is_some_and(|hint| hint.contains("ulimit -n")));
+        let one_of_several = Error::NoHost { failures: vec![refused, too_few] };
+        assert!(
+            !one_of_several.is_server_gone() && one_of_several.hint().is_some_and(|hint| hint.contains("ulimit -n"))
+        );
+    }
 
     #[test]
     fn a_file_without_permission_is_a_missing_privilege() {

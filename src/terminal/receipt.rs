@@ -242,6 +242,9 @@ fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'sta
         SkipReason::DatabaseUnreachable => "its database lets nobody in",
         SkipReason::NoPermission => "no permission; run pgthaw as the owner of the files (usually postgres) or as root",
         SkipReason::ReadFailed => "could not be read",
+        SkipReason::TooFewFiles => {
+            "no more files may be open; raise ulimit -n, of a service LimitNOFILE= (1024 is usual)"
+        }
         SkipReason::OverBudget => "over the budget; the hottest came first",
         SkipReason::NoMemory => "no memory that it could stay in",
         SkipReason::DidNotStay => "was read and did not stay",

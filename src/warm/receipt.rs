@@ -216,6 +216,8 @@ pub enum SkipReason {
     NoPermission,
     /// The device or the server refused to read it.
     ReadFailed,
+    /// It could not be opened, or no connection could, for no more files may be open.
+    TooFewFiles,
     /// The budget was spent on something hotter.
     OverBudget,
     /// There is no memory that it could stay in.
@@ -252,7 +254,7 @@ impl SkipReason {
             NoPermission | LoginRefused | NoPrivilege | NoPrewarm | FreeBuffersUnknown | DirectIo | NoDataDirectory => {
                 Some(ErrorKind::Privilege)
             }
-            ServerGone | ReadFailed => Some(ErrorKind::Failed),
+            ServerGone | ReadFailed | TooFewFiles => Some(ErrorKind::Failed),
             Dropped | FileGone | Rewritten | Truncated | DatabaseUnreachable | OverBudget | NoMemory | DidNotStay
             | Interrupted | NoServer | NoFreeBuffer => None,
         }

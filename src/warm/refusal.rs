@@ -2,6 +2,7 @@
 
 use super::receipt::SkipReason;
 use crate::failure::{ErrorKind, Explain as _};
+use crate::linux;
 use crate::postgres::Error;
 
 /// A reason, with its cause in words for people.
@@ -29,11 +30,20 @@ impl Refusal {
             (Error::ExtensionMissing { .. }, _) => SkipReason::NoPrewarm,
             (Error::Connect { .. }, ErrorKind::Privilege) => SkipReason::LoginRefused,
             (_, ErrorKind::Privilege) => SkipReason::NoPrivilege,
+            _ if error.is_too_few_files() => SkipReason::TooFewFiles,
             _ if error.is_server_gone() => SkipReason::ServerGone,
             (Error::Connect { .. }, _) if error.is_closed_database() => SkipReason::DatabaseUnreachable,
             _ => SkipReason::ReadFailed,
         };
-        let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        // The reason of too few files says what to do.
+        let hint = error.hint().filter(|_| reason != SkipReason::TooFewFiles);
+        let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
         Refusal::with_detail(reason, format!("{error}{hint}"))
+    }
+
+    /// Why a file could not be read.
+    pub fn of_read(error: &linux::Error) -> Refusal {
+        let reason = if error.is_too_few_files() { SkipReason::TooFewFiles } else { SkipReason::ReadFailed };
+        Refusal::with_detail(reason, error.to_string())
     }
 }

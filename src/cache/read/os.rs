@@ -9,6 +9,7 @@ use roaring::RoaringBitmap;
 
 use super::inputs::{MapInputs, unknown_for};
 use crate::cache::{ForkMap, RelationMap, TierState};
+use crate::failure::Explain as _;
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
 use crate::linux::threads::on_threads;
@@ -59,7 +60,8 @@ pub fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remar
         add_piece(&mut relations[piece.relation].forks, piece, first_block);
     }
     if let Some(first) = found.failures.first() {
-        remarks.push(format!("{} files could not be looked at: {first}", found.failures.len()));
+        let hint = first.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        remarks.push(format!("{} files could not be looked at: {first}{hint}", found.failures.len()));
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 
 use super::cluster::{Scope, Target};
 use crate::commands::ConnectionArguments;
+use crate::failure::TOO_FEW_FILES;
 use crate::postgres::{DataDirectory, Error, Psql, Server, ServerFacts};
 use crate::terminal::printable;
 use crate::warm::{Refusal, SkipReason};
@@ -57,6 +58,7 @@ fn find_directory(server: &Server) -> Result<DataDirectory, (SkipReason, String)
             SkipReason::NoPermission,
             format!("no permission on {shown} (run pgthaw as its owner, usually postgres, or as root)"),
         ),
+        Err(error) if error.is_too_few_files() => (SkipReason::TooFewFiles, format!("{error} ({TOO_FEW_FILES})")),
         Err(error) => (SkipReason::NoDataDirectory, error.to_string()),
     };
     Err((reason, why))

@@ -43,6 +43,8 @@ pub struct FakeCalls {
 pub enum FakeRefusal {
     /// Opening fails for lack of permission.
     Open,
+    /// Opening fails so many times, for no more files may be open.
+    TooFewFiles(u32),
     /// The file can be read, but its residency is hidden.
     Residency,
     /// Reading it fails with EIO.
@@ -163,11 +165,18 @@ impl PageCache for FakePageCache {
             return Ok(None);
         };
         let (size_bytes, refusal) = {
-            let state = lock(&state);
-            (state.size_bytes, state.refusal)
+            let mut state = lock(&state);
+            let refusal = state.refusal;
+            if let Some(FakeRefusal::TooFewFiles(times)) = refusal {
+                state.refusal = (times > 1).then(|| FakeRefusal::TooFewFiles(times - 1));
+            }
+            (state.size_bytes, refusal)
         };
         if refusal == Some(FakeRefusal::Open) {
             return Err(Error::file("open", path, io::ErrorKind::PermissionDenied.into()));
+        }
+        if matches!(refusal, Some(FakeRefusal::TooFewFiles(_))) {
+            return Err(Error::file("open", path, io::Error::from_raw_os_error(libc::EMFILE)));
         }
         Ok(Some(Box::new(FakeFile { path: path.to_owned(), size_bytes, state, calls: Arc::clone(&self.calls) })))
     }

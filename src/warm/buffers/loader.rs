@@ -111,8 +111,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// One connection's life, until nothing is left or it is one too many. Only the first insists when the server has no
-    /// connection left to give.
+    /// One connection's life, until nothing is left or it is one too many. Only the first insists when there is no
+    /// connection left to have.
     async fn work(&self, nth: usize) {
         let mut open: Open = None;
         while nth < self.wanted.load(Ordering::Relaxed)
@@ -216,9 +216,9 @@ impl Failure {
         }
     }
 
-    /// SQLSTATE too_many_connections.
+    /// SQLSTATE too_many_connections, or no more files may be open here.
     fn is_too_many(&self) -> bool {
-        self.error().sqlstate().as_deref() == Some("53300")
+        self.error().sqlstate().as_deref() == Some("53300") || self.error().is_too_few_files()
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::eviction::Eviction;
 use super::receipt::{EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
 use crate::cache::ForkMap;
+use crate::failure::Explain as _;
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCounts};
 use crate::postgres::Relation;
@@ -37,7 +38,7 @@ pub fn evict(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictRecei
         let before = eviction.bytes(fork.os.len());
         let (left, stay) = match outcome {
             Some(Ok(left)) => (Some(left.bytes), why(eviction, left).map(|reason| (left.bytes, reason, None))),
-            Some(Err(error)) => (None, Some((before, StayReason::Refused, Some(error.to_string())))),
+            Some(Err(error)) => (None, Some((before, StayReason::Refused, Some(told(&error))))),
             None => (None, None),
         };
         after += left.unwrap_or(before);
@@ -55,6 +56,12 @@ pub fn evict(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictRecei
         }
     }
     receipt.os = Some(EvictedTier { resident_after_bytes: Some(after), ..EvictedTier::before(eviction.os_bytes()) });
+}
+
+/// What failed, and what to do about it.
+fn told(error: &linux::Error) -> String {
+    let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{error}{hint}")
 }
 
 /// Evicts all segments of a fork, and counts what is left.

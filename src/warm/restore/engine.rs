@@ -21,7 +21,7 @@ use crate::linux::threads::on_threads;
 use crate::units::{BlockRange, Bytes, PageRange};
 use crate::warm::plan::{Mix, Plan, Read};
 use crate::warm::receipt::MemoryReceipt;
-use crate::warm::{Control, Room, StopReason, Watcher};
+use crate::warm::{Control, Refusal, Room, StopReason, Watcher};
 
 /// How often to ask whether there still is memory, and whether what was read stays ...
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -58,7 +58,7 @@ pub struct Outcome {
     /// What was read once more, because it had gone by the time that a later slice was read, and what was let go.
     pub memory: MemoryReceipt,
     /// Forks that could not be read, by number, with the first error.
-    pub failures: BTreeMap<usize, String>,
+    pub failures: BTreeMap<usize, Refusal>,
     /// Blocks of each fork that came by these reads, in the plan's order: none that were cached before, or that the server was
     /// quicker to read.
     pub brought: Vec<RoaringBitmap>,
@@ -108,7 +108,7 @@ struct Work<'a> {
     brought: Mutex<Vec<RoaringBitmap>>,
     /// What was let go because memory was short.
     let_go: Mutex<MemoryReceipt>,
-    failures: Mutex<BTreeMap<usize, String>>,
+    failures: Mutex<BTreeMap<usize, Refusal>>,
     /// Reading in order failed once: all is read otherwise from then on.
     in_order_fails: AtomicBool,
     /// How files are read in order, by their file systems.
@@ -214,7 +214,7 @@ impl Work<'_> {
             self.begin(slice, read);
             let done = if self.has_failed(read.fork) { Ok(0) } else { self.apply(read, &mut buffer) };
             let loaded = done.unwrap_or_else(|error| {
-                lock(&self.failures).entry(read.fork).or_insert_with(|| error.to_string());
+                lock(&self.failures).entry(read.fork).or_insert_with(|| Refusal::of_read(&error));
                 0
             });
             self.note(slice, read, loaded);

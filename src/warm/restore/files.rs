@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 
 use crate::linux;
 use crate::linux::extents::Extent;
-use crate::linux::open_files::{is_too_few, read_limit};
+use crate::linux::open_files::read_limit;
 use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
 use crate::postgres::RelationPath;
 use crate::units::{BlockRange, Bytes, Fork, PageRange};
@@ -255,7 +255,7 @@ impl<'a> OpenFiles<'a> {
     ) -> Result<Option<Box<dyn CachedFile>>, linux::Error> {
         for _ in 0..OPEN_TRIES {
             match self.files.open(path, fork, key.1) {
-                Err(linux::Error::File { source, .. }) if is_too_few(&source) => {
+                Err(error) if error.is_too_few_files() => {
                     let oldest = self.open.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                     if oldest.is_none() {
                         std::thread::sleep(OPEN_PAUSE);

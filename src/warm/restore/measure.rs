@@ -18,14 +18,21 @@ pub fn read_forks(
     watcher: &dyn Watcher,
     stop: &(dyn Fn() -> Option<SkipReason> + Sync),
 ) -> Vec<State> {
-    map_on_threads(forks.len(), threads, |at| {
+    let mut states = map_on_threads(forks.len(), threads, |at| {
         let state = match stop() {
             Some(reason) => State::Refused(Refusal::because(reason)),
             None => read_fork(files, &forks[at], ends[at]),
         };
         watcher.advance(1);
         state
-    })
+    });
+    // Where no more files may be open, one at a time may do: the others have closed theirs.
+    for at in 0..forks.len() {
+        if matches!(&states[at], State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
+            states[at] = read_fork(files, &forks[at], ends[at]);
+        }
+    }
+    states
 }
 
 fn read_fork(files: &Files<'_>, fork: &ForkFile, end: u64) -> State {
@@ -38,9 +45,8 @@ fn read_fork(files: &Files<'_>, fork: &ForkFile, end: u64) -> State {
 
 /// The state of a fork that cannot be looked at.
 fn refused(error: &linux::Error) -> State {
-    let reason = match error.kind() {
-        ErrorKind::Privilege => SkipReason::NoPermission,
-        _ => SkipReason::ReadFailed,
-    };
-    State::Refused(Refusal::with_detail(reason, error.to_string()))
+    State::Refused(match error.kind() {
+        ErrorKind::Privilege => Refusal::with_detail(SkipReason::NoPermission, error.to_string()),
+        _ => Refusal::of_read(error),
+    })
 }

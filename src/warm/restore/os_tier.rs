@@ -278,13 +278,17 @@ impl Job {
             match &found[fork] {
                 State::There(now) => {
                     let (over_budget, lost) = self.missing(fork, &found[fork]);
-                    let failure = outcome.failures.get(&fork).cloned();
-                    let reason = failure.as_ref().map(|_| SkipReason::ReadFailed).or(stopped);
+                    let failure = outcome.failures.get(&fork);
+                    let reason = failure.map(|failure| failure.reason).or(stopped);
                     let shrunk = lost_to_truncation(&self.plan.forks()[fork].levels, now.blocks);
                     let missing: Vec<Missing> = vec![
                         (self.over_budget, over_budget, None),
                         (SkipReason::Truncated, shrunk.min(lost), None),
-                        (reason.unwrap_or(SkipReason::DidNotStay), lost - shrunk.min(lost), failure),
+                        (
+                            reason.unwrap_or(SkipReason::DidNotStay),
+                            lost - shrunk.min(lost),
+                            failure.and_then(|failure| failure.detail.clone()),
+                        ),
                     ];
                     one.row(Some(one.wanted_blocks - over_budget - lost), read_bytes, missing)
                 }

@@ -115,3 +115,25 @@ async fn the_rest_is_planned_again_when_others_come() {
     assert_eq!((os.read_bytes, os.resident_after_bytes), (Bytes(60_000 * BLOCK), Some(Bytes(60_000 * BLOCK))));
     assert_eq!((os.reads, receipt.traffic.replanned), (cache.calls().reads, 1));
 }
+
+#[tokio::test]
+async fn where_no_more_files_may_be_open_that_is_said() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    cache.refuse(&file(1), FakeRefusal::TooFewFiles(u32::MAX));
+    let receipt = run(restore(&cache, vec![relation(1, vec![fork(100, 0..100)])])).await;
+    assert_eq!(skipped(&receipt), [(SkipReason::TooFewFiles, 100)]);
+    assert_eq!(receipt.failure(), Some(crate::failure::ErrorKind::Failed));
+}
+
+#[tokio::test]
+async fn what_was_read_is_looked_at_again_when_the_others_have_closed_their_files() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(100, 0..100)])]);
+    restore.host.watcher =
+        on_phase(&cache, Phase::Verifying, |cache| cache.refuse(&file(1), FakeRefusal::TooFewFiles(1)));
+    let receipt = run(restore).await;
+    assert_eq!(skipped(&receipt), []);
+    assert_eq!(receipt.os.unwrap().resident_after_bytes, Some(Bytes(100 * BLOCK)));
+}
