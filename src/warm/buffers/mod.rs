@@ -18,7 +18,6 @@ use want::Want;
 
 pub use tier::{BuffersTier, Cached};
 
-use crate::cache::RelationMap;
 use crate::postgres::{Error, PG_PREWARM, apply_create_extension, find_extension};
 use crate::units::Bytes;
 use crate::warm::receipt::{BuffersForecast, FoundAs, SkipReason};
@@ -112,10 +111,7 @@ impl BuffersTier<'_> {
     /// What of the request can be found; the rows of the rest.
     fn find_wants(&self, request: &Request, catalog: &Catalog, same_cluster: bool, rows: &mut Vec<Row>) -> Vec<Want> {
         let mut wants = Vec::new();
-        // What is found there in shared_buffers is left over from looking at the catalogs, and an extension that is created in template1
-        // every later database would inherit.
-        let is_template = |one: &RelationMap| one.relation.name.is_of_template();
-        for (place, one) in request.map.relations.iter().enumerate().filter(|(_, one)| !is_template(one)) {
+        for (place, one) in request.buffered() {
             for fork in one.forks.iter().filter(|fork| fork.buffers.iter().any(|blocks| !blocks.is_empty())) {
                 let mut want = Want::new(place, fork, &self.server.database);
                 let file = same_cluster.then_some(&one.relation.path);

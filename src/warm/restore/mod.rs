@@ -57,7 +57,7 @@ use super::receipt::{
 };
 use super::traffic::Sharing;
 use super::{PlannedDevice, Refusal};
-use crate::cache::{TierState, Tiers};
+use crate::cache::{RelationMap, TierState, Tiers};
 use crate::postgres::Server;
 use crate::units::Bytes;
 
@@ -161,6 +161,7 @@ impl Restore {
             receipt.no_double = drop_doubles(&this, std::mem::take(&mut pass.buffered)).await;
             this.add_buffers(&mut receipt, pass);
         }
+        receipt.remarks.extend(this.request.remark_templates());
         receipt.remarks.extend(this.remark_unseen(server.is_ok()));
         receipt.traffic = this.governor.receipt();
         receipt.stopped_by = this.host.control.os_stopped_by();
@@ -225,10 +226,8 @@ impl Restore {
         let relations = &self.request.map.relations;
         let database = |place: usize| relations[place].relation.name.database.clone();
         let mut databases: BTreeSet<String> = unresolved.iter().map(|(entry, _)| database(entry.relation)).collect();
-        if self.request.tiers.buffers {
-            let has_buffers = |place: &usize| relations[*place].forks.iter().any(|fork| !fork.all_buffers().is_empty());
-            databases.extend((0..relations.len()).filter(has_buffers).map(database));
-        }
+        let has_buffers = |one: &RelationMap| one.forks.iter().any(|fork| !fork.all_buffers().is_empty());
+        databases.extend(self.request.buffered().filter(|(_, one)| has_buffers(one)).map(|(place, _)| database(place)));
         databases
     }
 

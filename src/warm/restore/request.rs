@@ -4,13 +4,16 @@ use roaring::RoaringBitmap;
 
 use super::entry::{Asks, Entry, Row};
 use super::names::{Catalog, Found};
-use crate::cache::{ForkMap, Identity, Map, TierState, Tiers, compute_identities};
+use crate::cache::{ForkMap, Identity, Map, RelationMap, TierState, Tiers, compute_identities};
 use crate::postgres::{Relation, RelationKind, RelationPath};
 use crate::units::{Bytes, Fork};
 use crate::warm::Refusal;
 use crate::warm::heat::{self, Evidence};
 use crate::warm::plan::Precedence;
 use crate::warm::receipt::{FoundAs, SkipReason};
+
+/// Less that is left out is not worth a remark.
+const REMARKED_MIN: Bytes = Bytes(1 << 20);
 
 /// The part of a snapshot that was asked for.
 #[derive(Debug)]
@@ -88,17 +91,38 @@ impl Request {
         }
     }
 
-    /// What the buffers tier is asked for.
+    /// What the buffers tier is asked for, with the places in the map: all but templates. What is found of these in shared_buffers is left
+    /// over from looking at the catalogs, and an extension that is created in template1 every later database would inherit.
+    pub fn buffered(&self) -> impl Iterator<Item = (usize, &RelationMap)> {
+        let relations = self.map.relations.iter().enumerate().filter(move |_| self.tiers.buffers);
+        relations.filter(|(_, one)| !one.relation.name.is_of_template())
+    }
+
+    /// Bytes of it.
     pub fn buffers_bytes(&self) -> Bytes {
-        let forks = self.map.relations.iter().flat_map(|one| &one.forks).filter(|_| self.tiers.buffers);
-        let blocks: u64 = forks.map(|fork| fork.all_buffers().len()).sum();
+        self.buffered_bytes(self.buffered().map(|(_, one)| one))
+    }
+
+    fn buffered_bytes<'a>(&self, relations: impl Iterator<Item = &'a RelationMap>) -> Bytes {
+        let blocks: u64 = relations.flat_map(|one| &one.forks).map(|fork| fork.all_buffers().len()).sum();
         Bytes(blocks * u64::from(self.map.source.block_size))
+    }
+
+    /// What of shared_buffers the snapshot holds and nobody is asked for.
+    pub fn remark_templates(&self) -> Option<String> {
+        let templates = self.map.relations.iter().filter(|one| one.relation.name.is_of_template());
+        let bytes = self.buffered_bytes(templates);
+        (self.tiers.buffers && bytes >= REMARKED_MIN).then(|| {
+            format!(
+                "{bytes} of what the snapshot holds of shared_buffers are not asked for: they are of templates (template1), and nobody works \
+                 there"
+            )
+        })
     }
 
     /// A row for every fork that was in shared_buffers, none of which is loaded.
     pub fn buffers_rows(&self, refusal: &Refusal) -> Vec<Row> {
-        let relations = self.map.relations.iter().enumerate();
-        let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
+        let forks = self.buffered().flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
         let wanted = forks.map(|(place, fork)| (place, fork.fork, fork.all_buffers().len()));
         wanted
             .filter(|(_, _, blocks)| *blocks > 0)

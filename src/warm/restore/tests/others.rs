@@ -137,3 +137,22 @@ async fn what_was_read_is_looked_at_again_when_the_others_have_closed_their_file
     assert_eq!(skipped(&receipt), []);
     assert_eq!(receipt.os.unwrap().resident_after_bytes, Some(Bytes(100 * BLOCK)));
 }
+
+#[tokio::test]
+async fn what_templates_had_of_shared_buffers_is_left_out_and_told() {
+    let of = |number: u32, database: &str, blocks: u32| {
+        let mut fork = fork(1000, 0..0);
+        fork.buffers[1].insert_range(0..blocks);
+        let mut relation = relation(number, vec![fork]);
+        relation.relation.name.database = database.to_owned();
+        relation
+    };
+    for (blocks, is_told) in [(200, true), (100, false)] {
+        let cache = FakePageCache::new();
+        let mut restore = restore(&cache, vec![of(1, "shop", 300), of(2, "template1", blocks)]);
+        restore.request.tiers = Tiers { os: false, buffers: true };
+        let receipt = run(restore).await;
+        assert_eq!(receipt.buffers.unwrap().asked_bytes, Bytes(300 * BLOCK));
+        assert_eq!(receipt.remarks.iter().any(|remark| remark.contains("templates")), is_told, "{:?}", receipt.remarks);
+    }
+}
