@@ -49,6 +49,8 @@ impl Situation {
 pub enum Reason {
     /// The user named it.
     Named,
+    /// The user asked for the newest, and it is the newest that can be read.
+    NewestReadable,
     /// It is the warmest from before the server's last start, or the newest that is nearly as warm.
     WarmestBeforeStart,
     /// It was taken since the server's last start, and is as warm as the warmest from before.

@@ -125,7 +125,8 @@ impl SnapshotStore {
             let stem = path.file_stem().filter(|_| !is_path(name)).map(|stem| stem.to_string_lossy().into_owned());
             let header = snapshot.header();
             let holding = Holding::of(stem.unwrap_or_else(|| name.to_owned()), &path, &header, situation.now);
-            let selected = candidates.describe(holding, &header, Reason::Named, situation);
+            let reason = if passed_over.is_empty() { Reason::Named } else { Reason::NewestReadable };
+            let selected = candidates.describe(holding, &header, reason, situation);
             let remarks = passed_over_remarks(&passed_over, header.taken_at);
             return Ok(Chosen { snapshot, path, selected, remarks });
         }
@@ -257,6 +258,7 @@ mod tests {
         fs::write(&kept[1].path, bytes).unwrap();
         for name in [NEWEST, BEST] {
             let chosen = store.read(name, CLUSTER, since).unwrap();
+            assert!(name == BEST || chosen.selected.reason == Reason::NewestReadable, "{:?}", chosen.selected);
             assert_eq!((chosen.snapshot, chosen.path), (snapshot(1_700_000_000, 9), kept[0].path.clone()));
             let damage = chosen.remarks;
             assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");

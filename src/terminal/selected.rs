@@ -23,6 +23,7 @@ pub fn render_reason(selected: &Selected) -> String {
     let start = selected.server_started_at.map(|at| format!(" of {} UTC", at.strftime("%F %H:%M"))).unwrap_or_default();
     match selected.reason {
         Reason::Named => "it was named".to_owned(),
+        Reason::NewestReadable => "the newest that can be read: the newest was asked for".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
         Reason::AsWarmSinceStart => format!("the newest as warm as those before the start{start}"),
         Reason::NewestSinceStart => {
@@ -72,6 +73,7 @@ mod tests {
         let to_come = Holding { name: "20261122-213005.123".into(), age_seconds: -1, ..holding.clone() };
         for reason in [
             Reason::Named,
+            Reason::NewestReadable,
             Reason::WarmestBeforeStart,
             Reason::AsWarmSinceStart,
             Reason::NewestSinceStart,
