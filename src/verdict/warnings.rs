@@ -13,6 +13,9 @@ const LATE: Duration = Duration::from_millis(100);
 const LIMIT_TOLERANCE: f64 = 1.25;
 const RATE_SECONDS: usize = 3;
 
+/// Bytes of a read through the page cache at least.
+const SMALLEST_READ: f64 = 4096.0;
+
 /// Of the database, read before the clock started.
 const HEAD_START_SHARE: f64 = 0.05;
 
@@ -46,22 +49,35 @@ impl DeviceRates {
         DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }
     }
 
+    /// What of it is nobody else's, if those who read so much in all did so just then, in the smallest reads there are.
+    fn without(self, others: Bytes) -> DeviceRates {
+        let others = others.0 as f64 / RATE_SECONDS as f64;
+        DeviceRates {
+            bytes: Bytes((self.bytes.0 as f64 - others).max(0.0) as u64),
+            requests: (self.requests - others / SMALLEST_READ).max(0.0),
+        }
+    }
+
     fn exceeds(&self, bytes: Option<Bytes>, requests: Option<u64>) -> bool {
         let exceeds = |rate: f64, limit: Option<u64>| limit.is_some_and(|limit| rate > LIMIT_TOLERANCE * limit as f64);
         exceeds(self.bytes.0 as f64, bytes.map(|limit| limit.0)) || exceeds(self.requests, requests)
     }
 }
 
-/// The rates of a device that did not keep to its limit on reads.
-pub fn find_missing_limit(samples: &[Sample], disk: &Disk) -> Option<DeviceRates> {
+/// The rates of a device that did not keep to its limit on reads. The limit is that of those who are measured, and `others`, who read so
+/// much in all, read past it: what they may have read counts for it.
+pub fn find_missing_limit(samples: &[Sample], disk: &Disk, others: Bytes) -> Option<DeviceRates> {
     let rates = DeviceRates::highest(samples, |one| one.device_read_bytes.0, |one| one.device_reads);
-    (disk.not_enforced.is_none() && rates.exceeds(disk.rbps, disk.riops)).then_some(rates)
+    exceeding(rates, disk, others)
 }
 
 /// The same of one device of several, by its own seconds.
-pub fn find_missing_read_limit(device: &[DeviceUse], disk: &Disk) -> Option<DeviceRates> {
-    let rates = DeviceRates::highest(device, |one| one.read_bytes.0, |one| one.reads);
-    (disk.not_enforced.is_none() && rates.exceeds(disk.rbps, disk.riops)).then_some(rates)
+pub fn find_missing_read_limit(device: &[DeviceUse], disk: &Disk, others: Bytes) -> Option<DeviceRates> {
+    exceeding(DeviceRates::highest(device, |one| one.read_bytes.0, |one| one.reads), disk, others)
+}
+
+fn exceeding(rates: DeviceRates, disk: &Disk, others: Bytes) -> Option<DeviceRates> {
+    (disk.not_enforced.is_none() && rates.without(others).exceeds(disk.rbps, disk.riops)).then_some(rates)
 }
 
 /// The rates of a device that did not keep to its limit on writes.
@@ -132,11 +148,34 @@ mod tests {
         let gp3 = named("gp3");
         let limit = gp3.rbps.unwrap().0;
         let of = |rates: &[u64]| (1..).zip(rates).map(|(second, rate)| sample(second, 1, *rate)).collect::<Vec<_>>();
-        assert_eq!(find_missing_limit(&of(&[limit, limit + limit / 2, limit, 0]), &gp3), None);
-        let fast = of(&[limit * 2, limit * 2, limit * 2]);
-        assert!(find_missing_limit(&fast, &gp3).is_some());
-        let native = named("native");
-        assert_eq!(find_missing_limit(&fast, &native), None);
+        let find = |rates: &[u64], disk| find_missing_limit(&of(rates), disk, Bytes(0));
+        assert_eq!(find(&[limit, limit + limit / 2, limit, 0], &gp3), None);
+        let fast = [limit * 2, limit * 2, limit * 2];
+        assert!(find(&fast, &gp3).is_some());
+        assert_eq!(find(&fast, &named("native")), None);
+    }
+
+    #[test]
+    fn what_others_read_past_a_limit_does_not_speak_against_it() {
+        let gp3 = named("gp3");
+        let limit = gp3.rbps.unwrap().0;
+        let fast: Vec<Sample> = (1..=10).map(|second| sample(second, 1, limit * 2)).collect();
+        // Others may have had all of their reads within the three seconds.
+        for (others, is_missing) in [(0, true), (limit, true), (3 * limit, false), (10 * limit, false)] {
+            assert_eq!(find_missing_limit(&fast, &gp3, Bytes(others)).is_some(), is_missing, "{others}");
+        }
+        let device = DeviceUse {
+            reads: 4 * gp3.riops.unwrap(),
+            read_bytes: Bytes(0),
+            writes: 0,
+            written_bytes: Bytes(0),
+            read_await_us: None,
+            write_await_us: None,
+            queue: 0.0,
+            busy_ratio: 0.0,
+        };
+        let reads = |others| find_missing_read_limit(&[device; 3], &gp3, Bytes(others)).is_some();
+        assert!(reads(0) && reads(4096) && !reads(9 * 4096 * gp3.riops.unwrap()));
     }
 
     #[test]

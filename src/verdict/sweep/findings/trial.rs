@@ -128,7 +128,8 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         cache_bytes,
     });
     let unenforced = find_unenforced(&circumstances.disk_name, disk);
-    let exceeded = find_exceeded_limits(trial, circumstances.seconds, disk, &circumstances.parts);
+    let read_by_others = measured.others.as_ref().map(|used| used.read_bytes).unwrap_or_default();
+    let exceeded = find_exceeded_limits(trial, (circumstances.seconds, read_by_others), disk, &circumstances.parts);
     let found = found.into_iter().flatten().chain(exceeded);
     let findings = circumstances.start.into_iter().chain(unenforced).chain(found).chain(fitting);
     findings.map(MeasurementVerdict::from).collect()
@@ -321,10 +322,10 @@ pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
     asked.into_iter().filter_map(not_in_force).collect()
 }
 
-/// Limits that the server's device did not keep to; each of several has its own.
+/// Limits that the server's device did not keep to, as far as it was not others who read past them; each of several has its own.
 fn find_exceeded_limits(
     trial: &SweepTrial,
-    seconds: &[Sample],
+    (seconds, others): (&[Sample], Bytes),
     disk: &Disk,
     parts: &[(&'static str, Disk)],
 ) -> Vec<Finding> {
@@ -343,11 +344,11 @@ fn find_exceeded_limits(
     };
     if parts.is_empty() {
         let device = uses(&|sample| sample.device);
-        return of_one(warnings::find_missing_limit(seconds, disk), &device, disk, "").collect();
+        return of_one(warnings::find_missing_limit(seconds, disk, others), &device, disk, "").collect();
     }
     let of_part = |(part, disk): &(&'static str, Disk)| {
         let device = uses(&|sample| sample.parts.get(*part).copied());
-        let reads = warnings::find_missing_read_limit(&device, disk);
+        let reads = warnings::find_missing_read_limit(&device, disk, others);
         of_one(reads, &device, disk, &format!(", of the device for the {part}"))
     };
     parts.iter().flat_map(of_part).collect()
@@ -383,7 +384,7 @@ mod tests {
         let parts = [("rest", limited("volume")), ("wal", limited("log"))];
         let told = |rest, wal| {
             let trial = SweepTrial { os_samples: vec![second(rest, wal); 5], ..trial() };
-            let found = find_exceeded_limits(&trial, &[], &parts[0].1, &parts);
+            let found = find_exceeded_limits(&trial, (&[], Bytes(0)), &parts[0].1, &parts);
             found.iter().map(Finding::sentence).collect::<Vec<_>>()
         };
         // Together they may exceed what one of them may.
