@@ -27,6 +27,7 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
         let (left, hidden) = (counted(hidden.len(), "name"), hidden.iter().sum());
         lines.push(format!("{left} more with {} together: --json has them", render_ns(hidden)));
     }
+    lines.extend(render_own(&report.statistics, report.total.lived_ns));
     if of_server(&report.handled_by).next().is_some() {
         lines.push(String::new());
         lines.extend(render_columns(handled_columns(report), width, "…"));
@@ -61,6 +62,14 @@ fn render_head(report: &TimeReport) -> String {
 /// Without pgthaw's own backends, which nobody asks for; `--json` has them.
 fn of_server(named: &[NamedStatistic]) -> impl Iterator<Item = &NamedStatistic> {
     named.iter().filter(|one| one.place != PGTHAW)
+}
+
+/// What the names lack of the whole, for they are told without it.
+fn render_own(statistics: &[NamedStatistic], lived_ns: u64) -> Option<String> {
+    let own: u64 = statistics.iter().filter(|one| one.place == PGTHAW).map(|one| one.statistic.total_ns).sum();
+    (own > 0).then(|| {
+        format!("pgthaw's own sessions had {} ({}): --json has them", render_ns(own), render_share(own, lived_ns))
+    })
 }
 
 fn statistics_columns(report: &TimeReport) -> Vec<Column> {
@@ -247,6 +256,23 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_add_up_with_those_of_pgthaws_own_sessions() {
+        use crate::observe::Statistic;
+        use crate::observe::time::StatisticName;
+        let row = |place: &str, detail: &str, ns| {
+            let name = StatisticName { place: place.into(), part: "Client".into(), detail: detail.into() };
+            NamedStatistic::new(name, Statistic::of_time(0, ns))
+        };
+        let backend = row("client backend", "ClientRead", 9_000_000_000);
+        let all = [backend.clone(), row(PGTHAW, "ClientRead", 700_000_000), row(PGTHAW, "ClientWrite", 300_000_000)];
+        assert_eq!(
+            render_own(&all, 10_000_000_000).unwrap(),
+            "pgthaw's own sessions had 1.00 s (10.00 %): --json has them"
+        );
+        assert_eq!(render_own(&[backend], 9_000_000_000), None);
+    }
 
     #[test]
     fn a_step_has_its_columns_where_they_were_and_says_what_lasts() {
