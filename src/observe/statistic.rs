@@ -13,6 +13,7 @@ const FIRST_BUCKET_BITS: u32 = 10;
 
 /// What is known of all that happened to one named thing. Two can be added up, and one can be taken from a later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "ToldStatistic", into = "ToldStatistic")]
 pub struct Statistic {
     /// How often. 0 where only the time is known, as from looks at an interval.
     pub count: u64,
@@ -23,6 +24,31 @@ pub struct Statistic {
     pub max_ns: u64,
     /// How many were in each bucket: below 1024 ns, from 2^(9+n) ns to twice that, and in the last all that was longer.
     pub histogram: [u64; BUCKETS],
+}
+
+/// The same as it is told: what is not known is null. An older pgthaw told 0.
+#[derive(Serialize, Deserialize)]
+struct ToldStatistic {
+    count: u64,
+    total_ns: u64,
+    min_ns: Option<u64>,
+    max_ns: Option<u64>,
+    histogram: [u64; BUCKETS],
+}
+
+impl From<Statistic> for ToldStatistic {
+    fn from(known: Statistic) -> ToldStatistic {
+        let Statistic { count, total_ns, min_ns, histogram, .. } = known;
+        let max_ns = known.longest_ns();
+        ToldStatistic { count, total_ns, min_ns: max_ns.map(|_| min_ns), max_ns, histogram }
+    }
+}
+
+impl From<ToldStatistic> for Statistic {
+    fn from(told: ToldStatistic) -> Statistic {
+        let ToldStatistic { count, total_ns, min_ns, max_ns, histogram } = told;
+        Statistic { count, total_ns, min_ns: min_ns.unwrap_or_default(), max_ns: max_ns.unwrap_or_default(), histogram }
+    }
 }
 
 impl Statistic {
@@ -150,6 +176,19 @@ mod tests {
             statistic.count(*length);
         }
         statistic
+    }
+
+    #[test]
+    fn a_length_that_is_not_known_is_told_as_null() {
+        let lasts = Statistic::of_time(0, 3_000_000);
+        let told = serde_json::to_value(lasts).unwrap();
+        assert!(told["min_ns"].is_null() && told["max_ns"].is_null(), "{told}");
+        assert_eq!(serde_json::from_value::<Statistic>(told.clone()).unwrap(), lasts);
+        let mut older = told;
+        (older["min_ns"], older["max_ns"]) = (0.into(), 0.into());
+        assert_eq!(serde_json::from_value::<Statistic>(older).unwrap(), lasts);
+        let ended = serde_json::to_value(of(&[0, 500])).unwrap();
+        assert_eq!((&ended["min_ns"], &ended["max_ns"]), (&0.into(), &500.into()));
     }
 
     #[test]
