@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Tiers;
+use super::{BEST, NEWEST, Tiers};
 use crate::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
 use crate::{linux, postgres};
 
@@ -32,7 +32,7 @@ pub enum Error {
     UnknownSnapshot { name: String, directory: PathBuf },
     #[error("\"{name}\" could be any of {}", candidates.join(", "))]
     AmbiguousSnapshot { name: String, candidates: Vec<String> },
-    #[error("\"{0}\" cannot be a label")]
+    #[error("{0:?} cannot be a label")]
     Label(String),
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
@@ -130,6 +130,9 @@ impl Explain for Error {
                 "a name is the beginning of one that pgthaw snapshot list shows, best, newest or newest~1; a file is a path with a / or ending in .parquet"
             }
             Error::AmbiguousSnapshot { .. } => "write more of the name",
+            Error::Label(label) if [BEST, NEWEST].contains(&&**label) => {
+                "the word means one of those that there are: choose another"
+            }
             Error::Label(_) => {
                 "use 1 to 40 letters, digits, dots, underscores and hyphens, beginning with a letter or digit"
             }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Error, HeatSource, Lookups, Map, MapSource, TierState};
+use super::{BEST, Error, HeatSource, Lookups, Map, MapSource, NEWEST, TierState};
 use crate::postgres::{PartitionedTable, Relation};
 
 /// A map that was kept, with the label that the user gave it.
@@ -81,12 +81,13 @@ impl SnapshotHeader {
     }
 }
 
-/// Can this stand in a file's name, and be told from the time before it?
+/// Can this stand in a file's name, and be told from the time before it, and from what names say by themselves?
 pub fn check_label(label: &str) -> Result<(), Error> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric();
     let is_part = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'-');
     let is_label = label.len() <= 40 && label.bytes().next().is_some_and(is_word) && label.bytes().all(is_part);
-    if is_label { Ok(()) } else { Err(Error::Label(label.to_owned())) }
+    let is_taken = [BEST, NEWEST].contains(&label);
+    if is_label && !is_taken { Ok(()) } else { Err(Error::Label(label.to_owned())) }
 }
 
 #[cfg(test)]
@@ -98,7 +99,7 @@ mod tests {
         for label in ["nightly", "2026.1", "a-b_c"] {
             check_label(label).unwrap();
         }
-        for label in ["", "-x", ".x", "a/b", "../x", "a b", "ä", "a\n", &"x".repeat(41)] {
+        for label in ["", "-x", ".x", "a/b", "../x", "a b", "ä", "a\n", BEST, NEWEST, &"x".repeat(41)] {
             assert!(check_label(label).is_err(), "{label:?}");
         }
     }

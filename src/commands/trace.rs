@@ -91,13 +91,14 @@ enum TraceCommand {
 
 /// Where a film goes that is made of others.
 #[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
 struct NewFilmArguments {
     /// Write it to this file, which must not exist
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Keep it under this name, for `pgthaw run --like NAME`
-    #[arg(long, value_name = "NAME", conflicts_with = "output", required_unless_present = "output")]
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
 

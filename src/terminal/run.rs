@@ -105,7 +105,7 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     });
     let unread = (done.unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
         format!(
-            "{} are cached too that the job did not read: what it wrote, and what others use, stays",
+            "{} are cached too that no job was seen to read: what it wrote, and what others use, stays",
             done.unread_bytes
         )
     });
@@ -297,7 +297,7 @@ mod tests {
         let made = PutBack { unread_bytes: Bytes(223 << 20), brought_bytes: Bytes(8 << 20), ..PutBack::default() };
         assert_eq!(
             render_stayed(&made).unwrap(),
-            "223 MB are cached too that the job did not read: what it wrote, and what others use, stays"
+            "223 MB are cached too that no job was seen to read: what it wrote, and what others use, stays"
         );
         assert_eq!(render_stayed(&PutBack { unread_bytes: Bytes(1 << 19), ..PutBack::default() }), None);
         assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they have yet to be written; {dirty}"));

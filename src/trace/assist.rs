@@ -45,6 +45,7 @@ fn run_of(header: &FilmHeader) -> Run {
         seconds: header.seconds,
         device_reads: header.device_reads.filter(|_| is_of_all && header.totals.is_fetched()),
         is_cold: !header.totals.is_preloaded(),
+        preloaded: header.bytes(header.totals.preloaded_blocks),
     }
 }
 
@@ -94,11 +95,15 @@ impl std::fmt::Debug for Means {
 }
 
 impl Assist {
-    /// Decides. What stands in the way is the decision's reason.
-    pub fn plan(self) -> Planned {
+    /// Decides. Of films that a name stands for what is in their way is the decision's reason.
+    ///
+    /// # Errors
+    /// When the one film that was asked for is no good, or of another cluster.
+    pub fn plan(self) -> Result<Planned, Error> {
+        let is_the_one = matches!(self.which, Which::File(_));
         match self.decide() {
-            Ok(planned) => planned,
-            Err(error) => Planned::nothing(format!("its films cannot be used: {error}"), Vec::new()),
+            Err(error) if !is_the_one => Ok(Planned::nothing(format!("its films cannot be used: {error}"), Vec::new())),
+            decided => decided,
         }
     }
 
@@ -133,13 +138,13 @@ impl Assist {
         let plan = Planning { device, room, untouched, started_at, map, films };
         let header = plan.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
-        if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film), of_film) {
+        if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film, 1.0), of_film) {
             // What is forecast for it takes a while to know, and is no reason to keep it waiting.
             let forecast = Some(Forecast(Box::new(move || plan.forecast_alone())));
             return Ok(Planned { film: Some(like.name), forecast, ..Planned::nothing(reason, remarks) });
         }
         let touched = plan.read(&mut remarks)?;
-        let circumstances = plan.circumstances(header.bytes(touched.blocks()));
+        let circumstances = plan.circumstances_of(&touched);
         let geometry = plan.geometry();
         let cut = |most: Bytes, device: DeviceProfile| windows::cut(&plan.films[0], &touched, most, device, geometry);
         let decision = decide(&touched, circumstances, cut)?;
@@ -172,11 +177,18 @@ impl Planning {
         let films: Vec<&Film<File>> = self.films.iter().collect();
         let is_older = |film: &Film<File>| self.started_at.is_some_and(|at| film.header().recorded_at < at);
         let touched = Touched::read(&films, &self.map, self.films.iter().all(is_older))?;
+        let bytes = |blocks| self.header().bytes(blocks);
         if !touched.gone.is_empty() {
-            remarks.push(format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", ")));
+            let told = format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", "));
+            let all = touched.blocks() + touched.gone_blocks + touched.truncated_blocks;
+            remarks.push(format!("{told}, {} of the film's {}", bytes(touched.gone_blocks), bytes(all)));
+        }
+        if touched.truncated_blocks > 0 {
+            let truncated = bytes(touched.truncated_blocks);
+            remarks.push(format!("left out, for their relations end before them now: {truncated} of the film"));
         }
         if touched.unproven_blocks > 0 {
-            let unproven = self.header().bytes(touched.unproven_blocks);
+            let unproven = bytes(touched.unproven_blocks);
             remarks.push(format!(
                 "{unproven} of its relations were in shared_buffers when it was recorded, before the server was started again, and are not cached now: whether it needs them is not known. They are not brought, and in no forecast"
             ));
@@ -184,17 +196,21 @@ impl Planning {
         Ok(touched)
     }
 
-    /// Of a job that touches so much.
-    fn circumstances(&self, touched: Bytes) -> Circumstances {
+    fn circumstances_of(&self, touched: &Touched) -> Circumstances {
+        self.circumstances(self.header().bytes(touched.blocks()), 1.0 - touched.truncated_share())
+    }
+
+    /// Of a job that touches so much, and has this part of the film's to do, 0 to 1.
+    fn circumstances(&self, touched: Bytes, part: f64) -> Circumstances {
         let header = self.header();
         // What the job asks for goes through shared_buffers, which grow by it until they are full.
         let grown = self.untouched.min(touched);
         Circumstances {
-            run: run_of(header),
+            run: run_of(header).part(part),
             device: self.device,
             geometry: self.geometry(),
             room: self.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
-            device_bytes: header.device_bytes,
+            device_bytes: header.device_bytes.map(|bytes| Bytes((bytes.0 as f64 * part) as u64)),
             is_paced: header.requested_bytes.is_some(),
         }
     }
@@ -205,7 +221,7 @@ impl Planning {
             Ok(touched) => touched,
             Err(error) => return (None, vec![format!("nothing is forecast: {error}")]),
         };
-        (Some(forecast_alone(&touched, self.circumstances(self.header().bytes(touched.blocks())))), remarks)
+        (Some(forecast_alone(&touched, self.circumstances_of(&touched))), remarks)
     }
 }
 

@@ -192,8 +192,9 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let least = job.least_seconds();
     if !is_worth_it(least, nothing) {
         let digits = digits_of(nothing);
+        let lost = if touched.gone_blocks > 0 { " and what is left out of its film" } else { "" };
         let told = format!(
-            "{nothing:.digits$} s are forecast, and {least:.digits$} s of them are its own work, so that no preload gains the 10 % that are asked for"
+            "{nothing:.digits$} s are forecast, and {least:.digits$} s of them are its own work{lost}, so that no preload gains the 10 % that are asked for"
         );
         return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
     }
@@ -380,7 +381,7 @@ mod tests {
     }
 
     fn circumstances(seconds: f64, room: Option<Bytes>) -> Circumstances {
-        let run = Run { seconds, device_reads: None, is_cold: true };
+        let run = Run { seconds, device_reads: None, is_cold: true, preloaded: Bytes(0) };
         let device = DeviceProfile::default();
         Circumstances { run, device_bytes: None, is_paced: false, device, geometry: GEOMETRY, room }
     }

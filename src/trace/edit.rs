@@ -1,6 +1,7 @@
 //! Makes films of films: a part of one, or one of several; and says how two differ.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +25,25 @@ pub struct Part {
     pub to: Option<Duration>,
 }
 
+impl fmt::Display for Part {
+    /// `from second 1.5 on`, `from second 0 to 2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = self.from.as_secs_f64();
+        match self.to {
+            None => write!(f, "from second {from} on"),
+            Some(to) => write!(f, "from second {from} to {}", to.as_secs_f64()),
+        }
+    }
+}
+
 /// Writes a part of a film; its times begin anew. `label` is its name. What was in shared_buffers before belongs to every part.
 ///
 /// # Errors
-/// When the film contradicts itself, or the file cannot be written.
+/// When nothing was touched in that part, the film contradicts itself, or the file cannot be written.
 pub fn cut(film: &Film<File>, part: Part, label: Option<&str>, mut writer: FilmWriter) -> Result<Recorded, Error> {
     let header = film.header();
     let (mut read_before, mut read) = (Bytes(0), Bytes(0));
+    let mut has_any = false;
     for event in film.events() {
         let event = event?;
         if event.time < part.from && event.kind != EventKind::Buffers {
@@ -40,17 +53,18 @@ pub fn cut(film: &Film<File>, part: Part, label: Option<&str>, mut writer: FilmW
         if part.to.is_some_and(|to| event.time >= to) && event.kind != EventKind::Buffers {
             continue;
         }
+        has_any |= event.kind != EventKind::Buffers;
         let time = event.time.saturating_sub(part.from);
         let job_bytes = Bytes(event.job_bytes.0.saturating_sub(read_before.0));
         read = read.max(job_bytes);
         writer.push(&Event { time, job_bytes, ..adopt(event, header) })?;
     }
+    if !has_any {
+        return Err(Error::NothingThen { path: film.path().to_owned(), part, seconds: header.seconds });
+    }
     let end = part.to.map_or(header.duration(), |to| to.min(header.duration()));
     let mut remarks = header.remarks.clone();
-    remarks.push(match part.to {
-        None => format!("cut from second {} on", part.from.as_secs_f64()),
-        Some(to) => format!("cut from second {} to {}", part.from.as_secs_f64(), to.as_secs_f64()),
-    });
+    remarks.push(format!("cut {part}"));
     if !part.from.is_zero() && header.sampling.is_some() {
         remarks.push("what had been asked for before is in it only as far as every request was told".to_owned());
     }
@@ -281,6 +295,19 @@ mod tests {
         assert_eq!(told(&cut), [(0, name(2), 1, 2, 0), (0, name(1), 5, 9, 10)]);
         assert_eq!((cut.header().seconds, cut.header().label.as_deref()), (0.01, Some("x")));
         assert!(cut.header().remarks.iter().any(|remark| remark.contains("from second 0.02 to 0.03")));
+    }
+
+    #[test]
+    fn a_part_in_which_nothing_was_touched_is_no_film() {
+        use EventKind::{Buffers, Fetched};
+        let place = tempfile::tempdir().unwrap();
+        let whole = film(place.path(), "whole", 5, &[(0, 2, 1..2, Buffers), (10, 1, 0..1, Fetched)]);
+        let path = place.path().join("part");
+        for (from, to) in [(11, None), (0, Some(10)), (10, Some(10))] {
+            let part = Part { from: Duration::from_millis(from), to: to.map(Duration::from_millis) };
+            let refused = cut(&whole, part, None, writer(&path)).unwrap_err();
+            assert!(matches!(refused, Error::NothingThen { .. }), "{refused}");
+        }
     }
 
     #[test]

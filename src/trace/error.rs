@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::edit::Part;
 use crate::cache::sealed_file::Flaw;
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::{cache, linux, observe, postgres, warm};
@@ -34,6 +35,8 @@ pub enum Error {
     SeveralClusters { name: String, candidates: Vec<String> },
     #[error("film {} does not say what other memory would do to its job: {reason}", path.display())]
     NoCurve { path: PathBuf, reason: &'static str },
+    #[error("film {} has nothing {part}: it has {seconds:.1} s", path.display())]
+    NothingThen { path: PathBuf, part: Part, seconds: f64 },
     #[error("nothing was named that could be recorded")]
     NothingNamed,
     #[error("process {pid} is no server process of the cluster at {cluster}: {reason}")]
@@ -43,7 +46,7 @@ pub enum Error {
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Cache(#[from] cache::Error),
+    Cache(cache::Error),
     #[error(transparent)]
     Warm(#[from] warm::Error),
     #[error(transparent)]
@@ -52,6 +55,16 @@ pub enum Error {
     Observe(#[from] observe::Error),
     #[error(transparent)]
     Postgres(#[from] postgres::Error),
+}
+
+impl From<cache::Error> for Error {
+    /// Films are kept as snapshots are: what is no file is called none of those.
+    fn from(error: cache::Error) -> Error {
+        match error {
+            cache::Error::NotASnapshot { path, reason } => Error::NotAFilm { path, reason },
+            other => Error::Cache(other),
+        }
+    }
 }
 
 impl Error {
@@ -112,6 +125,7 @@ impl Explain for Error {
             | Error::OtherCluster { .. }
             | Error::NoFilm(_)
             | Error::NoCurve { .. }
+            | Error::NothingThen { .. }
             | Error::NothingNamed
             | Error::NoBackend { .. }
             | Error::UnknownFilm { .. }
@@ -139,6 +153,7 @@ impl Explain for Error {
             Error::NoCurve { .. } => {
                 "record the job again as root, on a kernel that tells of requests: pgthaw record --source bpf -- COMMAND"
             }
+            Error::NothingThen { .. } => "pgthaw trace show FILM tells when what was touched",
             Error::NothingNamed => {
                 "give a command behind --, as in `pgthaw record -- psql -c 'SELECT 1'`, or say whose reads: --seconds N records all of the \
                  server's, --backend PID, --application-name NAME or --database DB some of them"

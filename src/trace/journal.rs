@@ -31,6 +31,10 @@ const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 /// What was left longer ago is not cleaned up any more: what is cached now came since.
 const STALE: SignedDuration = SignedDuration::from_hours(1);
 
+/// Said of a run that was killed at once.
+const UNACCOUNTED: &str =
+    "an earlier run was killed before it could write down what its job had read: of that nothing is dropped";
+
 /// How often and how long apart it is tried to be the one who cleans up.
 const TURN_TRIES: u32 = 20;
 const TURN_PAUSE: Duration = Duration::from_millis(50);
@@ -270,6 +274,9 @@ impl Journals {
                     return;
                 }
                 left.runs += 1;
+                if brought.is_none() {
+                    left.remarks.push(UNACCOUNTED.to_owned());
+                }
                 if left.before.as_ref().is_none_or(|first| before.taken_at < first.taken_at) {
                     left.before = Some(before);
                 }

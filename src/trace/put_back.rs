@@ -36,8 +36,8 @@ pub struct PutBack {
     /// Bytes of what they brought that stand dirty in shared_buffers: the server writes them some time, and so they come into the page
     /// cache again. `None` where nobody could see.
     pub buffers_unwritten_bytes: Option<Bytes>,
-    /// Bytes that are cached now, were not before the jobs, and that these did not read: what they wrote, and what others read and wrote.
-    /// They stay.
+    /// Bytes that are cached now, were not before the jobs, and that these were not seen to read: what they wrote, what others read and
+    /// wrote, and what they read after a run was killed. They stay.
     pub unread_bytes: Bytes,
     /// Bytes that the page cache had before the jobs.
     pub cached_before_bytes: Bytes,
@@ -79,6 +79,9 @@ impl PuttingBack<'_> {
         let now = self.read_now(before).await?;
         if let TierState::Unknown { reason } = &now.os {
             return Err(Error::NothingSeen(reason.clone()));
+        }
+        if let TierState::Unknown { reason } = &before.buffers {
+            done.remarks.push(format!("shared_buffers were not seen: {reason}"));
         }
         let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
         let sees_buffers = now.buffers == TierState::Measured;

@@ -61,6 +61,8 @@ pub struct Touched {
     pub fetchers: Vec<u8>,
     /// Relations of the film whose files are not there any more, by name: dropped or rewritten since.
     pub gone: Vec<String>,
+    /// Blocks of the film that were theirs.
+    pub gone_blocks: u64,
     /// Blocks that the job may need and no film proves, which are left out: see [`Touched::count_unproven`].
     pub unproven_blocks: u64,
     /// Blocks of the film that are beyond the end of their file now.
@@ -85,6 +87,8 @@ impl Touched {
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
         let mut fetchers = Fetchers::default();
         let mut buffers = Vec::new();
+        // What of the films is not there any more: of relations that are gone, and beyond the end of others.
+        let (mut gone, mut beyond) = (Buffers::new(), Buffers::new());
         for (film_place, film) in films.iter().enumerate() {
             let mut of_film = Buffers::new();
             film.visit(|event| {
@@ -99,7 +103,7 @@ impl Touched {
                 // What only a later film has comes at some time or other.
                 let fetcher = if film_place == 0 { fetchers.see(event.pid, event.time) } else { 0 };
                 let key = (event.relation.path.clone(), event.fork);
-                let place = *places.entry(key).or_insert_with_key(|(path, fork)| {
+                let place = *places.entry(key.clone()).or_insert_with_key(|(path, fork)| {
                     // Where a catalog was not asked the file's path stands for the name.
                     let is_same = |at: usize| {
                         let (now, then) = (&map.relations[at].relation.name, &event.relation.name);
@@ -114,9 +118,16 @@ impl Touched {
                         }
                     }
                 });
-                let Some(place) = place else { return };
+                let blocks = event.blocks.start as u32..event.blocks.end as u32;
+                let Some(place) = place else {
+                    gone.entry(key).or_default().insert_range(blocks);
+                    return;
+                };
                 let end = event.blocks.end.min(touched.forks[place as usize].blocks);
-                touched.truncated_blocks += event.blocks.end - end.max(event.blocks.start);
+                if event.blocks.end > end {
+                    let start = event.blocks.start.max(end) as u32;
+                    beyond.entry(key).or_default().insert_range(start..blocks.end);
+                }
                 if event.blocks.start < end {
                     touched.add_piece(place, event.blocks.start as u32, end as u32, event.kind);
                     touched.fetchers.resize(touched.pieces.len(), fetcher);
@@ -129,6 +140,8 @@ impl Touched {
         if buffers_are_gone {
             touched.count_unproven(&buffers);
         }
+        let count = |all: &Buffers| all.values().map(RoaringBitmap::len).sum();
+        (touched.gone_blocks, touched.truncated_blocks) = (count(&gone), count(&beyond));
         touched.at_once = fetchers.at_once();
         touched.gone.sort();
         touched.gone.dedup();
@@ -205,6 +218,11 @@ impl Touched {
     /// Distinct blocks.
     pub fn blocks(&self) -> u64 {
         self.forks.iter().map(|fork| fork.touched.len()).sum()
+    }
+
+    /// The part of the film that is beyond the end of its files now, 0 to 1: no job asks for it any more.
+    pub fn truncated_share(&self) -> f64 {
+        self.truncated_blocks as f64 / (self.blocks() + self.gone_blocks + self.truncated_blocks).max(1) as f64
     }
 
     /// Those of them that are not cached.
@@ -352,6 +370,7 @@ mod tests {
         assert_eq!(touched.gone, ["public.relation_3", "public.relation_4"]);
         assert_eq!((touched.fetchers.as_slice(), touched.at_once), ([0; 5].as_slice(), 1.0));
         assert_eq!((touched.truncated_blocks, touched.blocks(), touched.missing_blocks()), (5, 29, 17));
+        assert_eq!((touched.gone_blocks, touched.truncated_share()), (20, 5.0 / 54.0));
 
         // Of a database that was not asked for its names.
         let mut unnamed = there(2, 4, 0);

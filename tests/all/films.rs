@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use pgthaw::linux::DiskLimit;
@@ -32,7 +32,7 @@ pub const JOB: &str =
     SELECT sum(length(body)) FROM (SELECT body FROM t ORDER BY j) AS from_its_end";
 
 /// The kernel may take a page back at any time, 0 to 1.
-const RESIDENT_MIN: f64 = 0.9;
+pub const RESIDENT_MIN: f64 = 0.9;
 
 pub fn server(version: u32) -> TestServer {
     let server = servers::start(version, &[("shared_buffers", "16MB"), ("max_parallel_workers_per_gather", "0")]);
@@ -85,7 +85,7 @@ fn os_blocks(server: &TestServer, name: &str) -> (u64, u64) {
     (one["os_blocks"].as_u64().unwrap(), one["blocks"].as_u64().unwrap())
 }
 
-fn assert_resident(server: &TestServer, name: &str, least: f64, most: f64) {
+pub fn assert_resident(server: &TestServer, name: &str, least: f64, most: f64) {
     let (resident, blocks) = os_blocks(server, name);
     let ratio = resident as f64 / blocks as f64;
     assert!((least..=most).contains(&ratio), "{name}: {resident} of {blocks} blocks are resident");
@@ -280,88 +280,6 @@ fn afterwards_the_cache_is_as_it_was() {
     assert!(number(done, "/gone_bytes") > 5_000_000, "{receipt:#}");
     assert!(number(done, "/back_bytes") as f64 >= number(done, "/gone_bytes") as f64 * RESIDENT_MIN, "{receipt:#}");
     assert_eq!(receipt["kept"], Value::Null);
-}
-
-/// A job that has read `t` and now waits; pgthaw has written that down.
-fn start_protected(server: &TestServer) -> Child {
-    let marker = server.home().join("has_read");
-    // Of an earlier one.
-    let _ = fs::remove_file(&marker);
-    let reads = format!("{} -XAtqc 'SELECT count(body) FROM t'", psql(server));
-    let script = format!("{reads} && touch {} && exec sleep 60", marker.display());
-    let mut command = server.command(&["run", "--protect", "--json", "--", "sh", "-c", &script]);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let journals = server.home().join("state/pgthaw/runs");
-    let until = Instant::now() + Duration::from_secs(60);
-    while !has_account(&journals, &marker) {
-        assert!(Instant::now() < until, "no account in {}", journals.display());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    child
-}
-
-/// Was what a job brought in written down a second after it had read all?
-fn has_account(journals: &Path, marker: &Path) -> bool {
-    let Ok(has_read) = fs::metadata(marker).and_then(|marker| marker.modified()) else { return false };
-    let below = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let accounts = below(journals.to_owned()).flat_map(below);
-    let mut accounts = accounts.filter(|path| path.to_string_lossy().ends_with(".brought.parquet"));
-    // A draft of it may be gone by now.
-    let written = |path: PathBuf| fs::metadata(path).and_then(|account| account.modified()).ok();
-    accounts.any(|path| written(path).is_some_and(|written| written > has_read + Duration::from_secs(1)))
-}
-
-/// Ends what a killed pgthaw left running: its child, whose pid is known before.
-fn kill_with_child(mut child: Child) {
-    let children = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().unwrap();
-    let children = String::from_utf8(children.stdout).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    for pid in children.split_whitespace() {
-        // It may have ended by itself.
-        let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::TERM);
-    }
-}
-
-#[test]
-fn what_a_killed_run_left_is_put_back_by_the_next() {
-    let mut server = server(15);
-    make_cold(&mut server);
-    kill_with_child(start_protected(&server));
-    assert_resident(&server, "t", RESIDENT_MIN, 1.0);
-    let receipt = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
-    assert_resident(&server, "t", 0.0, 0.02);
-    assert_eq!(receipt["put_back"]["runs"], 2, "{receipt:#}");
-    assert!(receipt["remarks"].to_string().contains("what an earlier run left was put back too"), "{receipt:#}");
-
-    // Or by a restore, before it brings back what it is asked for, if there is anything.
-    kill_with_child(start_protected(&server));
-    let none = server.pgthaw(&["restore", "--tier", "os"]).ends_with(2).stderr;
-    assert!(none.contains("put back what an earlier run left"), "{none}");
-    server.pgthaw(&["snapshot", "take"]).ok();
-    kill_with_child(start_protected(&server));
-    let restored = server.pgthaw(&["restore", "newest", "--tier", "os"]).ok().stdout;
-    assert!(restored.contains("put back what an earlier run left"), "{restored}");
-    assert_resident(&server, "t", 0.0, 0.02);
-}
-
-#[test]
-fn the_last_of_two_runs_puts_back_for_both() {
-    let mut server = server(15);
-    make_cold(&mut server);
-    let mut longer = start_protected(&server);
-    let psql = psql(&server);
-    let arguments = ["run", "--protect", "--json", "--", &psql, "-XAtqc", "SELECT count(body) FROM u"];
-    let shorter = receipt(&server.pgthaw(&arguments).ok());
-    assert_eq!((&shorter["is_left_to_another"], &shorter["put_back"]), (&true.into(), &Value::Null), "{shorter:#}");
-    // Nothing was dropped; where the kernel pages out what is idle, some of it goes by itself.
-    assert_resident(&server, "t", 0.5, 1.0);
-    assert_resident(&server, "u", 0.5, 1.0);
-    // Its signal ends the job, and the job's end is pgthaw's.
-    kill_process(Pid::from_raw(longer.id() as i32).unwrap(), Signal::TERM).unwrap();
-    assert!(!longer.wait().unwrap().success());
-    assert_resident(&server, "t", 0.0, 0.02);
-    assert_resident(&server, "u", 0.0, 0.02);
 }
 
 #[test]

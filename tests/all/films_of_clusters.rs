@@ -49,10 +49,10 @@ fn a_name_means_a_film_of_the_server_that_is_there() {
         assert_eq!(cluster_of(&shown.json()), cluster);
         assert!(shown.stderr.contains("those of other clusters were passed over"), "{}", shown.stderr);
         pgthaw(server, &state, &["trace", "diff", "x", "x"]).ok();
-        for way in [&["cut", "x", "--to", "0.5"][..], &["merge", "x", "x"]] {
-            let made = pgthaw(server, &state, &[&["trace"], way, &["--name", "made", "--json"]].concat()).ok().json();
-            assert_eq!(made["system_identifier"], **cluster, "{way:?}");
-        }
+        let merge = ["trace", "merge", "x", "x", "--name", "made", "--json"];
+        assert_eq!(pgthaw(server, &state, &merge).ok().json()["system_identifier"], **cluster);
+        let empty = pgthaw(server, &state, &["trace", "cut", "x", "--to", "0", "--name", "part"]).ends_with(2).stderr;
+        assert!(empty.contains(cluster) && empty.contains("has nothing from second 0 to 0"), "{empty}");
     }
 
     // Nobody is there.

@@ -18,8 +18,8 @@ use crate::trace::{FilmHeader, FilmStore, Films, databases_of};
 /// what the others leave; that takes root.
 ///
 /// The command's input, output, signals and exit status are its own. What pgthaw did and why is one paragraph on standard error; where it
-/// cannot help, the command just runs. Runs at once do not undo each other, and what one leaves that is killed, the next run or restore
-/// puts back.
+/// cannot help, the command just runs. Runs at once do not undo each other, and what one leaves that is killed, the next run with --like or
+/// --protect or the next restore puts back.
 ///
 /// Exit status: the command's, after a signal that of the signal; 127 where there is no such command, 126 where it may not be run.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use arguments::{FilmAsked, ProtectionArguments, RunArguments};
 pub use clean_up::finish_left_runs;
-use prepared::{Ended, Prepared};
+use prepared::{Ended, Prepared, Unprepared};
 
 use super::job::{Job, refuse};
 use super::{ExitStatus, OutputArguments};
@@ -24,8 +24,12 @@ use crate::warm::Control;
 pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     arguments.like.as_deref().map_or(Ok(()), check_label)?;
     let begun = std::time::Instant::now();
-    // Whatever is wrong with the server or the cache: the job is to run.
-    let mut prepared = Prepared::new(&arguments, output.shows_progress()).await;
+    // Whatever is wrong with the server or the cache: the job is to run. Only for a film that was named itself nothing else will do.
+    let mut prepared = match Prepared::new(&arguments, output.shows_progress()).await {
+        Ok(prepared) => Ok(prepared),
+        Err(Unprepared::Because(why)) => Err(why),
+        Err(Unprepared::Refused(error)) => return Err(error.into()),
+    };
     let undecided = Decision::nothing("no name was given with --like");
     let mut receipt = RunReceipt::new(begun.elapsed().as_secs_f64(), undecided);
     let may_start = match &mut prepared {

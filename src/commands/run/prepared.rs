@@ -36,7 +36,9 @@ const REACHED_WITHIN: Duration = Duration::from_secs(5);
 /// nothing can be put back.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time from one account to the next of what the job brought in, for whoever cleans up if this is killed.
+/// Time from one account to the next of what the job brought in, for whoever cleans up if this is killed: at first it is short, for a job
+/// may be killed soon, and doubled until it is the longest.
+const ACCOUNT_INTERVAL_FIRST: Duration = Duration::from_millis(200);
 const ACCOUNT_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Said of a job that failed.
@@ -52,6 +54,21 @@ pub enum Ended {
     Failed,
     /// It did not start.
     Never,
+}
+
+/// Why a job is not helped.
+#[derive(Debug)]
+pub enum Unprepared {
+    /// In words for people: the job is to run all the same.
+    Because(String),
+    /// The one film that was named is no good: nothing runs for it.
+    Refused(Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Unprepared {
+    fn from(error: E) -> Unprepared {
+        Unprepared::Because(describe(&error.into()))
+    }
 }
 
 /// What is known before the job starts. Its film has begun.
@@ -86,10 +103,10 @@ pub struct Helped {
 }
 
 impl Prepared {
-    /// Looks at what is cached, decides, and begins a film; or says why not, in words for people.
-    pub async fn new(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, String> {
+    /// Looks at what is cached, decides, and begins a film; or says why not.
+    pub async fn new(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
         if !arguments.has_film() && !arguments.protects() {
-            return Err("neither --like NAME nor --protect was given".to_owned());
+            return Err(Unprepared::Because("neither --like NAME nor --protect was given".to_owned()));
         }
         arguments.source.begin_ahead(&arguments.connection);
         let prepared = Prepared::prepare(arguments, shows_progress).await;
@@ -99,25 +116,25 @@ impl Prepared {
         prepared
     }
 
-    async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, String> {
-        let reached = match timeout(REACHED_WITHIN, reach(arguments)).await {
-            Ok(reached) => reached.map_err(|error| describe(&error))?,
-            Err(_) => return Err(format!("the server did not answer within {REACHED_WITHIN:?}")),
+    async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
+        let Ok(reached) = timeout(REACHED_WITHIN, reach(arguments)).await else {
+            return Err(Unprepared::Because(format!("the server did not answer within {REACHED_WITHIN:?}")));
         };
+        let reached = reached?;
         let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
         let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress)).await;
         progress.finish();
-        match looked {
-            Ok(prepared) => prepared.map_err(|error| describe(&error)),
-            Err(_) => Err(format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}")),
-        }
+        looked.unwrap_or_else(|_| {
+            let told = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
+            Err(Unprepared::Because(told))
+        })
     }
 
     async fn look(
         arguments: &RunArguments,
         (mut target, databases, named): Reached,
         progress: &terminal::Progress,
-    ) -> anyhow::Result<Prepared> {
+    ) -> Result<Prepared, Unprepared> {
         let inputs = MapInputs {
             server: target.server.as_ref(),
             data_directory: target.data_directory.as_ref(),
@@ -157,7 +174,7 @@ impl Prepared {
         };
         let source = open_source(&target, &map, header, recording_asked)?;
         let planned = match planning {
-            Some(planning) => Some(planning.await?),
+            Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
@@ -270,8 +287,10 @@ impl Prepared {
         let (journals, journal) = (Arc::clone(&self.journals), Arc::clone(&self.journal));
         let (map, came) = (Arc::clone(&self.map), self.recording.came());
         tokio::spawn(async move {
+            let mut interval = ACCOUNT_INTERVAL_FIRST;
             loop {
-                tokio::time::sleep(ACCOUNT_INTERVAL).await;
+                tokio::time::sleep(interval).await;
+                interval = (2 * interval).min(ACCOUNT_INTERVAL);
                 let (journals, journal, map) = (Arc::clone(&journals), Arc::clone(&journal), Arc::clone(&map));
                 let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
                 // A full disk is no reason to disturb the job: less is cleaned up if this is killed.
@@ -336,10 +355,10 @@ fn plan(
     store: &FilmStore,
     map: &Arc<Map>,
     device: PlannedDevice,
-) -> anyhow::Result<Option<JoinHandle<Planned>>> {
+) -> Result<Option<JoinHandle<Result<Planned, Error>>>, Unprepared> {
     let which = match (&arguments.film, &arguments.like) {
         (Some(FilmAsked::Name(name, films)), _) => {
-            Which::File(films.find_of(Some(map.source.system_identifier), name)?)
+            Which::File(films.find_of(Some(map.source.system_identifier), name).map_err(Unprepared::Refused)?)
         }
         (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => {
             Which::Like { label: label.clone(), job: describe_job(&arguments.job) }
@@ -347,7 +366,7 @@ fn plan(
         (None, None) => return Ok(None),
     };
     let Some(directory) = &target.data_directory else {
-        return Ok(Some(spawn_blocking(|| Planned::nothing("the data directory is not known", Vec::new()))));
+        return Ok(Some(spawn_blocking(|| Ok(Planned::nothing("the data directory is not known", Vec::new())))));
     };
     let postmaster = directory.find_postmaster_pid();
     let room = choose_room(postmaster, true).0.read_room().map(|room| room.bytes);

@@ -73,6 +73,17 @@ pub struct Run {
     pub device_reads: Option<u64>,
     /// Was nothing, or nearly nothing, preloaded? Then all of the device's time was the job's.
     pub is_cold: bool,
+    /// What was preloaded for it, in the same seconds.
+    pub preloaded: Bytes,
+}
+
+impl Run {
+    /// The same of a job that has only this part of it to do, 0 to 1.
+    pub fn part(self, part: f64) -> Run {
+        let device_reads = self.device_reads.map(|reads| (reads as f64 * part) as u64);
+        let preloaded = Bytes((self.preloaded.0 as f64 * part) as u64);
+        Run { seconds: self.seconds * part, device_reads, preloaded, ..self }
+    }
 }
 
 /// What the device did for a job that found little cached.
@@ -132,7 +143,12 @@ impl Job {
         let least = run.seconds * OWN_SHARE_MIN;
         let proves = run.is_cold && run.seconds > 0.0;
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
-        let own_seconds = if proves { cold.own_seconds(run.seconds, &device, block_size).max(least) } else { least };
+        // A job that was helped worked while it was brought what it needs, or afterwards: at least what is left of its time was its own.
+        let own_seconds = match proves {
+            true => cold.own_seconds(run.seconds, &device, block_size),
+            false => cold.own_seconds(run.seconds - preload_seconds(&device, run.preloaded), &device, block_size),
+        };
+        let own_seconds = own_seconds.max(least);
         let step = |piece: &Piece, missing_blocks: u32| {
             let bytes = f64::from(missing_blocks) * f64::from(block_size);
             let seconds = seconds(&device, fetching.priced_reads_of(missing_blocks), bytes);
@@ -215,6 +231,11 @@ impl Job {
     }
 }
 
+/// Seconds that a preload takes at least: of large reads it is the bytes that count.
+fn preload_seconds(device: &DeviceProfile, bytes: Bytes) -> f64 {
+    bytes.0 as f64 / device.bandwidth.0.max(1) as f64
+}
+
 /// The places of the pieces, by fork and position.
 fn by_position(touched: &Touched) -> Vec<u32> {
     let mut order: Vec<u32> = (0..touched.pieces.len() as u32).collect();
@@ -265,7 +286,7 @@ mod tests {
     }
 
     fn job(touched: &Touched, seconds: f64) -> Job {
-        Job::new(touched, Run { seconds, device_reads: None, is_cold: true }, device(), BLOCK)
+        Job::new(touched, Run { seconds, device_reads: None, is_cold: true, preloaded: Bytes(0) }, device(), BLOCK)
     }
 
     fn reads(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<Read> {
@@ -334,7 +355,12 @@ mod tests {
     #[test]
     fn what_is_cached_already_costs_nothing() {
         let whole = touched(&[(0, 1000), (5000, 1000)], 0..10_000);
-        let job = Job::new(&whole, Run { seconds: 2.0, device_reads: Some(2000), is_cold: true }, device(), BLOCK);
+        let job = Job::new(
+            &whole,
+            Run { seconds: 2.0, device_reads: Some(2000), is_cold: true, preloaded: Bytes(0) },
+            device(),
+            BLOCK,
+        );
         assert!(job.simulate(&[]) < 0.11);
     }
 
@@ -375,16 +401,35 @@ mod tests {
     fn a_film_that_was_faster_than_the_profile_proves_a_faster_device() {
         let job = job(&index_loop(), 1.0);
         is_near(job.simulate(&[]), 1.0);
-        let warm =
-            Job::new(&index_loop(), Run { seconds: 1.0, device_reads: Some(5), is_cold: false }, device(), BLOCK);
+        let warm = Job::new(
+            &index_loop(),
+            Run { seconds: 1.0, device_reads: Some(5), is_cold: false, preloaded: Bytes(0) },
+            device(),
+            BLOCK,
+        );
         assert!(warm.simulate(&[]) > 10.0, "of one that was preloaded nothing follows for the device");
+    }
+
+    #[test]
+    fn of_a_job_that_was_preloaded_what_was_not_the_preloads_is_its_own() {
+        let mut helped = index_loop();
+        helped.forks[0].found.insert_range(0..10_000);
+        let preloaded = Bytes(10_000 * 8192);
+        let of = |seconds| {
+            let run = Run { seconds, device_reads: None, is_cold: false, preloaded };
+            Job::new(&helped, run, device(), BLOCK)
+        };
+        // The preload takes a second.
+        is_near(of(6.0).own_seconds(), 5.0);
+        is_near(of(6.0).simulate(&[]), 16.0);
+        is_near(of(1.0).own_seconds(), 0.05);
     }
 
     #[test]
     fn counted_reads_tell_read_ahead_from_single_blocks() {
         let pieces = touched(&[(0, 8), (100, 8)], 0..0);
         let reads = |counted| {
-            let run = Run { seconds: 1.0, device_reads: Some(counted), is_cold: true };
+            let run = Run { seconds: 1.0, device_reads: Some(counted), is_cold: true, preloaded: Bytes(0) };
             Job::new(&pieces, run, device(), BLOCK).steps.iter().map(|step| step.reads).sum::<u32>()
         };
         assert_eq!((reads(16), reads(2), reads(1), reads(1000)), (16, 2, 2, 16));
@@ -393,7 +438,7 @@ mod tests {
     /// TPC-H's Q11: every block is a piece of its own, and the kernel reads around a third of them.
     #[test]
     fn neighbours_that_come_together_cost_a_part_of_a_read_each() {
-        let run = |reads| Run { seconds: 12.0, device_reads: Some(reads), is_cold: true };
+        let run = |reads| Run { seconds: 12.0, device_reads: Some(reads), is_cold: true, preloaded: Bytes(0) };
         let whole = reads((0..10_000).step_by(64).map(|start| (start, (start + 64).min(10_000))));
         // 7 s of 7,000 reads, 1 s of bytes: 4 s are the job's own. The preload takes 1.16 s.
         let job = Job::new(&index_loop(), run(7_000), device(), BLOCK);

@@ -326,7 +326,7 @@ mod tests {
     use crate::trace::simulation::Run;
     use crate::trace::simulation::job::Step;
     use crate::trace::touched::Touched;
-    use crate::units::BlockRange;
+    use crate::units::{BlockRange, Bytes};
     use crate::warm::DeviceProfile;
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
                 .collect(),
             ..Job::new(
                 &Touched::default(),
-                Run { seconds: 1.0, device_reads: None, is_cold: true },
+                Run { seconds: 1.0, device_reads: None, is_cold: true, preloaded: Bytes(0) },
                 DeviceProfile::default(),
                 8192,
             )

@@ -1,0 +1,109 @@
+//! What a run that was killed leaves is put back by the next run or restore, and of two at once by the last.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::films::{RESIDENT_MIN, assert_resident, make_cold, psql, receipt, server};
+use crate::servers::TestServer;
+
+/// A job that has read `t` and now waits, when `is_ready` says so of what pgthaw keeps and of the job's marker.
+fn start_protected(server: &TestServer, is_ready: impl Fn(&Path, &Path) -> bool) -> Child {
+    let marker = server.home().join("has_read");
+    // Of an earlier one.
+    let _ = fs::remove_file(&marker);
+    let reads = format!("{} -XAtqc 'SELECT count(body) FROM t'", psql(server));
+    let script = format!("{reads} && touch {} && exec sleep 60", marker.display());
+    let mut command = server.command(&["run", "--protect", "--json", "--", "sh", "-c", &script]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let journals = server.home().join("state/pgthaw/runs");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_ready(&journals, &marker) {
+        assert!(Instant::now() < until, "nothing in {}", journals.display());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child
+}
+
+/// Was what a job brought in written down a second after it had read all?
+fn has_account(journals: &Path, marker: &Path) -> bool {
+    let Ok(has_read) = fs::metadata(marker).and_then(|marker| marker.modified()) else { return false };
+    let below = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let accounts = below(journals.to_owned()).flat_map(below);
+    let mut accounts = accounts.filter(|path| path.to_string_lossy().ends_with(".brought.parquet"));
+    // A draft of it may be gone by now.
+    let written = |path: PathBuf| fs::metadata(path).and_then(|account| account.modified()).ok();
+    accounts.any(|path| written(path).is_some_and(|written| written > has_read + Duration::from_secs(1)))
+}
+
+/// Ends what a killed pgthaw left running: its child, whose pid is known before.
+fn kill_with_child(mut child: Child) {
+    let children = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().unwrap();
+    let children = String::from_utf8(children.stdout).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for pid in children.split_whitespace() {
+        // It may have ended by itself.
+        let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::TERM);
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_is_put_back_by_the_next() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    kill_with_child(start_protected(&server, has_account));
+    assert_resident(&server, "t", RESIDENT_MIN, 1.0);
+    let receipt = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
+    assert_resident(&server, "t", 0.0, 0.02);
+    assert_eq!(receipt["put_back"]["runs"], 2, "{receipt:#}");
+    assert!(receipt["remarks"].to_string().contains("what an earlier run left was put back too"), "{receipt:#}");
+
+    // Or by a restore, before it brings back what it is asked for, if there is anything.
+    kill_with_child(start_protected(&server, has_account));
+    let none = server.pgthaw(&["restore", "--tier", "os"]).ends_with(2).stderr;
+    assert!(none.contains("put back what an earlier run left"), "{none}");
+    server.pgthaw(&["snapshot", "take"]).ok();
+    kill_with_child(start_protected(&server, has_account));
+    let restored = server.pgthaw(&["restore", "newest", "--tier", "os"]).ok().stdout;
+    assert!(restored.contains("put back what an earlier run left"), "{restored}");
+    assert_resident(&server, "t", 0.0, 0.02);
+}
+
+#[test]
+fn a_run_that_is_killed_soon_is_put_back_too() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    // Before it would write its next account if these came every three seconds from the beginning.
+    let soon = |_: &Path, marker: &Path| {
+        let has_read = fs::metadata(marker).and_then(|marker| marker.modified());
+        has_read.is_ok_and(|at| at.elapsed().is_ok_and(|since| since > Duration::from_millis(1200)))
+    };
+    kill_with_child(start_protected(&server, soon));
+    let done = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
+    assert_eq!(done["put_back"]["runs"], 2, "{done:#}");
+    assert!(done["put_back"]["brought_bytes"].as_u64().unwrap() > 1_000_000, "{done:#}");
+}
+
+#[test]
+fn the_last_of_two_runs_puts_back_for_both() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    let mut longer = start_protected(&server, has_account);
+    let psql = psql(&server);
+    let arguments = ["run", "--protect", "--json", "--", &psql, "-XAtqc", "SELECT count(body) FROM u"];
+    let shorter = receipt(&server.pgthaw(&arguments).ok());
+    assert_eq!((&shorter["is_left_to_another"], &shorter["put_back"]), (&true.into(), &Value::Null), "{shorter:#}");
+    // Nothing was dropped; where the kernel pages out what is idle, some of it goes by itself.
+    assert_resident(&server, "t", 0.5, 1.0);
+    assert_resident(&server, "u", 0.5, 1.0);
+    // Its signal ends the job, and the job's end is pgthaw's.
+    kill_process(Pid::from_raw(longer.id() as i32).unwrap(), Signal::TERM).unwrap();
+    assert!(!longer.wait().unwrap().success());
+    assert_resident(&server, "t", 0.0, 0.02);
+    assert_resident(&server, "u", 0.0, 0.02);
+}
