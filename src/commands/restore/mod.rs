@@ -21,18 +21,21 @@ pub use tier::TierArgument;
 use super::run::finish_left_runs;
 use super::{ExitStatus, OutputArguments, describe, find_directory};
 use crate::linux::open_files;
+use crate::postgres::DataDirectory;
 use crate::terminal::{self, Canvas, WarmProgress};
 use crate::trace::Journals;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
 use crate::warm::{Control, PlannedDevice, Receipt, state_directory};
 
-/// What a killed run left is put back also where there is no snapshot.
-async fn finish_without_snapshot(arguments: &RestoreArguments, output: OutputArguments) {
-    let directory = find_directory(&arguments.connection).ok().flatten();
-    let Some(directory) = directory.filter(|_| !arguments.dry_run) else { return };
+/// Puts back what killed runs left, and says so. Without the journals, as in a state directory that is read-only, nobody knows of any.
+async fn finish_left(
+    directory: Option<&DataDirectory>,
+    arguments: &RestoreArguments,
+) -> (Option<Journals>, Vec<String>) {
+    let Some(directory) = directory.filter(|_| !arguments.dry_run) else { return (None, Vec::new()) };
     let journals = Journals::open(&state_directory(), directory.system_identifier);
-    let finished = finish_left_runs(&directory, &journals, arguments.device).await;
-    finished.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
+    let finished = finish_left_runs(directory, &journals, arguments.device).await;
+    (journals.ok(), finished)
 }
 
 /// Runs the command.
@@ -40,7 +43,9 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     open_files::allow_all();
     let found = source::find(&arguments).await;
     if found.as_ref().is_err_and(source::is_none_kept) {
-        finish_without_snapshot(&arguments, output).await;
+        let directory = find_directory(&arguments.connection).ok().flatten();
+        let (_, finished) = finish_left(directory.as_ref(), &arguments).await;
+        finished.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
     }
     let (snapshot, selected, mut source) = match found {
         Err(error) if arguments.if_any && source::is_none_kept(&error) => {
@@ -54,14 +59,8 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
     let pid = source.postmaster_pid();
-    let directory = source.directory().filter(|_| !arguments.dry_run);
-    // In a state directory that is read-only there are none.
-    let journals = directory.map(|directory| Journals::open(&state_directory(), directory.system_identifier));
-    let finished = match directory.zip(journals.as_ref()) {
-        Some((directory, journals)) => finish_left_runs(directory, journals, arguments.device).await,
-        None => Vec::new(),
-    };
-    let at_once = journals.and_then(Result::ok).and_then(AtOnce::begin);
+    let (journals, finished) = finish_left(source.directory(), &arguments).await;
+    let at_once = journals.and_then(AtOnce::begin);
     let others = at_once.as_ref().and_then(AtOnce::remark);
     // Whoever waits wants to know at once.
     others.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
