@@ -23,6 +23,9 @@ use crate::warm::{Control, PlannedDevice, Refusal, Sharing, SkipReason, TierRece
 /// Connections that load shared_buffers.
 const CONNECTIONS: usize = 4;
 
+/// Causes that are told of what did not come back.
+const DETAILS_MAX: usize = 3;
+
 /// What was put back. Everything was measured afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PutBack {
@@ -175,6 +178,11 @@ impl PuttingBack<'_> {
         // The page cache is asked for what shared_buffers had too, and that was not all gone from it.
         done.back_bytes = back(receipt.os).unwrap_or_default().min(done.gone_bytes);
         done.buffers_back_bytes = done.buffers_gone_bytes.map(|_| back(receipt.buffers).unwrap_or_default());
+        let mut details: Vec<&str> = receipt.skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
+        details.sort_unstable();
+        details.dedup();
+        let details = details.into_iter().take(DETAILS_MAX).map(|detail| format!("not all came back: {detail}"));
+        done.remarks.extend(details);
         done.remarks.extend(receipt.remarks);
     }
 }
