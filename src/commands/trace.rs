@@ -76,6 +76,8 @@ enum TraceCommand {
     },
 
     /// Make one film of several of a cluster: of each block the first time that one has it
+    // By itself the line is wider than a terminal.
+    #[command(override_usage = "pgthaw trace merge [OPTIONS] <--output FILE|--name NAME> <FILM> <FILM>...")]
     Merge {
         /// Films, as `show` takes them
         #[arg(required = true, num_args = 2.., value_name = "FILM")]

@@ -10,6 +10,7 @@ use std::thread;
 use jiff::Timestamp;
 
 use super::attend::Progress;
+use super::choice::WHOLE;
 use super::decision::{Circumstances, Decision, Forecasts, decide, forecast_alone, read_ahead_reason};
 use super::film::{Film, FilmHeader};
 use super::polling::Own;
@@ -69,6 +70,8 @@ pub struct Assist {
 pub struct Planned {
     /// The film that was gone by.
     pub film: Option<String>,
+    /// The one that it would have been, if most of that were not gone.
+    pub lost: Option<String>,
     pub decision: Decision,
     pub remarks: Vec<String>,
     touched: Touched,
@@ -107,10 +110,11 @@ impl Assist {
         }
     }
 
-    fn find(&self) -> Result<Like, Error> {
+    /// The films to go by, of those that were recorded after a moment, if one is named.
+    fn find(&self, after: Option<Timestamp>) -> Result<Like, Error> {
         let cluster = self.map.source.system_identifier;
         match &self.which {
-            Which::Like { label, job } => self.store.find_like(cluster, label, job),
+            Which::Like { label, job } => self.store.find_like(cluster, label, job, after),
             Which::File(path) => {
                 let film = Film::open(path)?;
                 let of = film.header().source.system_identifier;
@@ -124,8 +128,8 @@ impl Assist {
     }
 
     fn decide(self) -> Result<Planned, Error> {
-        let like = self.find()?;
-        let mut remarks = like.remarks;
+        let like = self.find(None)?;
+        let (name, mut remarks) = (like.name, like.remarks);
         let Some(film) = like.film else {
             let called = match &self.which {
                 Which::Like { label, .. } => label.clone(),
@@ -133,24 +137,65 @@ impl Assist {
             };
             return Ok(Planned::nothing(format!("there is no film called {called} with anything in it yet"), remarks));
         };
-        let films: Vec<Film<File>> = like.alone.into_iter().chain([film]).collect();
-        let Assist { device, room, untouched, started_at, map, .. } = self;
-        let plan = Planning { device, room, untouched, started_at, map, films };
+        let plan = self.planning(like.alone, film);
         let header = plan.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
         if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film, 1.0), of_film) {
             // What is forecast for it takes a while to know, and is no reason to keep it waiting.
             let forecast = Some(Forecast(Box::new(move || plan.forecast_alone())));
-            return Ok(Planned { film: Some(like.name), forecast, ..Planned::nothing(reason, remarks) });
+            return Ok(Planned { film: Some(name), forecast, ..Planned::nothing(reason, remarks) });
         }
-        let touched = plan.read(&mut remarks)?;
+        let mut told = plan.tell(name)?;
+        let mut lost = None;
+        if let Some(newer) = self.find_newer(&told)? {
+            remarks.push(format!("it goes by film {}, for most of {} is not there any more", newer.name, told.name));
+            lost = Some(std::mem::replace(&mut told, newer).name);
+        }
+        let Told { name, plan, touched, remarks: of_film } = told;
+        remarks.extend(of_film);
         let circumstances = plan.circumstances_of(&touched);
         let geometry = plan.geometry();
         let cut = |most: Bytes, device: DeviceProfile| windows::cut(&plan.films[0], &touched, most, device, geometry);
         let decision = decide(&touched, circumstances, cut)?;
-        let had_workers = header.workers.map(|workers| workers > 0);
-        Ok(Planned { film: Some(like.name), decision, remarks, touched, had_workers, forecast: None })
+        let had_workers = plan.header().workers.map(|workers| workers > 0);
+        Ok(Planned { film: Some(name), lost, decision, remarks, touched, had_workers, forecast: None })
     }
+
+    fn planning(&self, alone: Option<Film<File>>, film: Film<File>) -> Planning {
+        Planning {
+            device: self.device,
+            room: self.room,
+            untouched: self.untouched,
+            started_at: self.started_at,
+            map: Arc::clone(&self.map),
+            films: alone.into_iter().chain([film]).collect(),
+        }
+    }
+
+    /// A film that has more of what is there, where much of the best one was rewritten or truncated since. Only a newer one can: what an older
+    /// one has of the same files is gone too.
+    fn find_newer(&self, best: &Told) -> Result<Option<Told>, Error> {
+        let is_named = matches!(self.which, Which::File(_));
+        let mut after = best.plan.films.last().map(|film| film.header().recorded_at);
+        while best.touched.lost_share() > 1.0 - WHOLE && !is_named {
+            let like = self.find(after)?;
+            let Some(film) = like.film else { break };
+            after = Some(film.header().recorded_at);
+            let newer = self.planning(like.alone, film).tell(like.name)?;
+            if newer.touched.blocks() as f64 * WHOLE > best.touched.blocks() as f64 {
+                return Ok(Some(newer));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What films tell of a job, and what there is to say of that.
+struct Told {
+    name: String,
+    plan: Planning,
+    touched: Touched,
+    remarks: Vec<String>,
 }
 
 /// The films of a job, the one first that tells best how it goes alone, and what it runs under.
@@ -171,6 +216,13 @@ impl Planning {
     fn geometry(&self) -> Geometry {
         let source = &self.map.source;
         Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks }
+    }
+
+    /// Reads them; the one whose blocks they are is called `name`.
+    fn tell(self, name: String) -> Result<Told, Error> {
+        let mut remarks = Vec::new();
+        let touched = self.read(&mut remarks)?;
+        Ok(Told { name, plan: self, touched, remarks })
     }
 
     fn read(&self, remarks: &mut Vec<String>) -> Result<Touched, Error> {
@@ -252,8 +304,8 @@ impl std::fmt::Debug for Forecast {
 impl Planned {
     /// Nothing, for this reason.
     pub fn nothing(reason: impl Into<String>, remarks: Vec<String>) -> Planned {
-        let (film, touched, had_workers, forecast) = Default::default();
-        Planned { film, decision: Decision::nothing(reason), remarks, touched, had_workers, forecast }
+        let (film, lost, touched, had_workers, forecast) = Default::default();
+        Planned { film, lost, decision: Decision::nothing(reason), remarks, touched, had_workers, forecast }
     }
 
     /// Is it to be brought before the job starts?

@@ -167,8 +167,8 @@ impl FilmStore {
 
     /// The film under `label` that says best what `job` will touch: of those whose command is the most alike, and that have four fifths of
     /// the blocks of the largest, for a job that ran on a warm server left a small one, the newest of this day of the week, or the newest.
-    /// What cannot be read is passed over.
-    pub fn find_like(&self, cluster: u64, label: &str, job: &str) -> Result<Like, Error> {
+    /// What cannot be read is passed over, and with `after` what was not recorded later than that.
+    pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like, Error> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
         for one in self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label)) {
@@ -178,6 +178,7 @@ impl FilmStore {
                     one.name,
                     Error::OtherCluster { path: one.path, film: header.source.system_identifier, cluster }
                 )),
+                Ok(header) if after.is_some_and(|after| header.recorded_at <= after) => {}
                 Ok(header) => films.push((one, header)),
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
@@ -209,11 +210,12 @@ impl FilmStore {
     }
 
     /// Removes all films of a label but the newest [`KEPT`], the largest and those that tell best how the job goes alone, of all of them and
-    /// of the newest one's command; returns how many. Not of each command: a command with the day in it is another every day.
-    pub fn prune(&self, cluster: u64, label: &str) -> Result<usize, Error> {
+    /// of the newest one's command; returns how many. Not of each command: a command with the day in it is another every day. `lost` is none
+    /// of those: most of it is not there any more.
+    pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<usize, Error> {
         let films = self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label));
         let films: Vec<Generation> = films.collect();
-        let known = read_headers(films.iter());
+        let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
         let size = |(_, header): &&(Generation, FilmHeader)| header.totals.wanted_blocks();
         let largest = known.iter().rev().max_by_key(size).map(|(one, _)| one);
         let job = known.first().map(|(_, header)| header.job.as_str());
@@ -367,7 +369,7 @@ mod tests {
         assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
         assert_eq!(alone(own).remark(own), None);
         let cluster = FilmHeader::for_tests().source.system_identifier;
-        let like = || store.find_like(cluster, "x", "psql -f a").unwrap().alone.unwrap().path().to_owned();
+        let like = || store.find_like(cluster, "x", "psql -f a", None).unwrap().alone.unwrap().path().to_owned();
         assert_eq!(like(), cold);
         std::fs::remove_file(&cold).unwrap();
         assert_eq!(alone("x").path, warm, "rather than the one that found less, for that was brought");
@@ -437,7 +439,7 @@ mod tests {
         let store = FilmStore::at(directory.path().to_owned());
         let films: Vec<PathBuf> =
             (0..KEPT + 3).map(|at| keep_film(&store, "psql", "x", if at == 1 { 0 } else { 60 }, 0)).collect();
-        store.prune(FilmHeader::for_tests().source.system_identifier, "x").unwrap();
+        store.prune(FilmHeader::for_tests().source.system_identifier, "x", None).unwrap();
         let kept: Vec<usize> = (0..films.len()).filter(|at| films[*at].exists()).collect();
         assert_eq!(kept, (0..films.len()).filter(|at| *at != 2 && *at != 0).collect::<Vec<usize>>());
     }
@@ -449,9 +451,12 @@ mod tests {
         let cold = keep_film(&store, "psql -f a", "x", 0, 50);
         keep_film(&store, "psql -f b", "x", 0, 0);
         (0..KEPT).for_each(|_| _ = keep_film(&store, "psql -f a", "x", 60, 0));
-        store.prune(FilmHeader::for_tests().source.system_identifier, "x").unwrap();
+        let cluster = FilmHeader::for_tests().source.system_identifier;
+        store.prune(cluster, "x", None).unwrap();
         assert!(cold.exists());
         assert_eq!(store.read_all().unwrap().find_alone(None, "x").unwrap().path, cold);
+        store.prune(cluster, "x", cold.file_stem().unwrap().to_str()).unwrap();
+        assert!(!cold.exists(), "most of it is not there any more");
     }
 
     #[test]

@@ -225,6 +225,12 @@ impl Touched {
         self.truncated_blocks as f64 / (self.blocks() + self.gone_blocks + self.truncated_blocks).max(1) as f64
     }
 
+    /// The part of the film that is not there any more, 0 to 1.
+    pub fn lost_share(&self) -> f64 {
+        let lost = self.gone_blocks + self.truncated_blocks;
+        lost as f64 / (self.blocks() + lost).max(1) as f64
+    }
+
     /// Those of them that are not cached.
     pub fn missing_blocks(&self) -> u64 {
         self.forks.iter().map(|fork| fork.touched.len() - fork.touched.intersection_len(&fork.resident)).sum()

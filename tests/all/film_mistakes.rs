@@ -105,4 +105,29 @@ fn what_is_left_out_of_a_film_is_told_and_in_no_forecast() {
     );
     let reason = rewritten["decision"]["reason"].as_str().unwrap();
     assert!(!reason.contains("its own work, so that"), "{rewritten:#}");
+    // The film that it left is smaller, and all of it is there.
+    make_cold(&mut server);
+    let by_newer = run(&server);
+    let remarks = by_newer["remarks"].to_string();
+    assert!(remarks.contains("it goes by film") && !remarks.contains("dropped or rewritten"), "{by_newer:#}");
+}
+
+#[test]
+fn why_shared_buffers_did_not_come_back_is_told() {
+    let mut server = server(15);
+    server.psql("DROP EXTENSION pg_prewarm");
+    make_cold(&mut server);
+    server.psql("SELECT sum(length(body)) FROM u");
+    let psql = psql(&server);
+    let run =
+        |server: &TestServer| receipt(&server.pgthaw(&["run", "--protect", "--json", "--", &psql, "-XAtqc", JOB]).ok());
+    let done = run(&server);
+    assert!(done["put_back"]["buffers_gone_bytes"].as_u64().unwrap() > 0, "{done:#}");
+    assert!(done["put_back"]["remarks"].to_string().contains("extension pg_prewarm"), "{done:#}");
+    server.psql("DROP EXTENSION pg_buffercache");
+    let unseen = run(&server);
+    assert!(
+        unseen["put_back"]["remarks"].to_string().contains("shared_buffers were not seen: extension pg_buffercache"),
+        "{unseen:#}"
+    );
 }

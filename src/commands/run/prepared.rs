@@ -417,7 +417,9 @@ impl Prepared {
         receipt.remarks.extend(remarks);
         // Before a film of this run is there; the job has not waited for it.
         receipt.remarks.extend(owners_remark(arguments, &store, &map));
-        if let Some(Planned { film, decision, remarks, .. }) = planned {
+        let mut lost = None;
+        if let Some(Planned { film, lost: of_planned, decision, remarks, .. }) = planned {
+            lost = of_planned;
             // Nothing was saved for a job that did not do its work.
             receipt.judged = match job {
                 Ended::Well => Judged::new(&decision, first.as_ref(), receipt.seconds),
@@ -437,7 +439,7 @@ impl Prepared {
                 let guessed = std::mem::take(&mut recorded.guessed);
                 receipt.remarks.extend(describe_sessions(counted, recorded.job_seen, guessed, is_kept));
                 match arguments.like.as_deref() {
-                    Some(label) if job == Ended::Well => keep(&store, recorded, label, receipt),
+                    Some(label) if job == Ended::Well => keep(&store, recorded, (label, lost.as_deref()), receipt),
                     Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
                     _ => drop(recorded),
                 }
@@ -468,14 +470,14 @@ impl Prepared {
     }
 }
 
-/// Keeps a film under its name, and lets old ones go.
-fn keep(store: &FilmStore, recorded: Recorded, label: &str, receipt: &mut RunReceipt) {
+/// Keeps a film under its name, and lets old ones go, also one of which most is `lost`.
+fn keep(store: &FilmStore, recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
     let cluster = recorded.header.source.system_identifier;
     match store.place(recorded, None) {
         Ok((path, header)) => receipt.kept = Some(KeptFilm::new(path, &header)),
         Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
     }
-    if let Err(error) = store.prune(cluster, label) {
+    if let Err(error) = store.prune(cluster, label, lost) {
         receipt.remarks.push(format!("older films were not removed: {error}"));
     }
 }
