@@ -50,6 +50,11 @@ fn run_of(header: &FilmHeader) -> Run {
     }
 }
 
+/// Is it of a run that waited for the device, and had it for itself?
+fn tells_device(header: &FilmHeader) -> bool {
+    !header.totals.is_preloaded() && header.totals.is_fetched()
+}
+
 /// What a job could be helped with.
 #[derive(Debug)]
 pub struct Assist {
@@ -73,6 +78,8 @@ pub struct Planned {
     /// The one that it would have been, if most of that were not gone.
     pub lost: Option<String>,
     pub decision: Decision,
+    /// Does a film tell how the device serves the job, for it fetched its blocks by itself then?
+    pub tells_device: bool,
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
@@ -143,7 +150,8 @@ impl Assist {
         if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film, 1.0), of_film) {
             // What is forecast for it takes a while to know, and is no reason to keep it waiting.
             let forecast = Some(Forecast(Box::new(move || plan.forecast_alone())));
-            return Ok(Planned { film: Some(name), forecast, ..Planned::nothing(reason, remarks) });
+            let nothing = Planned::nothing(reason, remarks);
+            return Ok(Planned { film: Some(name), tells_device: true, forecast, ..nothing });
         }
         let mut told = plan.tell(name)?;
         let mut lost = None;
@@ -157,8 +165,9 @@ impl Assist {
         let geometry = plan.geometry();
         let cut = |most: Bytes, device: DeviceProfile| windows::cut(&plan.films[0], &touched, most, device, geometry);
         let decision = decide(&touched, circumstances, cut)?;
-        let had_workers = plan.header().workers.map(|workers| workers > 0);
-        Ok(Planned { film: Some(name), lost, decision, remarks, touched, had_workers, forecast: None })
+        let header = plan.header();
+        let (had_workers, tells_device) = (header.workers.map(|workers| workers > 0), tells_device(header));
+        Ok(Planned { film: Some(name), lost, decision, tells_device, remarks, touched, had_workers, forecast: None })
     }
 
     fn planning(&self, alone: Option<Film<File>>, film: Film<File>) -> Planning {
@@ -304,8 +313,9 @@ impl std::fmt::Debug for Forecast {
 impl Planned {
     /// Nothing, for this reason.
     pub fn nothing(reason: impl Into<String>, remarks: Vec<String>) -> Planned {
-        let (film, lost, touched, had_workers, forecast) = Default::default();
-        Planned { film, lost, decision: Decision::nothing(reason), remarks, touched, had_workers, forecast }
+        let (film, lost, tells_device, touched, had_workers, forecast) = Default::default();
+        let decision = Decision::nothing(reason);
+        Planned { film, lost, decision, tells_device, remarks, touched, had_workers, forecast }
     }
 
     /// Is it to be brought before the job starts?

@@ -44,6 +44,9 @@ const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 /// where a read costs nothing, no gap is on any device.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
+/// A film of which more than this part is not there any more tells nothing of the job, 0 to 1.
+const LOST_MAX: f64 = 0.9;
+
 /// To bring all first is only worth it if it is better than to begin together by this part, 0 to 1.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
@@ -132,6 +135,9 @@ pub fn decide(
     let bytes = |blocks: u64| Bytes(blocks * u64::from(now.geometry.block_size));
     if blocks == 0 {
         return Ok(Decision::nothing("nothing of what the film has is there any more"));
+    }
+    if touched.lost_share() > LOST_MAX {
+        return Ok(Decision::nothing("next to nothing of what the film has is there any more"));
     }
     if touched.missing_blocks() == 0 {
         return Ok(Decision::nothing(format!("all {} of the film are in memory already", bytes(blocks))));

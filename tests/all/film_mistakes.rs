@@ -131,3 +131,20 @@ fn why_shared_buffers_did_not_come_back_is_told() {
         "{unseen:#}"
     );
 }
+
+#[test]
+fn what_is_saved_is_not_told_by_a_device_that_nobody_measured() {
+    let mut server = server(15);
+    let psql = psql(&server);
+    let run = |server: &TestServer| {
+        receipt(&server.pgthaw(&["run", "--like", "x", "--json", "--", &psql, "-XAtqc", JOB]).ok())
+    };
+    // All is in memory: what a read takes is not seen.
+    server.psql("SELECT count(body) FROM t");
+    run(&server);
+    make_cold(&mut server);
+    let done = run(&server);
+    assert!(done["judged"]["forecast_seconds"].is_number(), "{done:#}");
+    assert_eq!(done["judged"]["saved_seconds"], Value::Null, "{done:#}");
+    assert!(done["remarks"].to_string().contains("what was saved is not known"), "{done:#}");
+}

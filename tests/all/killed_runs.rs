@@ -61,7 +61,7 @@ fn what_a_killed_run_left_is_put_back_by_the_next() {
     let receipt = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
     assert_resident(&server, "t", 0.0, 0.02);
     assert_eq!(receipt["put_back"]["runs"], 2, "{receipt:#}");
-    assert!(receipt["remarks"].to_string().contains("what an earlier run left was put back too"), "{receipt:#}");
+    assert!(receipt["remarks"].to_string().contains("what another run left was put back too"), "{receipt:#}");
 
     // Or by a restore, before it brings back what it is asked for, if there is anything.
     kill_with_child(start_protected(&server, has_account));

@@ -15,7 +15,7 @@ use crate::cache::{LastStart, Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
 use crate::commands::owners_films::find_owners_like;
 use crate::commands::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source};
-use crate::commands::{ConnectionArguments, Target, describe};
+use crate::commands::{ConnectionArguments, Target, describe, explain};
 use crate::linux::memory::read_untouched_shared_memory;
 use crate::observe::time::OwnTransactions;
 use crate::postgres::{Database, quote_argument};
@@ -27,7 +27,7 @@ use crate::trace::{
 use crate::units::Bytes;
 use crate::warm::plan::Geometry;
 use crate::warm::restore::{Lent, choose_room};
-use crate::warm::{Control, PlannedDevice, Room as _, state_directory};
+use crate::warm::{Control, PlannedDevice, ProfileSource, Room as _, state_directory};
 
 /// A job waits no longer than this for a server that does not answer.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
@@ -44,8 +44,11 @@ const ACCOUNT_INTERVAL: Duration = Duration::from_secs(3);
 /// Said of a job that failed.
 const FAILED: &str = "its film was not kept, for it failed: what it would have needed is not known";
 
-/// Said where earlier runs were killed, or had ended while another went on.
-const FOR_OTHERS: &str = "what an earlier run left was put back too, and is in these figures";
+/// Said where other runs were killed, or had ended while this one went on.
+const FOR_OTHERS: &str = "what another run left was put back too, and is in these figures";
+
+/// Said where nothing tells how fast the device is.
+const ASSUMED: &str = "what was saved is not known: the forecasts take the device for a common cloud volume, for it was not measured, and no film is of a run that fetched its blocks by itself; pgthaw doctor --probe measures it";
 
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +70,9 @@ pub enum Unprepared {
 
 impl<E: Into<anyhow::Error>> From<E> for Unprepared {
     fn from(error: E) -> Unprepared {
-        Unprepared::Because(describe(&error.into()))
+        let error = error.into();
+        let hint = explain(&error).1.map_or(String::new(), |hint| format!(" ({hint})"));
+        Unprepared::Because(format!("{}{hint}", describe(&error)))
     }
 }
 
@@ -418,13 +423,19 @@ impl Prepared {
         // Before a film of this run is there; the job has not waited for it.
         receipt.remarks.extend(owners_remark(arguments, &store, &map));
         let mut lost = None;
-        if let Some(Planned { film, lost: of_planned, decision, remarks, .. }) = planned {
+        if let Some(Planned { film, lost: of_planned, decision, remarks, tells_device, .. }) = planned {
             lost = of_planned;
             // Nothing was saved for a job that did not do its work.
             receipt.judged = match job {
                 Ended::Well => Judged::new(&decision, first.as_ref(), receipt.seconds),
                 Ended::Failed | Ended::Never => None,
             };
+            if let Some(judged) =
+                receipt.judged.as_mut().filter(|_| device.source == ProfileSource::Default && !tells_device)
+            {
+                judged.saved_seconds = None;
+                receipt.remarks.push(ASSUMED.to_owned());
+            }
             (receipt.film, receipt.decision, receipt.preloaded) = (film, decision, first);
             receipt.remarks.extend(remarks);
         }
