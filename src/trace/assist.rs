@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::attend::Progress;
 use super::choice::WHOLE;
-use super::decision::{Circumstances, Decision, Forecasts, decide, forecast_alone, read_ahead_reason};
+use super::decision::{Circumstances, Decision, Forecasts, decide, forecast_alone, lost_reason, read_ahead_reason};
 use super::film::{Film, FilmHeader};
 use super::polling::Own;
 use super::preload::{Bringer, Preloaded};
@@ -276,22 +276,41 @@ impl Planning {
         }
     }
 
-    fn forecast_alone(self) -> (Option<Forecasts>, Vec<String>) {
+    fn forecast_alone(self) -> Alone {
         let mut remarks = Vec::new();
-        let touched = match self.read(&mut remarks) {
-            Ok(touched) => touched,
-            Err(error) => return (None, vec![format!("nothing is forecast: {error}")]),
-        };
-        (Some(forecast_alone(&touched, self.circumstances_of(&touched))), remarks)
+        match self.read(&mut remarks) {
+            Ok(touched) => match lost_reason(&touched) {
+                None => Alone {
+                    forecasts: Some(forecast_alone(&touched, self.circumstances_of(&touched))),
+                    remarks,
+                    lost: None,
+                },
+                lost => Alone { forecasts: None, remarks, lost },
+            },
+            Err(error) => Alone::unknown(&error),
+        }
     }
 }
 
 /// What is forecast for a job that is left alone, when somebody has the time to compute it.
-struct Forecast(Box<dyn FnOnce() -> (Option<Forecasts>, Vec<String>) + Send>);
+struct Forecast(Box<dyn FnOnce() -> Alone + Send>);
+
+/// That forecast, and why the film is none to go by, if it is not.
+struct Alone {
+    forecasts: Option<Forecasts>,
+    remarks: Vec<String>,
+    lost: Option<&'static str>,
+}
+
+impl Alone {
+    fn unknown(error: &dyn std::error::Error) -> Alone {
+        Alone { forecasts: None, remarks: vec![format!("nothing is forecast: {error}")], lost: None }
+    }
+}
 
 impl Forecast {
     /// The job runs meanwhile: it comes first.
-    fn compute(self) -> (Option<Forecasts>, Vec<String>) {
+    fn compute(self) -> Alone {
         let compute = move || {
             stand_behind_others();
             (self.0)()
@@ -299,7 +318,7 @@ impl Forecast {
         let thread = thread::Builder::new().name("forecast".into()).spawn(compute);
         match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            Err(error) => (None, vec![format!("nothing is forecast: {error}")]),
+            Err(error) => Alone::unknown(&error),
         }
     }
 }
@@ -331,8 +350,9 @@ impl Planned {
     /// Brings it; `None` where nothing is to be brought, and then what is forecast is known afterwards. It blocks until the job has ended or all is there.
     pub fn bring(&mut self, means: Means, geometry: Geometry) -> Option<Preloaded> {
         if let Some(forecast) = self.forecast.take() {
-            let (forecasts, remarks) = forecast.compute();
+            let Alone { forecasts, remarks, lost } = forecast.compute();
             self.decision.forecasts = forecasts;
+            self.decision.reason = lost.map_or_else(|| std::mem::take(&mut self.decision.reason), str::to_owned);
             self.remarks.extend(remarks);
         }
         if !self.brings() {

@@ -136,8 +136,8 @@ pub fn decide(
     if blocks == 0 {
         return Ok(Decision::nothing("nothing of what the film has is there any more"));
     }
-    if touched.lost_share() > LOST_MAX {
-        return Ok(Decision::nothing("next to nothing of what the film has is there any more"));
+    if let Some(reason) = lost_reason(touched) {
+        return Ok(Decision::nothing(reason));
     }
     if touched.missing_blocks() == 0 {
         return Ok(Decision::nothing(format!("all {} of the film are in memory already", bytes(blocks))));
@@ -162,6 +162,11 @@ pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> 
     let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
     let told = "the kernel reads ahead of it already: its reads of the device are of";
     Some(format!("{told} {:.0} kB on the mean", mean / 1024.0))
+}
+
+/// Why a film tells nothing of a job any more; `None` where it does.
+pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
+    (touched.lost_share() > LOST_MAX).then_some("next to nothing of what the film has is there any more")
 }
 
 /// What is forecast for a job that is left alone.

@@ -18,6 +18,8 @@ use crate::cache::sealed_file::DRAFT_PREFIX;
 use crate::cache::{ForkMap, Map, RelationMap, Snapshot};
 use crate::files::{Directory, FILE_MODE, has_foreign_owner, remove_abandoned_drafts};
 use crate::linux::cgroup::LeftCgroup;
+use crate::postgres::RelationPath;
+use crate::units::Fork;
 
 const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
@@ -72,6 +74,17 @@ pub struct Left {
     pub remarks: Vec<String>,
     names: Vec<String>,
     _turn: File,
+}
+
+impl Left {
+    /// Adds what came for a job.
+    pub fn add_came(&mut self, came: &Came) {
+        came.iter().for_each(|(place, blocks)| self.add_brought(place.clone(), blocks));
+    }
+
+    fn add_brought(&mut self, place: (RelationPath, Fork), blocks: &RoaringBitmap) {
+        *self.brought.entry(place).or_default() |= blocks;
+    }
 }
 
 impl Journals {
@@ -194,10 +207,10 @@ impl Journals {
 
     /// A run has ended. What is to be cleaned up now; `None` when another goes on, which does it when it ends.
     pub fn end(&self, journal: Journal) -> Result<Option<Left>, Error> {
-        let Journal { lock, .. } = journal;
+        let Journal { lock, name } = journal;
         let turn = self.take_turn()?;
         drop(lock);
-        turn.map_or(Ok(None), |turn| self.collect(turn))
+        turn.map_or(Ok(None), |turn| self.collect(turn, Some(&name)))
     }
 
     /// What runs left that were killed; `None` when there is nothing, or a run goes on, which does it when it ends.
@@ -207,7 +220,7 @@ impl Journals {
             return Ok(None);
         }
         let turn = self.take_turn()?;
-        let left = turn.map_or(Ok(None), |turn| self.collect(turn))?;
+        let left = turn.map_or(Ok(None), |turn| self.collect(turn, None))?;
         Ok(left.filter(|left| !left.names.is_empty()))
     }
 
@@ -243,8 +256,8 @@ impl Journals {
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// What all have left, when none lives.
-    fn collect(&self, turn: File) -> Result<Option<Left>, Error> {
+    /// What all have left, when none lives. `own` is the one that has just ended.
+    fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>, Error> {
         let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_alive(name)) {
             return Ok(None);
@@ -253,13 +266,13 @@ impl Journals {
         let (before, brought) = (None, Came::new());
         let mut left = Left { before, brought, runs: 0, remarks: Vec::new(), names, _turn: turn };
         for name in left.names.clone() {
-            self.add(&mut left, &name);
+            self.add(&mut left, &name, own == Some(&name));
         }
         Ok(Some(left))
     }
 
     /// Adds what one run left. What cannot be read is only told: it is in a directory of this user's own.
-    fn add(&self, left: &mut Left, name: &str) {
+    fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let read = |ending| match Snapshot::read(&self.path(name, ending)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => Ok(Some(snapshot.map)),
             Ok(_) => Ok(None),
@@ -274,7 +287,8 @@ impl Journals {
                     return;
                 }
                 left.runs += 1;
-                if brought.is_none() {
+                // What the own one has no place to write down it still knows.
+                if brought.is_none() && !is_own {
                     left.remarks.push(UNACCOUNTED.to_owned());
                 }
                 if left.before.as_ref().is_none_or(|first| before.taken_at < first.taken_at) {
@@ -290,7 +304,7 @@ impl Journals {
         };
         for one in brought.into_iter().flat_map(|map| map.relations) {
             for fork in one.forks {
-                *left.brought.entry((one.relation.path.clone(), fork.fork)).or_default() |= fork.os;
+                left.add_brought((one.relation.path.clone(), fork.fork), &fork.os);
             }
         }
     }
@@ -329,7 +343,6 @@ fn only(map: &Map, came: &Came) -> Vec<RelationMap> {
 mod tests {
     use super::*;
     use crate::cache::fixtures::{map_of, relation};
-    use crate::units::Fork;
 
     fn map(second: i64, blocks: std::ops::Range<u32>) -> Map {
         let mut fork = ForkMap::empty(Fork::Main, 100);
@@ -366,6 +379,19 @@ mod tests {
         assert_eq!(left.brought.values().map(RoaringBitmap::len).sum::<u64>(), 30);
         journals.forget(left).unwrap();
         assert!(journals.take_left().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_run_that_could_write_no_account_knows_what_came_and_was_not_killed() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let own = journals.begin(Some(&map(-4, 0..10))).unwrap();
+        let mut left = journals.end(own).unwrap().unwrap();
+        left.add_came(&came(20..30));
+        assert_eq!((left.runs, left.brought.len(), left.remarks.as_slice()), (1, 1, [].as_slice()));
+        drop(left);
+        let found = journals.take_left().unwrap().unwrap();
+        assert_eq!(found.remarks, [UNACCOUNTED], "had it been killed");
     }
 
     #[test]

@@ -459,11 +459,14 @@ impl Prepared {
             Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
         }
         let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        // Another run that goes on needs it; for this one's own clean-up it does not have to be written.
         let brought = if arguments.protects() { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };
-        let journal = Arc::into_inner(journal);
-        let ended = brought.and_then(|()| journal.map_or(Ok(None), |journal| journals.end(journal)));
+        let ended = Arc::into_inner(journal).map_or(Ok(None), |journal| journals.end(journal));
         match ended {
-            Ok(Some(left)) => {
+            Ok(Some(mut left)) => {
+                if arguments.protects() {
+                    left.add_came(&came);
+                }
                 let done = clean_up::put_back(&target, &journals, left, device, control).await;
                 match done {
                     // What was left by others is put back too.
@@ -475,7 +478,11 @@ impl Prepared {
                     Err(error) => receipt.remarks.push(format!("the cache was not put back: {}", describe(&error))),
                 }
             }
-            Ok(None) => receipt.is_left_to_another = arguments.protects(),
+            Ok(None) => {
+                receipt.is_left_to_another = arguments.protects();
+                let unwritten = brought.err().map(|error| format!("what the job brought stays: {error}"));
+                receipt.remarks.extend(unwritten);
+            }
             Err(error) => receipt.remarks.push(format!("the cache was not put back: {error}")),
         }
     }
