@@ -15,11 +15,14 @@ use crate::linux::memory::{LoadableMemory, read_unused_memory};
 use crate::linux::ready::Over;
 use crate::linux::{DeviceCounters, DeviceNumber, Error, process};
 use crate::postgres::DataDirectory;
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 use crate::warm::{DeviceProfile, Room};
 
 /// Time from look to look: a session or a worker is found within this.
 pub const LOOK: Duration = Duration::from_millis(25);
+
+/// A session whose client has ended does so within this, unless it works on: it misses him only when it answers.
+const ENDS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Looks after which it is seen whether others wait, those after which the share of the device is chosen anew, and those after which the
 /// bound on the page cache is.
@@ -121,6 +124,8 @@ pub struct Attend {
     /// Sessions that call themselves as the job's do.
     pub named: Arc<Mutex<BTreeSet<u32>>>,
     pub progress: Arc<Progress>,
+    /// What it brought goes when it has ended: whether it goes on to bring more is told.
+    pub is_protected: bool,
     /// Tells when the job has ended.
     pub over: Over,
 }
@@ -142,12 +147,33 @@ impl Attend {
                 break;
             }
         }
+        if self.is_protected {
+            remarks.extend(self.wait_for_sessions(apart.as_mut()));
+        }
         let isolated = apart.map(|apart| apart.end(&mut remarks));
         let (sessions, workers) = self.sessions.counts();
         remarks
             .extend(self.sessions.trouble().map(|why| format!("sessions of the job may not have been found: {why}")));
         let requested_bytes = Bytes(self.sessions.read_asked().requested);
         Attended { sessions, workers, requested_bytes, isolated, remarks }
+    }
+
+    /// Waits a moment for the job's sessions to end, and tells which do not.
+    fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
+        let until = Instant::now() + ENDS_WITHIN;
+        loop {
+            self.look(apart.as_deref_mut());
+            match self.sessions.count_there() {
+                0 => return None,
+                there if Instant::now() > until => {
+                    let there = counted(there as u64, "session");
+                    return Some(format!(
+                        "{there} of the job did not end with it: what is read from now on stays cached (pg_terminate_backend ends one)"
+                    ));
+                }
+                _ => std::thread::sleep(LOOK),
+            }
+        }
     }
 
     fn set_apart(&self, isolation: Isolation) -> Apart {

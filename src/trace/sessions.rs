@@ -111,6 +111,11 @@ impl Sessions {
         self.postmaster
     }
 
+    /// Sessions of the job's own that were there at the last look.
+    pub fn count_there(&self) -> usize {
+        self.children.values().filter(|child| child.kind == Kind::Session).count()
+    }
+
     /// Looks at who is there. `named` are sessions that call themselves as the job's do, whoever is connected to them.
     pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
         self.look_at_family();

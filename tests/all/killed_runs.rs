@@ -107,3 +107,25 @@ fn the_last_of_two_runs_puts_back_for_both() {
     assert_resident(&server, "t", 0.0, 0.02);
     assert_resident(&server, "u", 0.0, 0.02);
 }
+
+#[test]
+fn a_session_that_goes_on_after_its_job_is_told() {
+    let server = server(15);
+    let psql = psql(&server);
+    let mut command = server.command(&["run", "--protect", "--json", "--", &psql, "-XAtqc", "SELECT pg_sleep(60)"]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // For so long that pgthaw has found it.
+    let sleeping = "SELECT count(*) FROM pg_stat_activity
+        WHERE query = 'SELECT pg_sleep(60)' AND now() - query_start > interval '500 ms'";
+    let until = Instant::now() + Duration::from_secs(60);
+    while server.psql(sleeping) != "1" {
+        assert!(Instant::now() < until, "the job does not begin");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::TERM).unwrap();
+    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    assert!(told.contains("1 session of the job did not end with it"), "{told}");
+    server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'");
+    let ended = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", &psql, "-XAtqc", "SELECT 1"]).ok());
+    assert!(!ended["remarks"].to_string().contains("did not end with it"), "{ended:#}");
+}

@@ -81,6 +81,7 @@ impl Beside {
             profile: (device.source != ProfileSource::Default).then_some(device.profile),
             named,
             progress,
+            is_protected: arguments.protects(),
             over,
         };
         Beside { attended: Some((spawn_blocking(move || attend.run()), going)), names, is_set_apart }
