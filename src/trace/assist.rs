@@ -241,8 +241,11 @@ impl Planning {
         let bytes = |blocks| self.header().bytes(blocks);
         if !touched.gone.is_empty() {
             let told = format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", "));
-            let all = touched.blocks() + touched.gone_blocks + touched.truncated_blocks;
-            remarks.push(format!("{told}, {} of the film's {}", bytes(touched.gone_blocks), bytes(all)));
+            remarks.push(format!(
+                "{told}, {} of the film's {}",
+                bytes(touched.gone_blocks),
+                bytes(touched.film_blocks())
+            ));
         }
         if touched.truncated_blocks > 0 {
             let truncated = bytes(touched.truncated_blocks);

@@ -220,15 +220,19 @@ impl Touched {
         self.forks.iter().map(|fork| fork.touched.len()).sum()
     }
 
+    /// Distinct blocks of the film, those that are not there any more among them.
+    pub fn film_blocks(&self) -> u64 {
+        self.blocks() + self.gone_blocks + self.truncated_blocks
+    }
+
     /// The part of the film that is beyond the end of its files now, 0 to 1: no job asks for it any more.
     pub fn truncated_share(&self) -> f64 {
-        self.truncated_blocks as f64 / (self.blocks() + self.gone_blocks + self.truncated_blocks).max(1) as f64
+        self.truncated_blocks as f64 / self.film_blocks().max(1) as f64
     }
 
     /// The part of the film that is not there any more, 0 to 1.
     pub fn lost_share(&self) -> f64 {
-        let lost = self.gone_blocks + self.truncated_blocks;
-        lost as f64 / (self.blocks() + lost).max(1) as f64
+        (self.gone_blocks + self.truncated_blocks) as f64 / self.film_blocks().max(1) as f64
     }
 
     /// Those of them that are not cached.
