@@ -7,11 +7,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::choice::{LastStart, Reason, Situation, choose, find_warmer, is_to_come};
-use super::{Error, Generation, NEWEST, Snapshot, SnapshotHeader, SnapshotStore, TierState, is_path};
+use super::{BEST, Error, Generation, NEWEST, Snapshot, SnapshotHeader, SnapshotStore, TierState, is_path};
 use crate::units::Bytes;
-
-/// Means the snapshot that a restore should take: see [`choose`].
-pub const BEST: &str = "best";
 
 /// The snapshot that a name meant.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ mod snapshot_store;
 
 pub use crate::failure::Tiers;
 pub use choice::{LastStart, Reason, Situation};
-pub use chosen::{BEST, Candidates, Chosen, Holding, Selected};
+pub use chosen::{Candidates, Chosen, Holding, Selected};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::{Error, kept_elsewhere};
 pub use heat::{HeatInputs, USUAL_HEAT, read_heat};
@@ -36,4 +36,4 @@ pub use residency::{BarCell, Residency, compute_bar};
 pub use rollup::{Group, RolledUp, compute_groups};
 pub use selection::Selection;
 pub use snapshot::{Snapshot, SnapshotHeader, check_label};
-pub use snapshot_store::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
+pub use snapshot_store::{BEST, Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};

@@ -12,7 +12,7 @@ use crate::warm::probe::{DepthPoint, DeviceRecord, StoredLimit};
 /// What a probe found, in full.
 pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     let measurement = &record.measurement;
-    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap } = measurement.profile;
+    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, .. } = measurement.profile;
     let depths = &measurement.by_depth;
     let sizes = &measurement.by_size;
     let mut lines = vec![

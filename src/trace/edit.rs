@@ -1,7 +1,6 @@
 //! Makes films of films: a part of one, or one of several; and says how two differ.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,29 +11,11 @@ use serde::Serialize;
 use super::Error;
 use super::event::{Event, EventKind, FilmRelation};
 use super::film::{Film, FilmHeader, FilmWriter};
+use super::part::Part;
 use super::polling::runs;
 use super::record::Recorded;
 use crate::postgres::{RelationName, RelationPath};
 use crate::units::{BlockRange, Bytes, Fork};
-
-/// What is kept of a film.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    pub from: Duration,
-    /// Exclusive; `None`: its end.
-    pub to: Option<Duration>,
-}
-
-impl fmt::Display for Part {
-    /// `from second 1.5 on`, `from second 0 to 2`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from = self.from.as_secs_f64();
-        match self.to {
-            None => write!(f, "from second {from} on"),
-            Some(to) => write!(f, "from second {from} to {}", to.as_secs_f64()),
-        }
-    }
-}
 
 /// Writes a part of a film; its times begin anew. `label` is its name. What was in shared_buffers before belongs to every part.
 ///

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::edit::Part;
+use super::part::Part;
 use crate::cache::sealed_file::Flaw;
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::{cache, linux, observe, postgres, warm};

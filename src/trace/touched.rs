@@ -10,7 +10,7 @@ use super::Error;
 use super::event::EventKind;
 use super::film::Film;
 use crate::cache::{ForkMap, Map};
-use crate::postgres::RelationPath;
+use crate::postgres::{RelationName, RelationPath};
 use crate::units::Fork;
 use crate::warm::DeviceProfile;
 use crate::warm::plan::{Geometry, Plan, Precedence, Read, Scratch, Situation, WantedFork};
@@ -74,8 +74,9 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are, if both are known. What was in
-    /// shared_buffers alone is not proven, and left out: it may be there still, and is counted where `buffers_are_gone`.
+    /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are, if both
+    /// are known. What was in shared_buffers alone is not proven, and left out: it may be there still, and is counted where
+    /// `buffers_are_gone`.
     pub fn read<S: ChunkReader + 'static>(
         films: &[&Film<S>],
         map: &Map,
@@ -104,12 +105,8 @@ impl Touched {
                 let fetcher = if film_place == 0 { fetchers.see(event.pid, event.time) } else { 0 };
                 let key = (event.relation.path.clone(), event.fork);
                 let place = *places.entry(key.clone()).or_insert_with_key(|(path, fork)| {
-                    // Where a catalog was not asked the file's path stands for the name.
-                    let is_same = |at: usize| {
-                        let (now, then) = (&map.relations[at].relation.name, &event.relation.name);
-                        now == then
-                            || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
-                    };
+                    let is_same =
+                        |at: usize| is_same_name(&map.relations[at].relation.name, &event.relation.name, path);
                     match there.get(&(path, *fork)).filter(|(at, _)| is_same(*at)) {
                         Some((at, of_map)) => Some(touched.add_fork(*at, path.clone(), of_map)),
                         None => {
@@ -291,6 +288,11 @@ fn wanted(fork: &TouchedFork, blocks: RoaringBitmap, resident: RoaringBitmap) ->
         resident,
         places: Vec::new(),
     }
+}
+
+/// Are the names that a relation has now and had in a film the same? Where a catalog was not asked its path stands for the name.
+fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) -> bool {
+    now == then || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
 }
 
 /// Where each fork of a map is.

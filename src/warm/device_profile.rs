@@ -24,6 +24,10 @@ pub struct DeviceProfile {
     /// seeks, 1 where the larger one alone holds, as behind the kernel's limiter.
     #[serde(default)]
     pub overlap: f64,
+    /// Seconds that a small read takes beside which nobody asks, in the mean; 0 where nobody measured it. A device that serves
+    /// many at once lets whoever asks for one after another wait longer than `1 ÷ reads_per_second`.
+    #[serde(default)]
+    pub alone_seconds: f64,
 }
 
 /// The profile that a restore plans with, and where it comes from.
@@ -79,6 +83,11 @@ impl DeviceProfile {
         of_reads + of_bytes - self.overlap * of_reads.min(of_bytes)
     }
 
+    /// Seconds that each small read takes beyond its share of the device, where one is asked for after another.
+    pub fn wait_seconds(&self) -> f64 {
+        (self.alone_seconds - 1.0 / self.reads_per_second).max(0.0)
+    }
+
     /// Seconds of the device that others cannot have.
     pub fn shared_seconds(&self, reads: u64, bytes: Bytes) -> f64 {
         reads as f64 / self.reads_per_second + bytes.seconds_at(self.bandwidth)
@@ -95,6 +104,7 @@ impl Default for DeviceProfile {
             largest_read: Bytes(256 << 10),
             depth: 8,
             overlap: 1.0,
+            alone_seconds: 0.0,
         }
     }
 }
@@ -121,6 +131,14 @@ mod tests {
         assert_eq!(largest(1e6, 1), Bytes(256 << 10));
         let overlap = |riops: f64| DeviceProfile::told(riops, Bytes(125 << 20)).overlap;
         assert_eq!((overlap(200.0), overlap(3000.0)), (0.0, 1.0));
+    }
+
+    #[test]
+    fn who_asks_for_one_after_another_waits_longer() {
+        let device = DeviceProfile { reads_per_second: 50_000.0, ..DeviceProfile::default() };
+        let wait = |alone_seconds| DeviceProfile { alone_seconds, ..device }.wait_seconds();
+        assert!((wait(70e-6) - 50e-6).abs() < 1e-9);
+        assert_eq!((wait(0.0), wait(20e-6)), (0.0, 0.0));
     }
 
     #[test]

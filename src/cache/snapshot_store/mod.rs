@@ -38,6 +38,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// The name of the snapshot that was taken last.
 pub const NEWEST: &str = "newest";
 
+/// Means the snapshot that a restore should take: see [`super::choice::choose`].
+pub const BEST: &str = "best";
+
 /// A directory of snapshots: `ROOT/SYSTEM_IDENTIFIER/NAME.parquet`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotStore {

@@ -66,6 +66,11 @@ impl Job {
     }
 }
 
+/// The device as one of `at_once` processes finds it that ask at the same time: while it waits the others are served.
+pub(super) fn beside(device: DeviceProfile, at_once: f64) -> DeviceProfile {
+    DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device }
+}
+
 /// [`DeviceProfile::seconds`], of a part of a read too.
 pub(super) fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use self::job::{DEPTH, Job};
-use self::job::{Step, seconds};
+use self::job::{Step, beside, seconds};
 use self::moments::Simulation;
 use super::fetching::{Fetching, fetched_blocks};
 use super::touched::{Piece, Touched, count_in};
@@ -113,21 +113,24 @@ impl Cold {
     }
 
     /// The device, when it has done all of it within so many seconds: it gives no fewer reads and bytes than that takes, and works off
-    /// as much of the one while it does the other.
-    fn prove(self, device: DeviceProfile, seconds: f64, block_size: u32) -> DeviceProfile {
+    /// as much of the one while it does the other; and who asked for one read after another waited no longer.
+    fn prove(self, device: DeviceProfile, run_seconds: f64, block_size: u32) -> DeviceProfile {
         let (reads, bytes) = (self.single_reads + self.ahead_reads, self.blocks as f64 * f64::from(block_size));
-        let reads_per_second = device.reads_per_second.max(reads / seconds);
-        let bandwidth = (device.bandwidth.0 as f64).max(bytes / seconds);
+        let reads_per_second = device.reads_per_second.max(reads / run_seconds);
+        let bandwidth = (device.bandwidth.0 as f64).max(bytes / run_seconds);
         let (of_reads, of_bytes) = (reads / reads_per_second, bytes / bandwidth);
-        let overlap = (of_reads + of_bytes - seconds) / of_reads.min(of_bytes).max(f64::MIN_POSITIVE);
+        let overlap = (of_reads + of_bytes - run_seconds) / of_reads.min(of_bytes).max(f64::MIN_POSITIVE);
         let overlap = overlap.clamp(device.overlap.clamp(0.0, 1.0), 1.0);
-        DeviceProfile { reads_per_second, bandwidth: Bytes(bandwidth as u64), overlap, ..device }
+        let proven = DeviceProfile { reads_per_second, bandwidth: Bytes(bandwidth as u64), overlap, ..device };
+        let left = (run_seconds - seconds(&proven, reads, bytes)).max(0.0) / self.single_reads.max(f64::MIN_POSITIVE);
+        DeviceProfile { alone_seconds: proven.alone_seconds.min(1.0 / reads_per_second + left), ..proven }
     }
 
     /// The seconds that are the job's own of so many: spread evenly over its blocks, and hidden behind what is read ahead.
     fn own_seconds(self, run_seconds: f64, device: &DeviceProfile, block_size: u32) -> f64 {
         let bytes = |blocks: u64| blocks as f64 * f64::from(block_size);
-        let single_seconds = seconds(device, self.single_reads, bytes(self.blocks - self.ahead_blocks));
+        let single_seconds = seconds(device, self.single_reads, bytes(self.blocks - self.ahead_blocks))
+            + self.single_reads * device.wait_seconds();
         let ahead_seconds = seconds(device, self.ahead_reads, bytes(self.ahead_blocks));
         let ahead_share = self.ahead_blocks as f64 / self.blocks.max(1) as f64;
         let own = (run_seconds - single_seconds - ahead_seconds) / (1.0 - ahead_share);
@@ -142,6 +145,8 @@ impl Job {
         let cold = Cold::new(touched, fetching);
         let least = run.seconds * OWN_SHARE_MIN;
         let proves = run.is_cold && run.seconds > 0.0;
+        let (readers, at_once) = (steps_of_readers(touched), touched.at_once.max(1.0));
+        let device = beside(device, at_once);
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
         // A job that was helped worked while it was brought what it needs, or afterwards: at least what is left of its time was its own.
         let own_seconds = match proves {
@@ -151,14 +156,14 @@ impl Job {
         let own_seconds = own_seconds.max(least);
         let step = |piece: &Piece, missing_blocks: u32| {
             let bytes = f64::from(missing_blocks) * f64::from(block_size);
-            let seconds = seconds(&device, fetching.priced_reads_of(missing_blocks), bytes);
+            let priced = fetching.priced_reads_of(missing_blocks);
             let (reads, is_ahead) = (fetching.reads_of(missing_blocks).max(1), fetching.is_ahead(missing_blocks));
-            Step { piece: *piece, missing_blocks, reads, seconds, is_ahead }
+            let waits = if is_ahead { 0.0 } else { priced * device.wait_seconds() };
+            Step { piece: *piece, missing_blocks, reads, seconds: seconds(&device, priced, bytes) + waits, is_ahead }
         };
         let cold_steps = touched.pieces.iter().map(|piece| step(piece, fetched_blocks(touched, piece))).collect();
         let blocks = touched.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         let mut cheaper = 1.0;
-        let (readers, at_once) = (steps_of_readers(touched), touched.at_once.max(1.0));
         let order = by_position(touched);
         let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
@@ -317,6 +322,27 @@ mod tests {
         is_near(job.simulate_set_first(&sorted), 2.16);
         let with = job.simulate(&sorted);
         assert!(with < 3.0 && with > 1.1, "{with}");
+    }
+
+    #[test]
+    fn what_a_read_alone_waits_is_not_the_jobs_own() {
+        // 20,000 reads a second of many at once, and 1000 of one after another.
+        let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device() };
+        let run = |seconds| Run { seconds, device_reads: None, is_cold: true, preloaded: Bytes(0) };
+        let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds();
+        // The blocks' bytes are 1 s, the reads 10 s.
+        is_near(own(&index_loop(), 13.0), 2.0);
+        is_near(Job::new(&index_loop(), run(13.0), device, BLOCK).simulate(&[]), 13.0);
+        // A film that was faster proves that it waited no longer.
+        is_near(own(&index_loop(), 5.0), 0.25);
+        // Four that ask at once wait at the same time.
+        let fetchers = (0..10_000).map(|at: u32| (at % 4) as u8).collect();
+        let four = Touched { fetchers, at_once: 4.0, ..index_loop() };
+        is_near(Job::new(&four, run(13.0), device, BLOCK).simulate(&[]), 13.0);
+        is_near(Job::new(&four, run(13.0), device, BLOCK).device().wait_seconds(), 1e-3 / 4.0 - 1.0 / 20_000.0);
+        // What the kernel reads ahead waits for nothing.
+        let scan = touched(&(0..625).map(|at| (at * 16, 16)).collect::<Vec<_>>(), 0..0);
+        assert!(own(&scan, 3.0) > 1.9, "{}", own(&scan, 3.0));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Small {
     pub reads_per_second: f64,
     /// The fewest in flight that reach it.
     pub depth: u32,
+    /// Of one at a time.
+    pub alone_seconds: f64,
 }
 
 /// Did the last two steps deeper bring nothing?
@@ -27,7 +29,14 @@ pub fn is_flat(points: &[DepthPoint]) -> bool {
 pub fn summarize_depths(points: &[DepthPoint]) -> Small {
     let best = choose_best(points.iter().map(|point| point.reads_per_second));
     let first_good = points.iter().find(|point| point.reads_per_second >= best * AS_GOOD_AS_BEST);
-    Small { reads_per_second: best, depth: first_good.map_or(1, |point| point.depth) }
+    let depth = first_good.map_or(1, |point| point.depth);
+    Small { reads_per_second: best, depth, alone_seconds: alone_seconds(points) }
+}
+
+/// Seconds of a small read at a time, in the mean; 0 where none was measured.
+pub fn alone_seconds(points: &[DepthPoint]) -> f64 {
+    let alone = points.iter().find(|point| point.depth == 1 && point.reads_per_second > 0.0);
+    alone.map_or(0.0, |point| point.reads_per_second.recip())
 }
 
 /// The median of the three best: the best alone would be the luckiest.
@@ -53,6 +62,7 @@ pub fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -
         largest_read: largest.unwrap_or(DeviceProfile::default().largest_read),
         depth: small.depth,
         overlap: 0.0,
+        alone_seconds: small.alone_seconds,
     };
     DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
 }
@@ -128,7 +138,7 @@ mod tests {
     fn the_useful_depth_is_the_first_that_is_good() {
         let points = depth_points(&[100.0, 190.0, 370.0, 690.0, 700.0, 650.0]);
         assert!(is_flat(&points) && !is_flat(&points[..5]));
-        assert_eq!(summarize_depths(&points), Small { depth: 8, reads_per_second: 690.0 });
+        assert_eq!(summarize_depths(&points), Small { depth: 8, reads_per_second: 690.0, alone_seconds: 0.01 });
         assert!(!is_flat(&points[..2]));
     }
 
@@ -145,7 +155,7 @@ mod tests {
     #[test]
     fn a_limiter_takes_the_larger_price_and_the_fit_says_how_far_off_it_is() {
         let points = size_points(|bytes| (1.0 / RATE).max(Bytes(bytes).seconds_at(BANDWIDTH)));
-        let small = Small { reads_per_second: RATE, depth: 2 };
+        let small = Small { reads_per_second: RATE, depth: 2, alone_seconds: 1.0 / RATE };
         let profile = compute_profile(small, &points, Bytes(130_000_000));
         assert_eq!((profile.reads_per_second, profile.largest_read, profile.depth), (RATE, Bytes(256 << 10), 2));
         assert!(profile.bandwidth.0.abs_diff(BANDWIDTH.0) < 10, "{profile:?}");

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fit::alone_seconds;
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 
@@ -29,6 +30,15 @@ pub struct Measurement {
     pub seconds: f64,
     /// Did it run out of blocks that had not been read yet?
     pub has_read_twice: bool,
+}
+
+impl Measurement {
+    /// A profile of before 2026-11-27 does not say how long a read alone takes; what was measured does.
+    pub(super) fn complete(&mut self) {
+        if self.profile.alone_seconds == 0.0 {
+            self.profile.alone_seconds = alone_seconds(&self.by_depth);
+        }
+    }
 }
 
 /// Small random reads with so many in flight.

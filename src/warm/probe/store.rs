@@ -99,7 +99,8 @@ impl DeviceRecord {
 
     /// Why a restore cannot plan with it, if it cannot.
     fn flaw(&self) -> Option<String> {
-        let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap } = self.measurement.profile;
+        let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, alone_seconds } =
+            self.measurement.profile;
         match () {
             () if self.format > FORMAT => Some(format!("its format {} is newer than this pgthaw", self.format)),
             () if !reads_per_second.is_finite() || reads_per_second <= 0.0 => Some("its reads_per_second".into()),
@@ -107,6 +108,7 @@ impl DeviceRecord {
             () if !LARGEST_READ.contains(&largest_read.0) => Some("its largest_read".into()),
             () if !DEPTHS.contains(&depth) => Some("its depth".into()),
             () if !(0.0..=1.0).contains(&overlap) => Some("its overlap".into()),
+            () if !alone_seconds.is_finite() || alone_seconds < 0.0 => Some("its alone_seconds".into()),
             () => None,
         }
     }
@@ -141,8 +143,9 @@ impl ProfileStore {
             Err(source) => return Err(Error::ProfileFile { action: "read", path, source }),
         };
         let record: Result<DeviceRecord, _> = serde_json::from_slice(&text);
-        let record =
+        let mut record =
             record.map_err(|error| Error::ProfileUnusable { path: path.clone(), reason: error.to_string() })?;
+        record.measurement.complete();
         match record.flaw() {
             Some(reason) => Err(Error::ProfileUnusable { path, reason }),
             None => Ok(Some(record)),
@@ -183,7 +186,7 @@ mod tests {
 
     use super::*;
     use crate::linux::DeviceNumber;
-    use crate::warm::probe::Fit;
+    use crate::warm::probe::{DepthPoint, Fit};
 
     fn device() -> BlockDevice {
         BlockDevice {
@@ -226,6 +229,22 @@ mod tests {
         assert_eq!(store.find(&device(), limit).unwrap(), Some(record));
         assert!(!store.is_empty());
         assert_eq!(store.find(&device(), ReadLimit::default()).unwrap(), None);
+    }
+
+    #[test]
+    fn an_older_profile_knows_how_long_a_read_alone_takes() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = ProfileStore::at(directory.path());
+        let alone = DepthPoint { depth: 1, reads_per_second: 12_500.0, latency_us_p50: 72.0, latency_us_p99: 200.0 };
+        let measurement = Measurement { by_depth: vec![alone], ..measurement() };
+        let record = DeviceRecord::new(&device(), ReadLimit::default(), measurement, Vec::new());
+        let path = store.keep(&record).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let older: Vec<&str> = text.lines().filter(|line| !line.contains("alone_seconds")).collect();
+        assert_eq!(older.len() + 1, text.lines().count());
+        fs::write(&path, older.join("\n").replace("\"overlap\": 1.0,", "\"overlap\": 1.0")).unwrap();
+        let found = store.find(&device(), ReadLimit::default()).unwrap().unwrap();
+        assert_eq!(found.measurement.profile.alone_seconds, 80e-6);
     }
 
     #[test]
