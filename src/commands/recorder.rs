@@ -103,6 +103,8 @@ pub struct OpenSource {
     source: Box<dyn Source>,
     header: FilmHeader,
     progress: Arc<Progress>,
+    /// Why the film will be coarser than it could be.
+    pub coarser: Option<String>,
 }
 
 impl OpenSource {
@@ -124,6 +126,7 @@ pub fn open_source(
 ) -> Result<OpenSource, Error> {
     let RecordingAsked { source: SourceArguments { source: kind }, wanted, own, progress } = asked;
     let is_everybody = matches!(wanted, Wanted::Everybody | Wanted::Command { .. });
+    let mut coarser = None;
     let watched = match kind {
         Some(SourceKind::Polling) => None,
         Some(SourceKind::Bpf) => Some(open_requests(target, map, wanted, &own)?),
@@ -131,11 +134,12 @@ pub fn open_source(
             Ok(requests) => Some(requests),
             Err(error) => {
                 let remedy = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                header.remarks.push(format!("recorded by looking, which is coarser, for {error}{remedy}"));
+                coarser = Some(format!("recorded by looking, which is coarser, for {error}{remedy}"));
                 None
             }
         },
     };
+    header.remarks.extend(coarser.clone());
     let source: Box<dyn Source> = match watched {
         Some(requests) => Box::new(requests),
         None => {
@@ -145,7 +149,7 @@ pub fn open_source(
             Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?)
         }
     };
-    Ok(OpenSource { source, header, progress })
+    Ok(OpenSource { source, header, progress, coarser })
 }
 
 fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> Result<Requests, Error> {

@@ -7,6 +7,9 @@ use crate::units::{Bytes, counted};
 /// What is less is not worth a sentence, nor is what is less than a tenth of what the job brought.
 const TOLD_MIN: u64 = 1 << 20;
 
+/// A job's sessions are looked at every 25 ms. Of a shorter job what it asked for is not told: much may have been missed.
+const ASKED_SECONDS_MIN: f64 = 0.5;
+
 /// Fewer seconds are shown as 0.0 s.
 const SHOWN_MIN: f64 = 0.05;
 
@@ -51,7 +54,8 @@ fn render_preloaded(receipt: &RunReceipt) -> String {
     let when = if receipt.decision.way == Way::SetFirst { "before it" } else { "while it ran" };
     let reads = counted(done.reads, "read");
     let own = receipt.kept.as_ref().map_or_else(String::new, |kept| render_own(kept, done.bytes));
-    let unasked = receipt.attended.as_ref().and_then(|attended| render_unasked(attended, done.bytes));
+    let attended = receipt.attended.as_ref().filter(|_| receipt.seconds >= ASKED_SECONDS_MIN);
+    let unasked = attended.and_then(|attended| render_unasked(attended, done.bytes));
     format!(
         "{} were brought {when} in {reads}{own}{}{}",
         done.bytes,
@@ -103,14 +107,16 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     let in_buffers = in_buffers.map(|dirty| {
         format!("{dirty} of what it brought are dirty in shared_buffers, and cached again when the server writes them")
     });
-    let unread = (done.unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
-        format!(
-            "{} are cached too that no job was seen to read: what it wrote, and what others use, stays",
-            done.unread_bytes
-        )
-    });
-    let said: Vec<String> = [stayed, in_buffers, unread].into_iter().flatten().collect();
+    let said: Vec<String> = [stayed, in_buffers, render_unread(done)].into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// What came meanwhile and stays, for nobody can tell whose it is.
+fn render_unread(done: &PutBack) -> Option<String> {
+    let PutBack { unread_bytes, brought_bytes, .. } = done;
+    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
+        format!("{unread_bytes} are cached too that no job was seen to read: what it wrote, and what others use, stays")
+    })
 }
 
 /// Which part of what was cached before is cached now.
@@ -136,7 +142,7 @@ fn render_isolated(attended: &Attended) -> Option<String> {
         workers => format!(" with {}", counted(workers as u64, "parallel worker")),
     };
     Some(format!(
-        "{who}{workers} had {} of the page cache and {:.0} % of the disk (at least {:.0} %)",
+        "{who}{workers} had at most {} of the page cache, and {:.0} % of the disk (at least {:.0} %)",
         isolated.cache_bytes,
         isolated.share_mean * 100.0,
         isolated.share_min * 100.0
@@ -174,7 +180,8 @@ pub fn render_put_back(done: &PutBack) -> String {
     if before > Bytes(0) {
         said.push_str(&format!(", so that {} of the {before} from before are cached", render_there(done)));
     }
-    format!("{said}, measured after {:.1} s", done.seconds)
+    let unread = render_unread(done).map_or_else(String::new, |unread| format!("; {unread}"));
+    format!("{said}, measured after {:.1} s{unread}", done.seconds)
 }
 
 #[cfg(test)]
@@ -232,6 +239,12 @@ mod tests {
         );
         assert_eq!(render_unasked(&asked(1, Bytes(80 << 20)), Bytes(90 << 20)), None);
         assert_eq!(render_unasked(&asked(0, Bytes(0)), Bytes(90 << 20)), None, "nobody knows what it asked for");
+        let of_seconds = |seconds| {
+            let preloaded = Some(Preloaded { bytes: Bytes(90 << 20), reads: 1, ..Preloaded::default() });
+            let attended = Some(asked(1, Bytes(1 << 20)));
+            render_run(&RunReceipt { seconds, preloaded, attended, ..receipt(Way::Sorted) })
+        };
+        assert!(of_seconds(2.0).contains("but the job asked") && !of_seconds(0.1).contains("but the job asked"));
         for before_tps in [None, Some(0.4)] {
             assert_eq!(render_others(&OthersSeen { before_tps, during_tps: 6.0 }), None, "it is the job's");
         }
@@ -299,6 +312,7 @@ mod tests {
             render_stayed(&made).unwrap(),
             "223 MB are cached too that no job was seen to read: what it wrote, and what others use, stays"
         );
+        assert!(render_put_back(&made).ends_with("what others use, stays"), "a restore tells it too");
         assert_eq!(render_stayed(&PutBack { unread_bytes: Bytes(1 << 19), ..PutBack::default() }), None);
         assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they have yet to be written; {dirty}"));
         let put_back =
@@ -315,7 +329,7 @@ mod tests {
         let of = |sessions| Attended { sessions, isolated: Some(isolated), ..Attended::default() };
         let none = "no session of the job was found on the server, so nothing was set apart";
         assert_eq!(render_isolated(&of(0)).unwrap(), none);
-        let one = "1 session had 64 MB of the page cache and 75 % of the disk (at least 50 %)";
+        let one = "1 session had at most 64 MB of the page cache, and 75 % of the disk (at least 50 %)";
         assert_eq!(render_isolated(&of(1)).unwrap(), one);
         assert_eq!(render_isolated(&Attended::default()), None);
     }

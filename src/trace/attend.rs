@@ -1,7 +1,7 @@
 //! Attends a job while it runs: finds its sessions on the server, and sets them apart from the others if it is asked to.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,10 @@ use crate::warm::{DeviceProfile, Room};
 /// Time from look to look: a session or a worker is found within this.
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// A session whose client has ended does so within this, unless it works on: it misses him only when it answers.
-const ENDS_WITHIN: Duration = Duration::from_millis(500);
+/// A session whose client has ended misses him only when it answers: within a long statement it works on. It is waited for so long, and
+/// told from so long on.
+pub const WAITED_FOR: Duration = Duration::from_secs(10);
+const TOLD_FROM: Duration = Duration::from_millis(500);
 
 /// Looks after which it is seen whether others wait, those after which the share of the device is chosen anew, and those after which the
 /// bound on the page cache is.
@@ -80,6 +82,8 @@ pub struct Progress {
     pub workers_seen: AtomicUsize,
     /// The page cache that it may have; 0 where it is not set apart.
     pub cache_bytes: AtomicU64,
+    /// Sessions that work on after the job's end are not to be waited for.
+    pub goes_on: AtomicBool,
 }
 
 impl Progress {
@@ -158,14 +162,21 @@ impl Attend {
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
-    /// Waits a moment for the job's sessions to end, and tells which do not.
+    /// Waits for the job's sessions to end, for their statements' end at most [`WAITED_FOR`], and tells what that was like.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
-        let until = Instant::now() + ENDS_WITHIN;
+        let begun = Instant::now();
         loop {
             self.look(apart.as_deref_mut());
+            let waited = begun.elapsed();
             match self.sessions.count_there() {
-                0 => return None,
-                there if Instant::now() > until => {
+                0 if waited < TOLD_FROM => return None,
+                0 => {
+                    let waited = waited.as_secs_f64();
+                    return Some(format!(
+                        "a session of the job worked on for {waited:.1} s after its end, and was waited for"
+                    ));
+                }
+                there if waited > WAITED_FOR || self.progress.goes_on.load(Ordering::Relaxed) => {
                     let there = counted(there as u64, "session");
                     return Some(format!(
                         "{there} of the job did not end with it: what is read from now on stays cached (pg_terminate_backend ends one)"

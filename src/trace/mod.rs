@@ -33,7 +33,7 @@ mod windowed;
 mod windows;
 
 pub use assist::{Assist, Means, Planned, Which};
-pub use attend::{Attend, Attended, BoundedRoom, Isolated, Progress, read_cache_bound};
+pub use attend::{Attend, Attended, BoundedRoom, Isolated, Progress, WAITED_FOR, read_cache_bound};
 pub use choice::{Chosen, Films};
 pub use decision::{Circumstances, Decision, Forecasts, decide};
 pub use edit::{FilmDifference, RelationDifference, compare, cut, merge};

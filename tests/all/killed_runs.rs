@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -108,22 +110,54 @@ fn the_last_of_two_runs_puts_back_for_both() {
     assert_resident(&server, "u", 0.0, 0.02);
 }
 
+/// Runs a statement protected, until pgthaw has found its session.
+fn start_statement(server: &TestServer, statement: &str) -> Child {
+    let psql = psql(server);
+    let mut command = server.command(&["run", "--protect", "--json", "--", &psql, "-XAtqc", statement]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let runs = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE query = '{statement}' AND now() - query_start > interval '500 ms'"
+    );
+    let until = Instant::now() + Duration::from_secs(60);
+    while server.psql(&runs) != "1" {
+        assert!(Instant::now() < until, "the job does not begin");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child
+}
+
+#[test]
+fn a_session_that_works_on_for_a_while_is_waited_for() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    let statement = "SELECT count(body) FROM t WHERE (SELECT pg_sleep(4) IS NOT NULL)";
+    let job = start_statement(&server, statement);
+    kill_process(Pid::from_raw(job.id() as i32).unwrap(), Signal::TERM).unwrap();
+    let told = String::from_utf8(job.wait_with_output().unwrap().stderr).unwrap();
+    assert!(told.contains("worked on for") && !told.contains("did not end with it"), "{told}");
+    // What it read meanwhile went again.
+    assert_resident(&server, "t", 0.0, 0.02);
+}
+
 #[test]
 fn a_session_that_goes_on_after_its_job_is_told() {
     let server = server(15);
     let psql = psql(&server);
-    let mut command = server.command(&["run", "--protect", "--json", "--", &psql, "-XAtqc", "SELECT pg_sleep(60)"]);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    // For so long that pgthaw has found it.
-    let sleeping = "SELECT count(*) FROM pg_stat_activity
-        WHERE query = 'SELECT pg_sleep(60)' AND now() - query_start > interval '500 ms'";
-    let until = Instant::now() + Duration::from_secs(60);
-    while server.psql(sleeping) != "1" {
-        assert!(Instant::now() < until, "the job does not begin");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::TERM).unwrap();
-    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    let job = start_statement(&server, "SELECT pg_sleep(60)");
+    let pid = Pid::from_raw(job.id() as i32).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    // A second one ends the wait for it, whenever that has begun.
+    let is_over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&is_over);
+    let again = std::thread::spawn(move || {
+        while !until.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(300));
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    });
+    let told = String::from_utf8(job.wait_with_output().unwrap().stderr).unwrap();
+    is_over.store(true, Ordering::Relaxed);
+    again.join().unwrap();
     assert!(told.contains("1 session of the job did not end with it"), "{told}");
     server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'");
     let ended = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", &psql, "-XAtqc", "SELECT 1"]).ok());

@@ -93,7 +93,9 @@ impl Footer {
         let tail = read(size - 8, 8)?;
         let (length, magic) = tail.split_at(4);
         if magic != MAGIC {
-            return Err(Flaw::Damaged("it begins as a Parquet file and does not end as one; it was cut off".into()));
+            return Err(Flaw::Damaged(
+                "it begins as a Parquet file and does not end as one; it was cut off, or changed at its end".into(),
+            ));
         }
         let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
         if length > MAX_FOOTER_BYTES || length + 12 > size {

@@ -1,9 +1,12 @@
 //! What goes on beside a job: its sessions are found, and set apart if that is asked.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::sleep;
 
 use super::arguments::RunArguments;
 use super::others::follow_names;
@@ -13,14 +16,19 @@ use crate::linux::block_device::{DeviceNumber, read_block_device};
 use crate::linux::cgroup::Isolation;
 use crate::linux::ready::Going;
 use crate::observe::time::OwnTransactions;
-use crate::trace::{Attend, Attended, Journal, Journals, Progress, RunReceipt, Sessions};
-use crate::warm::{PlannedDevice, ProfileSource};
+use crate::terminal;
+use crate::trace::{Attend, Attended, Journal, Journals, Progress, RunReceipt, Sessions, WAITED_FOR};
+use crate::warm::{Control, PlannedDevice, ProfileSource};
+
+/// Time between two looks whether the user wants it to end.
+const INTERRUPT_LOOK: Duration = Duration::from_millis(50);
 
 /// What goes on beside a job.
 #[derive(Debug, Default)]
 pub struct Beside {
     /// With what tells it that the job has ended.
     attended: Option<(JoinHandle<Attended>, Going)>,
+    progress: Arc<Progress>,
     names: Option<JoinHandle<()>>,
     /// pgthaw is among those that are set apart.
     is_set_apart: bool,
@@ -80,11 +88,11 @@ impl Beside {
             device: number,
             profile: (device.source != ProfileSource::Default).then_some(device.profile),
             named,
-            progress,
+            progress: Arc::clone(&progress),
             is_protected: arguments.protects(),
             over,
         };
-        Beside { attended: Some((spawn_blocking(move || attend.run()), going)), names, is_set_apart }
+        Beside { attended: Some((spawn_blocking(move || attend.run()), going)), progress, names, is_set_apart }
     }
 
     /// Is what pgthaw reads charged to a cgroup of the job's own?
@@ -92,20 +100,39 @@ impl Beside {
         self.is_set_apart
     }
 
-    /// The job has ended.
-    pub async fn end(self, receipt: &mut RunReceipt) {
+    /// The job has ended. What of it works on is waited for until `control` is interrupted.
+    pub async fn end(self, control: &Control, shows_progress: bool, receipt: &mut RunReceipt) {
         if let Some(names) = self.names {
             names.abort();
         }
-        let Some((attended, going)) = self.attended else { return };
+        let Some((mut attended, going)) = self.attended else { return };
         drop(going);
-        match attended.await {
+        let waiting =
+            terminal::Progress::steps_when_slow("waiting for the job's session (Ctrl-C: no longer)", shows_progress);
+        let attended = tokio::select! {
+            attended = &mut attended => attended,
+            () = interrupted(control, &waiting) => {
+                self.progress.goes_on.store(true, Ordering::Relaxed);
+                attended.await
+            }
+        };
+        waiting.finish();
+        match attended {
             Ok(attended) => {
                 receipt.remarks.extend(attended.remarks.iter().cloned());
                 receipt.attended = Some(attended);
             }
             Err(error) => receipt.remarks.push(format!("its sessions could not be followed: {error}")),
         }
+    }
+}
+
+/// Comes back when the user has interrupted what is done after the job. Meanwhile it tells the seconds that pass.
+async fn interrupted(control: &Control, waiting: &terminal::Progress) {
+    let begun = Instant::now();
+    while !control.is_interrupted() {
+        sleep(INTERRUPT_LOOK).await;
+        waiting.reach(begun.elapsed().as_secs(), WAITED_FOR.as_secs());
     }
 }
 

@@ -95,6 +95,7 @@ pub struct Prepared {
     asked: OwnTransactions,
     /// What was brought before the job.
     first: Option<Preloaded>,
+    shows_progress: bool,
     remarks: Vec<String>,
 }
 
@@ -118,7 +119,7 @@ impl Prepared {
         if prepared.is_err() {
             SourceArguments::forget_ahead();
         }
-        prepared
+        prepared.map(|prepared| Prepared { shows_progress, ..prepared })
     }
 
     async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
@@ -182,10 +183,11 @@ impl Prepared {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
+        let coarser = source.coarser.clone().map(|why| format!("the film was {why}"));
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = clean_up::remove_left_cgroups(&journals, target.data_directory.as_ref());
-        remarks.extend(unusable.into_iter().chain(unnamed));
+        remarks.extend(unusable.into_iter().chain(unnamed).chain(coarser));
         let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
         Ok(Prepared {
             target,
@@ -202,6 +204,7 @@ impl Prepared {
             others,
             asked,
             first: None,
+            shows_progress: false,
             remarks,
         })
     }
@@ -403,7 +406,7 @@ impl Helped {
             // It has come to its end, one way or the other.
             let _ = accounts.await;
         }
-        self.beside.end(receipt).await;
+        self.beside.end(&control, self.prepared.shows_progress, receipt).await;
         let mut prepared = self.prepared;
         if let Some(assist) = self.assist {
             prepared.keep_first(assist.await);

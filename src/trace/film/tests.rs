@@ -159,7 +159,7 @@ fn what_is_cut_off_or_changed_is_told_from_a_film() {
     let path = written(directory.path(), (0..100).map(|at| event(at, &relation(1), at, 1, EventKind::Fetched)));
     let whole = fs::read(&path).unwrap();
     for (bytes, said) in [
-        (&whole[..whole.len() / 2], "it was cut off"),
+        (&whole[..whole.len() / 2], "it was cut off, or changed"),
         (&whole[..0], "it is empty"),
         (&b"select 1; select 2;"[..], "not a Parquet file"),
     ] {
