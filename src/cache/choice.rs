@@ -7,7 +7,7 @@ use crate::failure::Tiers;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{SnapshotHeader, TierState};
+use super::{Databases, SnapshotHeader, TierState};
 
 /// Nearly as warm: at least this part of each tier. Among such the newest is taken, as what is used moves on.
 pub const NEARLY: f64 = 0.95;
@@ -28,18 +28,30 @@ pub enum LastStart {
 }
 
 /// What a choice depends on beside the snapshots themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Situation {
     pub start: LastStart,
     /// Which tiers are to be brought back.
     pub tiers: Tiers,
     pub now: Timestamp,
+    /// Which databases are there; `None`: nobody knows, so all are.
+    pub databases: Option<Databases>,
 }
 
 impl Situation {
     /// The situation at this moment.
     pub fn now(start: LastStart, tiers: Tiers) -> Situation {
-        Situation { start, tiers, now: Timestamp::now() }
+        Situation { start, tiers, now: Timestamp::now(), databases: None }
+    }
+
+    /// The same, where it is known which databases are there.
+    pub fn among(self, databases: Option<Databases>) -> Situation {
+        Situation { databases, ..self }
+    }
+
+    /// What these say of themselves, as far as it can still come back.
+    pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
+        self.databases.as_ref().map_or_else(|| headers.to_vec(), |databases| databases.count(headers))
     }
 }
 
@@ -69,10 +81,10 @@ pub enum Reason {
 /// ([`NEARLY`]), it takes the newest. Where none is from before that start, it takes the newest. It never takes an empty one.
 ///
 /// `headers` are in the order in which a store has them, the one taken last first: that is known, where times are only what a
-/// clock said. Where the clock was set back after a snapshot, its time says nothing ([`says_nothing`]): it counts as one from
+/// clock said. They are as [`Situation::count`] counts them. Where the clock was set back after a snapshot, its time says nothing ([`says_nothing`]): it counts as one from
 /// before the start.
-pub fn choose(headers: &[SnapshotHeader], situation: Situation) -> Option<(usize, Reason)> {
-    let Situation { start, tiers, now } = situation;
+pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
+    let Situation { start, tiers, now, .. } = *situation;
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
     let is_before = |at: &usize| match start {
         LastStart::At(start) => headers[*at].taken_at < start || says_nothing(headers, *at, now),
@@ -96,7 +108,7 @@ pub fn choose(headers: &[SnapshotHeader], situation: Situation) -> Option<(usize
 pub fn find_warmer(
     headers: &[SnapshotHeader],
     than: &SnapshotHeader,
-    Situation { tiers, now, .. }: Situation,
+    &Situation { tiers, now, .. }: &Situation,
 ) -> Option<usize> {
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
     let warmest = find_warmest(headers, &filled, tiers)?;
@@ -182,7 +194,7 @@ mod tests {
     fn chosen_for(kept: &[(i64, Option<u64>, Option<u64>)], start: LastStart, tiers: Tiers) -> Option<(usize, Reason)> {
         let newest_first = kept.iter().rev();
         let headers: Vec<SnapshotHeader> = newest_first.map(|(at, os, buffers)| header(*at, *os, *buffers)).collect();
-        let (at, reason) = choose(&headers, Situation { start, tiers, now: second(1000) })?;
+        let (at, reason) = choose(&headers, &Situation { now: second(1000), ..Situation::now(start, tiers) })?;
         Some((kept.len() - 1 - at, reason))
     }
 
@@ -280,15 +292,15 @@ mod tests {
     #[test]
     fn a_warmer_one_is_told_when_it_is_clearly_warmer() {
         let kept = [header(10, Some(1000), Some(100)), header(20, Some(0), Some(0))];
-        let situation = Situation { start: at(5), tiers: Tiers::BOTH, now: second(1000) };
-        let warmer = |os, buffers| find_warmer(&kept, &header(30, os, buffers), situation);
+        let situation = Situation { now: second(1000), ..Situation::now(at(5), Tiers::BOTH) };
+        let warmer = |os, buffers| find_warmer(&kept, &header(30, os, buffers), &situation);
         assert_eq!(warmer(Some(810), Some(100)), None);
         assert_eq!(warmer(Some(790), Some(100)), Some(0));
         assert_eq!(warmer(Some(1000), Some(70)), Some(0));
         assert_eq!(warmer(Some(0), Some(0)), Some(0));
         assert_eq!(warmer(None, Some(100)), Some(0), "it knows nothing of the page cache");
-        assert_eq!(find_warmer(&kept[1..], &header(30, Some(0), None), situation), None);
+        assert_eq!(find_warmer(&kept[1..], &header(30, Some(0), None), &situation), None);
         let alike = [header(20, Some(990), Some(99)), header(10, Some(1000), Some(100))];
-        assert_eq!(find_warmer(&alike, &kept[1], situation), Some(0), "of those that are alike the newest");
+        assert_eq!(find_warmer(&alike, &kept[1], &situation), Some(0), "of those that are alike the newest");
     }
 }

@@ -1,12 +1,13 @@
 //! The snapshot that a name means, or that is chosen when none is named, and what there is to say of the choice.
 
 use crate::failure::Tiers;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::choice::{LastStart, Reason, Situation, choose, find_warmer, is_to_come};
+use super::choice::{LastStart, NEARLY, Reason, Situation, choose, find_warmer, is_to_come};
 use super::{BEST, Error, Generation, NEWEST, Snapshot, SnapshotHeader, SnapshotStore, TierState, is_path};
 use crate::units::Bytes;
 
@@ -30,6 +31,9 @@ pub struct Selected {
     pub server_started_at: Option<Timestamp>,
     /// The warmest that is kept, or the newest nearly as warm, where this one holds clearly less of a tier.
     pub warmer: Option<Holding>,
+    /// Databases that were dropped since, where it matters: this one or the one that would be taken otherwise holds much of them, and that
+    /// was not counted.
+    pub dropped_databases: Vec<String>,
 }
 
 /// A snapshot, and what it holds.
@@ -78,14 +82,22 @@ impl Candidates {
     }
 
     /// The one that a restore would take; `None` when none holds anything.
-    pub fn select(&self, situation: Situation) -> Option<Selected> {
-        let (at, reason) = choose(&self.headers, situation)?;
+    pub fn select(&self, situation: &Situation) -> Option<Selected> {
+        let (at, reason) = self.choose(situation)?;
         Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
     }
 
+    fn choose(&self, situation: &Situation) -> Option<(usize, Reason)> {
+        choose(&situation.count(&self.headers), situation)
+    }
+
     /// What there is to say of one that was taken.
-    fn describe(&self, holding: Holding, header: &SnapshotHeader, reason: Reason, situation: Situation) -> Selected {
-        let warmer = find_warmer(&self.headers, header, situation);
+    fn describe(&self, holding: Holding, header: &SnapshotHeader, reason: Reason, situation: &Situation) -> Selected {
+        let mut counted = situation.count(&[&self.headers, std::slice::from_ref(header)].concat());
+        let warmer = counted.pop().and_then(|than| find_warmer(&counted, &than, situation));
+        let is_named = matches!(reason, Reason::Named | Reason::NewestReadable);
+        let otherwise = choose(&self.headers, situation).filter(|_| !is_named).map(|(at, _)| &self.headers[at]);
+        let dropped = otherwise.into_iter().chain([header]).flat_map(|one| self.much_dropped(one, situation));
         Selected {
             holding,
             reason,
@@ -94,7 +106,17 @@ impl Candidates {
                 LastStart::NotRunning | LastStart::Unknown => None,
             },
             warmer: warmer.map(|at| self.holding(at, situation.now)),
+            dropped_databases: dropped.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect(),
         }
+    }
+
+    /// The databases that are gone and of which one holds more than those have that are nearly as warm.
+    fn much_dropped<'a>(&self, header: &'a SnapshotHeader, situation: &Situation) -> Vec<&'a str> {
+        let Some(databases) = &situation.databases else { return Vec::new() };
+        let all = [&self.headers, std::slice::from_ref(header)].concat();
+        let left = databases.count(&all).pop().map_or(0, |counted| counted.resident_blocks());
+        let is_much = (left as f64) < NEARLY * header.resident_blocks() as f64;
+        if is_much { databases.gone_of(header, &all) } else { Vec::new() }
     }
 
     fn holding(&self, at: usize, now: Timestamp) -> Holding {
@@ -115,7 +137,7 @@ impl Candidates {
 impl SnapshotStore {
     /// Reads the snapshot that `name` means, and says why. Whoever says [`BEST`] or [`NEWEST`] wants one that there is:
     /// what cannot be read is passed over. One that is named is read, or is an error.
-    pub fn read(&self, name: &str, system_identifier: u64, situation: Situation) -> Result<Chosen, Error> {
+    pub fn read(&self, name: &str, system_identifier: u64, situation: &Situation) -> Result<Chosen, Error> {
         let (mut candidates, mut unread) = self.read_candidates(system_identifier)?;
         if name != BEST {
             let (snapshot, path, passed_over) = self.read_named(name, system_identifier)?;
@@ -128,11 +150,16 @@ impl SnapshotStore {
             return Ok(Chosen { snapshot, path, selected, remarks });
         }
         // By what footers say; whether the file keeps its word shows when it is read.
-        while let Some((at, reason)) = choose(&candidates.headers, situation) {
+        while let Some((at, reason)) = candidates.choose(situation) {
             let path = candidates.generations[at].path.clone();
             match candidates.generations[at].read() {
                 Ok(snapshot) => {
                     let header = snapshot.header();
+                    // Its footer did not say what is of which database; its rows do.
+                    if situation.databases.is_some() && candidates.headers[at].databases != header.databases {
+                        candidates.headers[at] = header;
+                        continue;
+                    }
                     let holding = candidates.holding(at, situation.now);
                     let selected = candidates.describe(holding, &header, reason, situation);
                     let mut remarks = passed_over_remarks(&unread, header.taken_at);
@@ -212,7 +239,9 @@ mod tests {
 
     use super::*;
     use crate::cache::fixtures::{map_of, relation};
-    use crate::cache::{ForkMap, HeatSource};
+    use crate::cache::snapshot_file::forget_databases;
+    use crate::cache::{Databases, ForkMap, HeatSource};
+    use crate::postgres::RelationPath;
     use crate::units::Fork;
 
     const CLUSTER: u64 = 42;
@@ -231,7 +260,7 @@ mod tests {
 
     fn situation(start: i64) -> Situation {
         let second = |second| Timestamp::from_second(second).unwrap();
-        Situation { start: LastStart::At(second(start)), tiers: Tiers::BOTH, now: second(NOW) }
+        Situation { now: second(NOW), ..Situation::now(LastStart::At(second(start)), Tiers::BOTH) }
     }
 
     fn store() -> (tempfile::TempDir, SnapshotStore) {
@@ -246,7 +275,7 @@ mod tests {
         let since = situation(1_600_000_000);
         let kept = [0, 1, 2].map(|second| store.keep(&snapshot(1_700_000_000 + second, 9)).unwrap());
         for name in [NEWEST, BEST] {
-            assert!(store.read(name, CLUSTER, since).unwrap().remarks.is_empty());
+            assert!(store.read(name, CLUSTER, &since).unwrap().remarks.is_empty());
         }
         fs::write(&kept[2].path, "").unwrap();
         let mut bytes = fs::read(&kept[1].path).unwrap();
@@ -254,7 +283,7 @@ mod tests {
         bytes[last] ^= 1;
         fs::write(&kept[1].path, bytes).unwrap();
         for name in [NEWEST, BEST] {
-            let chosen = store.read(name, CLUSTER, since).unwrap();
+            let chosen = store.read(name, CLUSTER, &since).unwrap();
             assert!(name == BEST || chosen.selected.reason == Reason::NewestReadable, "{:?}", chosen.selected);
             assert_eq!((chosen.snapshot, chosen.path), (snapshot(1_700_000_000, 9), kept[0].path.clone()));
             let damage = chosen.remarks;
@@ -264,20 +293,20 @@ mod tests {
         fs::remove_file(&kept[2].path).unwrap();
         fs::create_dir(&kept[2].path).unwrap();
         for name in [NEWEST, BEST] {
-            let chosen = store.read(name, CLUSTER, since).unwrap();
+            let chosen = store.read(name, CLUSTER, &since).unwrap();
             assert!(chosen.path == kept[0].path && chosen.remarks.len() == 2, "{:?}", chosen.remarks);
         }
         fs::remove_dir(&kept[2].path).unwrap();
         fs::write(&kept[2].path, "").unwrap();
         assert!(kept[1].read_header().is_err(), "damage of the footer shows in the list");
         for named in ["newest~0", "newest~1", &kept[2].name] {
-            assert!(store.read(named, CLUSTER, since).is_err(), "{named} was named");
+            assert!(store.read(named, CLUSTER, &since).is_err(), "{named} was named");
         }
         fs::write(&kept[0].path, "").unwrap();
         for name in [NEWEST, BEST] {
-            let error = store.read(name, CLUSTER, since).unwrap_err();
+            let error = store.read(name, CLUSTER, &since).unwrap_err();
             assert!(error.to_string().contains(&kept[2].name), "{error}");
-            assert!(matches!(store.read(name, 43, since), Err(Error::NoSnapshot(_))));
+            assert!(matches!(store.read(name, 43, &since), Err(Error::NoSnapshot(_))));
         }
     }
 
@@ -287,15 +316,62 @@ mod tests {
         let keep = |second: i64, blocks| store.keep(&snapshot(1_700_000_000 + second, blocks)).unwrap();
         let (second, warmest, _cold) = (keep(0, 500), keep(1, 900), keep(200, 10));
         let restarted = situation(1_700_000_100);
-        assert_eq!(store.read(BEST, CLUSTER, restarted).unwrap().selected.holding.name, warmest.name);
+        assert_eq!(store.read(BEST, CLUSTER, &restarted).unwrap().selected.holding.name, warmest.name);
         // Its footer is whole and promises what the file does not keep.
         let mut bytes = fs::read(&warmest.path).unwrap();
         bytes[10] ^= 1;
         fs::write(&warmest.path, bytes).unwrap();
-        let chosen = store.read(BEST, CLUSTER, restarted).unwrap();
+        let chosen = store.read(BEST, CLUSTER, &restarted).unwrap();
         assert_eq!(chosen.selected.holding.name, second.name);
         assert_eq!(chosen.selected.warmer, None, "what cannot be restored is no warmer one");
         assert!(chosen.remarks[0].contains(&warmest.name), "{:?}", chosen.remarks);
+    }
+
+    /// As [`snapshot`], with so many more of a database that is called big.
+    fn snapshot_with_big(second: i64, blocks: u32, of_big: u32) -> Snapshot {
+        let mut fork = ForkMap::empty(Fork::Main, 1000);
+        fork.os.insert_range(0..of_big);
+        let mut big = relation(20_000, fork);
+        big.relation.name.database = "big".to_owned();
+        big.relation.path = RelationPath::Base { database_oid: 6, relfilenumber: 20_000 };
+        let mut both = snapshot(second, blocks);
+        both.map.relations.push(big);
+        both
+    }
+
+    #[test]
+    fn what_a_dropped_database_held_is_not_what_makes_one_warm() {
+        let (_directory, store) = store();
+        let warm = store.keep(&snapshot_with_big(1_700_000_000, 30, 900)).unwrap();
+        let smaller = store.keep(&snapshot(1_700_000_010, 500)).unwrap();
+        store.keep(&snapshot(1_700_000_200, 10)).unwrap();
+        let there = situation(1_700_000_100).among(Databases::of([1, 5, 6]));
+        let chosen = store.read(BEST, CLUSTER, &there).unwrap().selected;
+        assert_eq!((&chosen.holding.name, chosen.dropped_databases.len()), (&warm.name, 0));
+        let dropped = situation(1_700_000_100).among(Databases::of([1, 5]));
+        let chosen = store.read(BEST, CLUSTER, &dropped).unwrap().selected;
+        assert_eq!((&chosen.holding.name, chosen.warmer), (&smaller.name, None));
+        assert_eq!(chosen.dropped_databases, ["big"]);
+        assert_eq!(store.read_candidates(CLUSTER).unwrap().0.select(&dropped).unwrap().holding.name, smaller.name);
+        // Who names it is told what is left of it, and where there is more.
+        let named = store.read(&warm.name, CLUSTER, &dropped).unwrap().selected;
+        assert_eq!((named.dropped_databases, named.warmer.unwrap().name), (vec!["big".to_owned()], smaller.name));
+    }
+
+    #[test]
+    fn one_whose_footer_does_not_say_what_is_of_which_database_is_judged_by_its_rows() {
+        let (_directory, store) = store();
+        let warm = store.keep(&snapshot_with_big(1_700_000_000, 30, 900)).unwrap();
+        let smaller = store.keep(&snapshot(1_700_000_010, 500)).unwrap();
+        forget_databases(&warm.path);
+        assert!(warm.read_header().unwrap().databases.is_empty());
+        let dropped = situation(1_700_000_100).among(Databases::of([5]));
+        assert_eq!(store.read(BEST, CLUSTER, &dropped).unwrap().selected.holding.name, smaller.name);
+        // It is not spared either.
+        let newest = store.keep(&snapshot(1_700_000_020, 480)).unwrap();
+        let pruned: Vec<String> =
+            store.prune(&newest, 2, Databases::of([5])).unwrap().into_iter().map(|one| one.name).collect();
+        assert_eq!(pruned, [warm.name]);
     }
 
     #[test]
@@ -303,13 +379,13 @@ mod tests {
         let (_directory, store) = store();
         let (warm, cold) = (store.keep(&snapshot(1_700_000_000, 900)), store.keep(&snapshot(1_700_000_200, 10)));
         let (warm, cold) = (warm.unwrap(), cold.unwrap());
-        let chosen = store.read(NEWEST, CLUSTER, situation(1_700_000_100)).unwrap().selected;
+        let chosen = store.read(NEWEST, CLUSTER, &situation(1_700_000_100)).unwrap().selected;
         assert_eq!((chosen.holding.name.as_str(), chosen.reason), (cold.name.as_str(), Reason::Named));
         assert_eq!((chosen.holding.age_seconds, chosen.holding.os_bytes), (800, Some(Bytes(10 * 8192))));
         assert_eq!(chosen.holding.buffers_bytes, None, "it was not seen");
         assert_eq!(chosen.warmer.unwrap().name, warm.name);
         let file = warm.path.to_str().unwrap();
-        let chosen = store.read(file, CLUSTER, situation(1_700_000_100)).unwrap().selected;
+        let chosen = store.read(file, CLUSTER, &situation(1_700_000_100)).unwrap().selected;
         assert_eq!((chosen.holding.name.as_str(), chosen.warmer), (file, None));
     }
 
@@ -317,11 +393,11 @@ mod tests {
     fn where_all_are_empty_the_error_says_so() {
         let (_directory, store) = store();
         store.keep(&snapshot(1_700_000_000, 0)).unwrap();
-        let error = store.read(BEST, CLUSTER, situation(1_600_000_000)).unwrap_err();
+        let error = store.read(BEST, CLUSTER, &situation(1_600_000_000)).unwrap_err();
         assert!(error.to_string().contains("holds anything of either tier"), "{error}");
         store.keep(&snapshot(1_700_000_001, 5)).unwrap();
         let buffers = Situation { tiers: Tiers { os: false, buffers: true }, ..situation(1_600_000_000) };
-        let error = store.read(BEST, CLUSTER, buffers).unwrap_err();
+        let error = store.read(BEST, CLUSTER, &buffers).unwrap_err();
         assert!(error.to_string().contains("anything of shared_buffers"), "{error}");
     }
 
@@ -330,7 +406,7 @@ mod tests {
         let (_directory, store) = store();
         let ahead = store.keep(&snapshot(NOW + 3600, 900)).unwrap();
         store.keep(&snapshot(1_700_000_200, 10)).unwrap();
-        let chosen = store.read(BEST, CLUSTER, situation(1_700_000_100)).unwrap();
+        let chosen = store.read(BEST, CLUSTER, &situation(1_700_000_100)).unwrap();
         assert_eq!(chosen.selected.holding.name, ahead.name);
         assert_eq!(chosen.selected.holding.age_seconds, -3600);
         assert!(chosen.remarks[0].contains("is still to come"), "{:?}", chosen.remarks);

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::snapshot::DatabaseBlocks;
 use super::{ForkMap, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
@@ -45,6 +46,18 @@ pub fn header(second: i64, os: Option<u64>, buffers: Option<u64>) -> SnapshotHea
         buffer_blocks: buffers.unwrap_or(0),
         ..Snapshot::new(map_of(Vec::new()), None).header()
     }
+}
+
+/// What a snapshot says that holds so many blocks of the page cache and of shared_buffers of each database, given by oid and name.
+pub fn header_of_databases(second: i64, databases: &[(u32, &str, u64, u64)]) -> SnapshotHeader {
+    let (os, buffers) = databases.iter().fold((0, 0), |(os, buffers), one| (os + one.2, buffers + one.3));
+    let database = |&(oid, name, os_blocks, buffers_blocks): &(u32, &str, u64, u64)| DatabaseBlocks {
+        oid,
+        name: name.to_owned(),
+        os_blocks,
+        buffers_blocks,
+    };
+    SnapshotHeader { databases: databases.iter().map(database).collect(), ..header(second, Some(os), Some(buffers)) }
 }
 
 /// A table with one fork.

@@ -21,6 +21,7 @@ mod selection;
 mod snapshot;
 mod snapshot_file;
 mod snapshot_store;
+mod standing;
 
 pub use crate::failure::Tiers;
 pub use choice::{LastStart, Reason, Situation};
@@ -35,5 +36,6 @@ pub use read::{MapInputs, read_map, read_map_of};
 pub use residency::{BarCell, Residency, compute_bar};
 pub use rollup::{Group, RolledUp, compute_groups};
 pub use selection::Selection;
-pub use snapshot::{Snapshot, SnapshotHeader, check_label};
+pub use snapshot::{DatabaseBlocks, Snapshot, SnapshotHeader, check_label};
 pub use snapshot_store::{BEST, Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
+pub use standing::Databases;

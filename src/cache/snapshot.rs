@@ -1,6 +1,11 @@
 //! A map that was kept.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use roaring::RoaringBitmap;
 
 use super::{BEST, Error, HeatSource, Lookups, Map, MapSource, NEWEST, TierState};
 use crate::postgres::{PartitionedTable, Relation};
@@ -33,6 +38,17 @@ pub struct SnapshotHeader {
     pub os_blocks: u64,
     /// Blocks resident in shared_buffers.
     pub buffer_blocks: u64,
+    /// What of these is of each database, without the catalogs that all share. Empty: the snapshot is of a pgthaw that did not say.
+    pub databases: Vec<DatabaseBlocks>,
+}
+
+/// What a snapshot holds of a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseBlocks {
+    pub oid: u32,
+    pub name: String,
+    pub os_blocks: u64,
+    pub buffers_blocks: u64,
 }
 
 impl Snapshot {
@@ -70,6 +86,7 @@ impl Snapshot {
             lookups: self.map.lookups.clone(),
             os_blocks: self.map.os_blocks(),
             buffer_blocks: self.map.buffer_blocks(),
+            databases: count_databases(&self.map),
         }
     }
 }
@@ -79,6 +96,25 @@ impl SnapshotHeader {
     pub fn resident_blocks(&self) -> u64 {
         self.os_blocks + self.buffer_blocks
     }
+}
+
+fn count_databases(map: &Map) -> Vec<DatabaseBlocks> {
+    let mut databases: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
+    for one in map.relations.iter().filter(|one| one.relation.path.database_oid() != 0) {
+        let key = (one.relation.path.database_oid(), &*one.relation.name.database);
+        let (os, buffers) = databases.entry(key).or_default();
+        for fork in &one.forks {
+            *os += fork.os.len();
+            *buffers += fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>();
+        }
+    }
+    let database = |((oid, name), (os_blocks, buffers_blocks)): ((u32, &str), (u64, u64))| DatabaseBlocks {
+        oid,
+        name: name.to_owned(),
+        os_blocks,
+        buffers_blocks,
+    };
+    databases.into_iter().map(database).collect()
 }
 
 /// Can this stand in a file's name, and be told from the time before it, and from what names say by themselves?

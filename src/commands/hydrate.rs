@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::restore::{DeviceArguments, SharingArguments, rate};
-use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, last_start_of};
-use crate::cache::{self, BEST, Chosen, NEWEST, Situation, Snapshot, Tiers};
+use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, situation_of};
+use crate::cache::{self, BEST, Chosen, NEWEST, Snapshot, Tiers};
 use crate::failure::Explain as _;
 use crate::linux::block_device::read_block_device;
 use crate::postgres::DataDirectory;
@@ -110,8 +110,8 @@ impl HydrateArguments {
 
     fn read_snapshot(&self, directory: &DataDirectory) -> Result<(Snapshot, Vec<String>), cache::Error> {
         let cluster = directory.system_identifier;
-        let situation = Situation::now(last_start_of(directory), Tiers::BOTH);
-        let chosen = self.snapshots.open().read(&self.snapshot, cluster, situation);
+        let situation = situation_of(directory, Tiers::BOTH);
+        let chosen = self.snapshots.open().read(&self.snapshot, cluster, &situation);
         let chosen = chosen.map_err(|error| self.snapshots.with_owners(error, &self.connection))?;
         let Chosen { snapshot, path, remarks, .. } = chosen;
         match snapshot.map.source.system_identifier {

@@ -67,5 +67,5 @@ pub use runtime::{NoThreads, start_runtime};
 pub use settings::SettingsError;
 pub use snapshot::{SnapshotPlace, SnapshotsArguments};
 pub use store::StoreArguments;
-pub use target::{Scope, Target, connect_to_meant, find_cluster, find_directory, last_start_of, page_cache_of};
+pub use target::{Scope, Target, connect_to_meant, find_cluster, find_directory, page_cache_of, situation_of};
 pub use view::{SelectionArguments, ViewArguments};

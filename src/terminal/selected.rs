@@ -9,6 +9,10 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
     let Selected { holding, warmer, .. } = selected;
     let head = format!("snapshot {}, {}", printable(&holding.name), render_when(holding));
     let mut lines = vec![head, format!("  {}", render_held(holding)), format!("  why: {}", render_reason(selected))];
+    if !selected.dropped_databases.is_empty() {
+        let names: Vec<String> = selected.dropped_databases.iter().map(|name| printable(name).into()).collect();
+        lines.push(format!("    not counted, as dropped since: {}", names.join(", ")));
+    }
     if let Some(warmer) = warmer {
         let name = printable(&warmer.name);
         lines.push(format!("  a warmer one: {name}, {}", render_when(warmer)));
@@ -86,6 +90,7 @@ mod tests {
                     reason,
                     server_started_at: Some(Timestamp::UNIX_EPOCH),
                     warmer: Some(over_sql.clone()),
+                    dropped_databases: vec!["shop".into(), "archive_2025".into()],
                 };
                 let lines = render_selected(&selected);
                 assert!(lines.iter().all(|line| line.len() < 80), "{lines:#?}");

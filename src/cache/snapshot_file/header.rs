@@ -19,6 +19,7 @@ const PARTITIONED: &str = "pgthaw.partitioned";
 const LOOKUPS: &str = "pgthaw.lookups";
 const OS_BLOCKS: &str = "pgthaw.os_blocks";
 const BUFFER_BLOCKS: &str = "pgthaw.buffers_blocks";
+const DATABASES: &str = "pgthaw.databases";
 
 const MEASURED: &str = "measured";
 const UNKNOWN: &str = "unknown: ";
@@ -30,6 +31,7 @@ pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
     let empty = serde_json::to_string(&header.empty).unwrap_or_default();
     let partitioned = serde_json::to_string(&header.partitioned).unwrap_or_default();
     let lookups = serde_json::to_string(&header.lookups).unwrap_or_default();
+    let databases = serde_json::to_string(&header.databases).unwrap_or_default();
     let own = [
         (TAKEN_AT, header.taken_at.to_string()),
         (LABEL, header.label.clone().unwrap_or_default()),
@@ -43,6 +45,7 @@ pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
         (LOOKUPS, lookups),
         (OS_BLOCKS, header.os_blocks.to_string()),
         (BUFFER_BLOCKS, header.buffer_blocks.to_string()),
+        (DATABASES, databases),
     ];
     let format = (FORMAT, FORMAT_VERSION.to_string());
     encode_pairs([format].into_iter().chain(encode_source(&header.source)).chain(own))
@@ -67,12 +70,13 @@ pub fn decode(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
         os_heat: decode_heat(&metadata)?,
         remarks: metadata.text(REMARKS).and_then(|_| metadata.json(REMARKS))?,
         relations: metadata.number(RELATIONS)?,
-        // The first snapshots knew neither empty relations nor partitioned tables, nor lookups.
+        // The first snapshots knew neither empty relations nor partitioned tables, nor lookups, nor what is of which database.
         empty: metadata.json(EMPTY)?,
         partitioned: metadata.json(PARTITIONED)?,
         lookups: metadata.json(LOOKUPS)?,
         os_blocks: metadata.number(OS_BLOCKS)?,
         buffer_blocks: metadata.number(BUFFER_BLOCKS)?,
+        databases: metadata.json(DATABASES)?,
     })
 }
 

@@ -12,6 +12,8 @@ mod write;
 mod hostile_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub use hostile_tests::forget_databases;
 
 #[cfg(fuzzing)]
 pub use self::{

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use super::choice::{LastStart, Situation, choose, is_clearly_colder};
 use super::sealed_file::DRAFT_PREFIX;
 use super::snapshot_file::write_draft;
-use super::{Error, MapSource, Snapshot, SnapshotHeader};
+use super::{Databases, Error, MapSource, Snapshot, SnapshotHeader};
 use crate::failure::Tiers;
 use crate::files::{
     DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
@@ -240,8 +240,13 @@ impl SnapshotStore {
     /// Removes all but the `keep` newest snapshots of the label of `just_taken`, and returns what it removed. That one stays
     /// whatever the others are; the warmest of the others stays too as long as each that is kept is clearly colder
     /// ([`CLEARLY`](super::choice::CLEARLY)): takes that went on after a restart must not push out the only snapshot that is
-    /// worth restoring.
-    pub fn prune(&self, just_taken: &Generation, keep: usize) -> Result<Vec<Generation>, Error> {
+    /// worth restoring. Of databases that are not among `databases` nothing counts.
+    pub fn prune(
+        &self,
+        just_taken: &Generation,
+        keep: usize,
+        databases: Option<Databases>,
+    ) -> Result<Vec<Generation>, Error> {
         let generations = self.read_generations(just_taken.system_identifier)?;
         let (kept, old): (Vec<_>, Vec<_>) = generations
             .into_iter()
@@ -249,7 +254,7 @@ impl SnapshotStore {
             .enumerate()
             .partition(|(age, one)| *age < keep.max(1) || one.name == just_taken.name);
         let [kept, mut old] = [kept, old].map(|some| some.into_iter().map(|(_, one)| one).collect::<Vec<Generation>>());
-        if let Some(spared) = find_irreplaceable(&old, &kept) {
+        if let Some(spared) = find_irreplaceable(&old, &kept, databases) {
             old.remove(spared);
         }
         let mut dropped = Vec::new();
@@ -364,16 +369,21 @@ impl Generation {
 
 /// The one of `old` that is worth restoring more than any that is kept, if there is one. What footers say is looked at first;
 /// whether a file is whole matters only where it decides.
-fn find_irreplaceable(old: &[Generation], kept: &[Generation]) -> Option<usize> {
-    let claim = |one: &Generation| one.read_unverified().ok();
+fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option<Databases>) -> Option<usize> {
+    // All that are old enough to go are alike: when the server was started does not matter.
+    let situation = Situation::now(LastStart::Unknown, Tiers::BOTH).among(databases);
     let is_whole = |one: &Generation| one.read_header().is_ok();
-    let mut candidates: Vec<(usize, SnapshotHeader)> =
-        old.iter().enumerate().filter_map(|(at, one)| Some((at, claim(one)?))).collect();
-    let kept: Vec<(&Generation, SnapshotHeader)> = kept.iter().filter_map(|one| Some((one, claim(one)?))).collect();
+    let claims = old.iter().chain(kept).enumerate();
+    let claims: Vec<(usize, SnapshotHeader)> =
+        claims.filter_map(|(at, one)| Some((at, read_claim(one, &situation)?))).collect();
+    let (places, claims): (Vec<usize>, Vec<SnapshotHeader>) = claims.into_iter().unzip();
+    let counted = places.into_iter().zip(situation.count(&claims));
+    let (mut candidates, of_kept): (Vec<_>, Vec<_>) = counted.partition(|(at, _)| *at < old.len());
+    let kept: Vec<(&Generation, SnapshotHeader)> =
+        of_kept.into_iter().map(|(at, header)| (&kept[at - old.len()], header)).collect();
     loop {
         let headers: Vec<SnapshotHeader> = candidates.iter().map(|(_, header)| header.clone()).collect();
-        // All that are old enough to go are alike: when the server was started does not matter.
-        let (best, _) = choose(&headers, Situation::now(LastStart::Unknown, Tiers::BOTH))?;
+        let (best, _) = choose(&headers, &situation)?;
         let (at, header) = &candidates[best];
         let replaces = |one: &&(&Generation, SnapshotHeader)| !is_clearly_colder(&one.1, header, Tiers::BOTH);
         if kept.iter().filter(replaces).any(|(one, _)| is_whole(one)) {
@@ -384,6 +394,13 @@ fn find_irreplaceable(old: &[Generation], kept: &[Generation]) -> Option<usize> 
         }
         candidates.remove(best);
     }
+}
+
+/// What a footer says; where it does not say what is of which database, and it matters, what the rows say.
+fn read_claim(generation: &Generation, situation: &Situation) -> Option<SnapshotHeader> {
+    let header = generation.read_unverified().ok()?;
+    let is_to_be_counted = header.databases.is_empty() && situation.databases.is_some();
+    Some(if is_to_be_counted { generation.read().map_or(header, |snapshot| snapshot.header()) } else { header })
 }
 
 /// `20261121-233005.123.42` in UTC, then the label.

@@ -87,7 +87,7 @@ fn takes_at_once_all_live() {
             scope.spawn(|| {
                 for _ in 0..10 {
                     let kept = store.keep(&snapshot(1_700_000_000, None)).unwrap();
-                    store.prune(&kept, 100).unwrap();
+                    store.prune(&kept, 100, None).unwrap();
                 }
             });
         }
@@ -106,7 +106,7 @@ fn takes_and_prunes_at_once_leave_what_is_to_be_kept() {
             scope.spawn(|| {
                 for _ in 0..10 {
                     let kept = store.keep(&snapshot(1_700_000_000, None)).unwrap();
-                    store.prune(&kept, 3).unwrap();
+                    store.prune(&kept, 3, None).unwrap();
                 }
             });
         }
@@ -122,7 +122,7 @@ fn a_clock_that_is_set_back_costs_no_snapshot() {
     let ahead = [0, 1].map(|second| store.keep(&snapshot(2_000_000_000 + second, None)).unwrap().name);
     for second in 0..4 {
         let taken = store.keep(&snapshot(1_700_000_000 + second, None)).unwrap();
-        store.prune(&taken, 2).unwrap();
+        store.prune(&taken, 2, None).unwrap();
         assert_eq!(names(&store)[0], taken.name, "the one just taken is the newest");
     }
     assert_eq!(names(&store).len(), 2);
@@ -141,7 +141,7 @@ fn names_without_a_number_come_before_those_that_have_one() {
     let by_name = ["x-y.1.z", "mine", "20991231-000000.000-x", "20231114-221320.000-2024.5", "20231114-221320.000"];
     assert_eq!(names(&store), [&[&*newest.name, &*kept.name], &by_name[..]].concat());
     assert_eq!(store.read_generations(42).unwrap()[5].label(), Some("2024.5"));
-    assert_eq!(store.prune(&newest, 1).unwrap().len(), 4, "those with a label stay");
+    assert_eq!(store.prune(&newest, 1, None).unwrap().len(), 4, "those with a label stay");
     // A number that nobody reached.
     fs::copy(&newest.path, directory.join("20231114-221320.000.99999999999999999999.parquet")).unwrap();
     assert!(store.keep(&snapshot(0, None)).unwrap().name.ends_with(".3"));
@@ -222,10 +222,10 @@ fn only_the_same_label_is_pruned() {
         store.keep(&snapshot(1_700_000_000 + second, Some("keep-me"))).unwrap();
     }
     let generations = store.read_generations(42).unwrap();
-    assert_eq!(store.prune(&generations[1], 2).unwrap().len(), 3);
+    assert_eq!(store.prune(&generations[1], 2, None).unwrap().len(), 3);
     assert_eq!(names(&store).iter().filter(|name| name.ends_with("-keep-me")).count(), 5);
     // Somebody else took the newest meanwhile.
-    assert_eq!(store.prune(&generations[2], 0).unwrap().len(), 3, "the one just taken always stays");
+    assert_eq!(store.prune(&generations[2], 0, None).unwrap().len(), 3, "the one just taken always stays");
     let ends: Vec<String> = names(&store).iter().map(|name| name["20231114-221324.000".len()..].to_owned()).collect();
     assert_eq!(ends, [".10-keep-me", ".9", ".8-keep-me", ".7"]);
 }
@@ -257,13 +257,13 @@ fn cold_snapshots_do_not_push_out_the_warm_one() {
     // A restart, a take each minute, another restart, and so on.
     for minute in 0..20 {
         let taken = keep(60 * (minute + 1), 10 + minute as u32 % 3);
-        store.prune(&taken, 7).unwrap();
+        store.prune(&taken, 7, None).unwrap();
         assert!(names(&store).contains(&warm[2].name), "the newest of the warmest stays");
     }
     assert_eq!(names(&store).len(), 8, "and it alone");
-    store.prune(&keep(2000, 700), 7).unwrap();
+    store.prune(&keep(2000, 700), 7, None).unwrap();
     assert!(names(&store).contains(&warm[2].name), "nearly as warm is more than this");
-    store.prune(&keep(2060, 800), 7).unwrap();
+    store.prune(&keep(2060, 800), 7, None).unwrap();
     assert_eq!(names(&store).len(), 7, "warm again, the old one may go");
 }
 
@@ -277,7 +277,7 @@ fn a_warm_one_of_another_label_stays_for_itself() {
     };
     let (by_hand, timer) = (labelled(0, 1000, "by-hand"), labelled(1, 990, "timer"));
     for minute in 1..10 {
-        store.prune(&labelled(60 * minute, 10, "timer"), 3).unwrap();
+        store.prune(&labelled(60 * minute, 10, "timer"), 3, None).unwrap();
     }
     assert_eq!(names(&store).len(), 5);
     assert!(names(&store).contains(&by_hand.name) && names(&store).contains(&timer.name));
@@ -293,8 +293,8 @@ fn a_damaged_snapshot_does_not_push_out_the_warm_one_either() {
     fs::write(&damaged.path, bytes).unwrap();
     let claimed = SnapshotHeader::read_unverified(&damaged.path).unwrap().resident_blocks();
     assert_eq!(claimed, 900, "its footer is whole");
-    assert_eq!(store.prune(&newest, 2).unwrap(), []);
-    assert_eq!(store.prune(&keep(3, 20), 2).unwrap(), [damaged], "what cannot be restored is not spared");
+    assert_eq!(store.prune(&newest, 2, None).unwrap(), []);
+    assert_eq!(store.prune(&keep(3, 20), 2, None).unwrap(), [damaged], "what cannot be restored is not spared");
 }
 
 #[test]

@@ -69,9 +69,9 @@ impl Known {
 ///
 /// # Errors
 /// When none can be read of those that there are.
-pub fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<Option<Chosen>, cache::Error> {
+pub async fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<Option<Chosen>, cache::Error> {
     let Some(cluster) = target.system_identifier() else { return Ok(None) };
-    match arguments.snapshots.open().read(BEST, cluster, target.situation(Tiers::BOTH)) {
+    match arguments.snapshots.open().read(BEST, cluster, &target.situation(Tiers::BOTH).await) {
         Err(cache::Error::NoSnapshot(_) | cache::Error::NothingHeld { .. }) => Ok(None),
         read => read.map(Some),
     }

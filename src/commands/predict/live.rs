@@ -41,7 +41,7 @@ pub async fn make_base(
     shows_progress: bool,
 ) -> anyhow::Result<Base> {
     let watched = watch(server, arguments.observe, shows_progress).await?;
-    let (snapshot, unread) = match read_heat(arguments, target) {
+    let (snapshot, unread) = match read_heat(arguments, target).await {
         Ok(snapshot) => (snapshot, None),
         Err(error) => (None, Some(format!("no snapshot of this cluster can be read: {error}"))),
     };

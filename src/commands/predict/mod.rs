@@ -76,7 +76,7 @@ async fn make_base_of_server(arguments: &PredictArguments, shows_progress: bool)
     let target = Target::open(&arguments.connection).await?;
     match (&target.server, &target.data_directory) {
         (Some(server), _) => live::make_base(arguments, &target, server, shows_progress).await,
-        (None, Some(directory)) => stopped::make_base(arguments, &target, directory),
+        (None, Some(directory)) => stopped::make_base(arguments, &target, directory).await,
         (None, None) => anyhow::bail!(Error::NoServer),
     }
 }

@@ -27,8 +27,12 @@ const FEWEST_LOOKUPS: u64 = 1000;
 const MOST_SEGMENTS: u32 = 32_768;
 
 /// The files of a stopped server, with what the snapshot says of them.
-pub fn make_base(arguments: &PredictArguments, target: &Target, directory: &DataDirectory) -> anyhow::Result<Base> {
-    let chosen = read_heat(arguments, target)?.ok_or(Error::NoServer)?;
+pub async fn make_base(
+    arguments: &PredictArguments,
+    target: &Target,
+    directory: &DataDirectory,
+) -> anyhow::Result<Base> {
+    let chosen = read_heat(arguments, target).await?.ok_or(Error::NoServer)?;
     let cores = read_cores(arguments);
     let clients = arguments.clients.unwrap_or(1);
     let hit_seconds = arguments.told_hit_seconds(clients.into(), cores).ok_or(Error::StoppedServer)?;

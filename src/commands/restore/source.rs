@@ -8,7 +8,7 @@ use anyhow::bail;
 
 use super::arguments::RestoreArguments;
 use crate::cache::{self, Chosen, Map, Selected, Situation, Snapshot};
-use crate::commands::{Scope, Target, describe, find_directory, last_start_of, page_cache_of};
+use crate::commands::{Scope, Target, describe, find_directory, page_cache_of, situation_of};
 use crate::linux::page_cache::SystemPageCache;
 use crate::postgres::{self, DataDirectory, Server};
 use crate::warm::plan::Geometry;
@@ -36,8 +36,8 @@ pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Sel
         && let Some(directory) = find_directory(&arguments.connection)?
     {
         let cluster = directory.system_identifier;
-        let situation = Situation::now(last_start_of(&directory), arguments.tier.tiers());
-        let (snapshot, selected, remarks) = read(arguments, cluster, situation)?;
+        let situation = situation_of(&directory, arguments.tier.tiers());
+        let (snapshot, selected, remarks) = read(arguments, cluster, &situation)?;
         let had_server = directory.read_postmaster().is_some();
         let (directory, target) = (Some(directory), None);
         let source =
@@ -46,7 +46,8 @@ pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Sel
     }
     let mut target = Target::open(&arguments.connection).await?;
     let Some(cluster) = target.system_identifier() else { bail!("there is neither a server nor a data directory") };
-    let (snapshot, selected, remarks) = read(arguments, cluster, target.situation(arguments.tier.tiers()))?;
+    let situation = target.situation(arguments.tier.tiers()).await;
+    let (snapshot, selected, remarks) = read(arguments, cluster, &situation)?;
     let is_same_cluster = snapshot.map.source.system_identifier == cluster;
     let (directory, directory_refusal) = (target.data_directory.take(), target.directory_refusal.take());
     let (had_server, target) = (target.server.is_some(), Some(target));
@@ -59,7 +60,7 @@ pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Sel
 fn read(
     arguments: &RestoreArguments,
     cluster: u64,
-    situation: Situation,
+    situation: &Situation,
 ) -> Result<(Snapshot, Selected, Vec<String>), cache::Error> {
     let chosen = arguments.snapshots.open().read(&arguments.snapshot, cluster, situation);
     let chosen = chosen.map_err(|error| arguments.snapshots.with_owners(error, &arguments.connection))?;

@@ -1,7 +1,7 @@
 //! `pgthaw snapshot list`: the work is done in `src/cache/`.
 
 use super::place::SnapshotPlace;
-use crate::cache::{Candidates, Situation, Tiers, kept_elsewhere};
+use crate::cache::{Candidates, kept_elsewhere};
 use crate::commands::{OutputArguments, describe};
 use crate::terminal::{self, Canvas, SnapshotLine};
 
@@ -29,7 +29,7 @@ async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow
     if lines.is_empty() {
         return Ok(());
     }
-    let (known, unanswered) = place.ask_start().await?;
+    let (known, unanswered) = place.ask_situation().await?;
     if let Some(error) = unanswered {
         terminal::print_remark(&format!("note: {}; these are the snapshots of every server", describe(&error)));
     }
@@ -42,8 +42,7 @@ async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow
                 candidates.add(line.generation.clone(), header.clone());
             }
         }
-        let start = known.of(of_cluster[0].generation.system_identifier);
-        let selected = candidates.select(Situation::now(start, Tiers::BOTH));
+        let selected = candidates.select(&known.of(of_cluster[0].generation.system_identifier));
         let taken = of_cluster
             .iter_mut()
             .find(|line| selected.as_ref().is_some_and(|selected| selected.holding.path == line.generation.path));

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::cache::{
     self, BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotStore, Tiers, is_path,
 };
-use crate::commands::{ConnectionArguments, Target, find_directory, last_start_of};
+use crate::commands::{ConnectionArguments, Target, find_directory, situation_of};
 use crate::linux::home::home_of;
 use crate::{postgres, terminal};
 
@@ -73,14 +73,15 @@ pub struct SnapshotPlace {
     pub snapshots: SnapshotsArguments,
 }
 
-/// When a cluster's server was started.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct KnownStart(Option<(u64, LastStart)>);
+/// When a cluster's server was started, and which databases it has.
+#[derive(Clone, Debug, Default)]
+pub struct KnownSituation(Option<(u64, Situation)>);
 
-impl KnownStart {
-    /// When the server of this cluster was started last, if it is the known one.
-    pub fn of(self, system_identifier: u64) -> LastStart {
-        self.0.filter(|(known, _)| *known == system_identifier).map_or(LastStart::Unknown, |(_, start)| start)
+impl KnownSituation {
+    /// What decides which snapshot of this cluster would be restored into both tiers; little if it is not the known one.
+    pub fn of(&self, system_identifier: u64) -> Situation {
+        let known = self.0.as_ref().filter(|(known, _)| *known == system_identifier);
+        known.map_or_else(|| Situation::now(LastStart::Unknown, Tiers::BOTH), |(_, situation)| situation.clone())
     }
 }
 
@@ -94,8 +95,8 @@ impl SnapshotPlace {
     pub async fn choose(&self) -> anyhow::Result<Chosen> {
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
-        let situation = Situation::now(self.read_start().await?.of(cluster), Tiers::BOTH);
-        let chosen = store.read(BEST, cluster, situation).map_err(|error| self.with_owners(error))?;
+        let situation = self.read_situation().await?.of(cluster);
+        let chosen = store.read(BEST, cluster, &situation).map_err(|error| self.with_owners(error))?;
         chosen.remarks.iter().for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
         Ok(chosen)
     }
@@ -128,26 +129,32 @@ impl SnapshotPlace {
     /// The snapshot of a cluster that a restore would take, by what the files say of themselves.
     pub async fn select(&self, cluster: u64) -> anyhow::Result<Option<Selected>> {
         let (candidates, _) = self.snapshots.open().read_candidates(cluster)?;
-        Ok(candidates.select(Situation::now(self.read_start().await?.of(cluster), Tiers::BOTH)))
+        Ok(candidates.select(&self.read_situation().await?.of(cluster)))
     }
 
-    /// When the server that the options lead to was started. Its directory says so without a server that answers; without
-    /// either nobody does.
-    pub async fn read_start(&self) -> Result<KnownStart, postgres::Error> {
-        Ok(self.ask_start().await?.0)
+    /// When the server that the options lead to was started, and which databases it has. Its directory says so without a server
+    /// that answers; without either nobody does.
+    pub async fn read_situation(&self) -> Result<KnownSituation, postgres::Error> {
+        Ok(self.ask_situation().await?.0)
     }
 
     /// The same, with why a server that was named does not answer.
-    pub async fn ask_start(&self) -> Result<(KnownStart, Option<anyhow::Error>), postgres::Error> {
+    pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
-            return Ok((KnownStart(Some((directory.system_identifier, last_start_of(&directory)))), None));
+            let situation = situation_of(&directory, Tiers::BOTH);
+            return Ok((KnownSituation(Some((directory.system_identifier, situation))), None));
         }
-        let answer = timeout(ANSWERS_WITHIN, Target::open(&self.connection)).await;
-        let known = |target: Target| Some((target.system_identifier()?, target.last_start()));
-        Ok(match answer {
-            Ok(Ok(target)) => (KnownStart(known(target)), None),
-            Ok(Err(error)) => (KnownStart(None), Some(error).filter(|_| self.connection.names_server())),
-            Err(_) => (KnownStart(None), None),
+        let ask = async {
+            let target = Target::open(&self.connection).await?;
+            let Some(cluster) = target.system_identifier() else { return Ok(None) };
+            let situation = target.situation(Tiers::BOTH).await;
+            // What is listed is restored into both tiers, by whoever may.
+            Ok(Some((cluster, Situation { tiers: Tiers::BOTH, ..situation })))
+        };
+        Ok(match timeout(ANSWERS_WITHIN, ask).await {
+            Ok(Ok(known)) => (KnownSituation(known), None),
+            Ok(Err(error)) => (KnownSituation(None), Some(error).filter(|_| self.connection.names_server())),
+            Err(_) => (KnownSituation(None), None),
         })
     }
 

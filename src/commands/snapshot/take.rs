@@ -55,9 +55,10 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
         }
         None => {
             let generation = store.keep(&snapshot)?;
-            let dropped = store.prune(&generation, arguments.keep.into())?;
+            let situation = target.situation(Tiers::BOTH).await;
+            let dropped = store.prune(&generation, arguments.keep.into(), situation.databases.clone())?;
             let (candidates, _) = store.read_candidates(generation.system_identifier)?;
-            let restore = candidates.select(target.situation(Tiers::BOTH));
+            let restore = candidates.select(&situation);
             Taken { keep: arguments.keep, dropped, restore, ..Taken::alone(header, generation.path)? }
         }
     };

@@ -1,6 +1,6 @@
 //! A cluster that is meant, and what it tells of itself.
 
-use crate::cache::{LastStart, Situation, Tiers};
+use crate::cache::{Databases, LastStart, Situation, Tiers};
 use crate::linux::page_cache::SystemPageCache;
 use crate::postgres::{DataDirectory, Database, Error, Server, ServerFacts, read_databases};
 use crate::warm::Refusal;
@@ -125,9 +125,14 @@ impl Target {
     }
 
     /// What decides which snapshot is to be restored into `tiers`. Over SQL alone that is shared_buffers.
-    pub fn situation(&self, tiers: Tiers) -> Situation {
+    pub async fn situation(&self, tiers: Tiers) -> Situation {
         let os = tiers.os && (self.data_directory.is_some() || !tiers.buffers);
-        Situation::now(self.last_start(), Tiers { os, ..tiers })
+        let databases = match (&self.data_directory, &self.server) {
+            (Some(directory), _) => databases_of(directory),
+            (None, Some(server)) => ask_databases(server).await.ok().flatten(),
+            (None, None) => None,
+        };
+        Situation::now(self.last_start(), Tiers { os, ..tiers }).among(databases)
     }
 
     /// Which cluster it is.
@@ -146,8 +151,25 @@ impl Target {
     }
 }
 
+async fn ask_databases(server: &Server) -> Result<Option<Databases>, Error> {
+    let mut connection = server.connect_to(&server.database).await?;
+    let databases = read_databases(&mut connection).await?;
+    server.give_back(connection);
+    Ok(Databases::of(databases.iter().map(|one| one.oid)))
+}
+
+/// Which databases have files; `None` where this user may not see that.
+fn databases_of(directory: &DataDirectory) -> Option<Databases> {
+    Databases::of(directory.list_databases().ok()?.iter().map(|one| one.oid))
+}
+
+/// What decides which snapshot is to be restored into `tiers`, by the directory alone.
+pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
+    Situation::now(last_start_of(directory), tiers).among(databases_of(directory))
+}
+
 /// When the server of a directory was started, by the directory alone.
-pub fn last_start_of(directory: &DataDirectory) -> LastStart {
+fn last_start_of(directory: &DataDirectory) -> LastStart {
     match directory.read_postmaster() {
         Some(postmaster) => postmaster.read_start().map_or(LastStart::Unknown, LastStart::At),
         None => LastStart::NotRunning,

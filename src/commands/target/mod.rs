@@ -8,7 +8,7 @@ use super::ConnectionArguments;
 use crate::postgres::{DataDirectory, Error, Server};
 use crate::terminal;
 
-pub use cluster::{Scope, Target, last_start_of, page_cache_of};
+pub use cluster::{Scope, Target, page_cache_of, situation_of};
 
 impl Target {
     /// Finds out what the arguments mean, and opens it.
