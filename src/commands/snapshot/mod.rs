@@ -29,7 +29,7 @@ pub struct SnapshotArguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Keep what is resident now, in both tiers
+    /// Keep what is resident now, in both tiers; with --quiet nothing is printed but failures
     Take(TakeArguments),
     /// List the snapshots, newest first, and mark the one that `restore` would take
     List(SnapshotPlace),

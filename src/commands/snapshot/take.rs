@@ -64,7 +64,8 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
     };
     if output.json {
         terminal::print_json(&terminal::render_taken_json(&taken))?;
-    } else {
+    } else if !output.quiet {
+        // Whoever wants quiet takes from cron, which mails whatever is printed.
         terminal::print_line(&terminal::render_taken(&taken));
         terminal::render_states(&snapshot.map).iter().for_each(|line| terminal::print_remark(line));
         terminal::render_passed_over(&taken).iter().for_each(|line| terminal::print_remark(line));
