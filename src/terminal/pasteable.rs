@@ -56,7 +56,7 @@ const CLAUSE_ENDS: &[&str] = &[" (", ", ", "; ", ": ", " or ", " makes ", " list
 const LOOP: (&str, &str) = ("for d in ", "; done");
 
 /// Options of one letter that take no value.
-const BARE_SHORT: &[&str] = &["-A", "-X", "-l", "-q", "-t", "-v", "-w", "-y"];
+const BARE_SHORT: &[&str] = &["-A", "-W", "-X", "-l", "-q", "-t", "-v", "-w", "-y"];
 
 /// Long options whose value looks like any word.
 const WORD_OPTIONS: &[&str] =
@@ -234,7 +234,8 @@ mod tests {
 
     #[test]
     fn a_command_ends_where_the_sentence_goes_on() {
-        let lines: [(&str, &[&str]); 18] = [
+        let lines: [(&str, &[&str]); 19] = [
+            ("pgthaw doctor -h localhost -W asks for it on a terminal", &["pgthaw doctor -h localhost -W"]),
             ("→ pgthaw doctor --probe", &["pgthaw doctor --probe"]),
             ("pgthaw doctor says what is missing and how to get it", &["pgthaw doctor"]),
             (

@@ -103,6 +103,16 @@ pub fn complete_commands(text: &str) -> String {
 }
 
 impl PastedCommands {
+    /// Is it the command that runs, as it was typed? It leads there by itself, with options in whatever order.
+    fn is_as_typed(&self, command: &str, behind: &str) -> bool {
+        [&self.typed, &self.typed_without_user].into_iter().any(|typed| {
+            let own = typed.split_once(" -- ").map_or(&**typed, |(own, _)| own);
+            let options = own.strip_prefix(command).filter(|options| !options.is_empty());
+            let left = options.and_then(|options| behind.strip_prefix(options));
+            left.is_some_and(|left| !left.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_'))
+        })
+    }
+
     /// What was completed before stays as it is. `store`: what leads a command that reads snapshots to them.
     fn complete(&self, text: &str, store: &str) -> String {
         let text = self.monitor.as_ref().map_or_else(|| text.to_owned(), |monitor| text.replace(MONITOR, monitor));
@@ -111,7 +121,8 @@ impl PastedCommands {
                 let store = if *name == "doctor" { "" } else { store };
                 let options = if is_another_user(before) { &self.options_without_user } else { &self.options };
                 let added = format!("{options}{store}");
-                (!behind.starts_with(&added)).then(|| format!("{command}{added}"))
+                let is_complete = behind.starts_with(&added) || self.is_as_typed(command, behind);
+                (!is_complete).then(|| format!("{command}{added}"))
             })
         });
         // `sudo -u postgres `, or nothing.
@@ -222,6 +233,11 @@ mod tests {
             "sudo -u postgres psql -p 5433 -d shop -c 'GRANT pg_monitor TO \"bob\"', or connect as a superuser"
         );
         for text in ["pgthaw map shows it", "psql -d shop -l", "GRANT pg_monitor TO …"] {
+            let once = complete(text);
+            assert_eq!(complete(&once), once);
+        }
+        // Options in another order than those that are added.
+        for text in ["pgthaw … -W", "sudo -u postgres pgthaw …(no -U)", "sudo pgthaw … -W"] {
             let once = complete(text);
             assert_eq!(complete(&once), once);
         }
