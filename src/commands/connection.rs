@@ -198,6 +198,7 @@ impl ConnectionArguments {
         // Options that cannot be understood are told by whoever connects.
         let options = self.connect_options();
         let address = options.as_ref().ok().and_then(|options| options.describe().ok()).unwrap_or_default();
+        let address = self.told_address(address);
         // Root is nobody there by himself.
         let socket = options.ok().and_then(|options| options.socket_file()).filter(|_| SystemUser::is_root());
         let psql = match socket.and_then(|file| SystemUser::owner_of_socket(&file)) {
@@ -205,6 +206,15 @@ impl ConnectionArguments {
             _ => Psql::at(&address),
         };
         terminal::complete_commands_with(self.pasted_commands(&address, psql));
+    }
+
+    /// What of an address leads to what is meant: of a directory that is named alone the variables say nothing, for its server may listen
+    /// elsewhere.
+    fn told_address(&self, address: Address) -> Address {
+        if self.data_dir.is_some() && !self.names_server() {
+            return Address { user: address.user, ..Address::default() };
+        }
+        address
     }
 
     /// What leads to the same server and databases, as it would be typed.
@@ -216,17 +226,19 @@ impl ConnectionArguments {
             Some(_) => vec![string.clone()],
             None => self.databases.iter().cloned().map(Some).collect(),
         };
-        let others = [("-D", &directory), ("--as", &self.system_user)].into_iter();
-        let options = others.chain(databases.iter().map(|database| ("-d", database)));
-        let options =
-            options.filter_map(|(option, value)| Some(format!(" {option} {}", quote_argument(value.as_ref()?))));
+        let render = |(option, value): (&str, &Option<String>)| {
+            value.as_ref().map(|value| format!(" {option} {}", quote_argument(value))).unwrap_or_default()
+        };
+        let directory = render(("-D", &directory));
+        let system_user = render(("--as", &self.system_user));
+        let databases: String = databases.iter().map(|database| render(("-d", database))).collect();
         // Of a directory that was named no server has to answer.
         let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
-        let options: String = options.collect();
         PastedCommands {
-            options_without_user: format!("{}{options}", Address { user: None, ..address.clone() }),
-            options: format!("{address}{options}"),
+            // Another user is himself: he may be nobody else.
+            options_without_user: format!("{}{directory}{databases}", Address { user: None, ..address.clone() }),
+            options: format!("{address}{directory}{system_user}{databases}"),
             psql: psql.to_string(),
             typed: render_typed(&typed),
             typed_without_user: render_typed(&without_user(&typed)),
@@ -242,18 +254,18 @@ fn typed_words() -> Vec<String> {
     words.filter(|word| !matches!(&**word, "-w" | "--no-password" | "-W" | "--password")).collect()
 }
 
-/// The words without `-U` and its value.
+/// The words without `-U`, `--as` and their values.
 fn without_user(words: &[String]) -> Vec<String> {
     let mut left = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match &**word {
-            "-U" | "--username" => drop(words.next()),
+            "-U" | "--username" | "--as" => drop(words.next()),
             "--" => {
                 left.push(word.clone());
                 left.extend(words.by_ref().cloned());
             }
-            joined if joined.starts_with("-U") || joined.starts_with("--username=") => {}
+            joined if ["-U", "--username=", "--as="].iter().any(|option| joined.starts_with(option)) => {}
             _ => left.push(word.clone()),
         }
     }
@@ -291,9 +303,14 @@ mod tests {
     #[test]
     fn a_command_is_told_without_its_user() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        for typed in
-            ["map -U ann --top 3", "map -Uann --top 3", "map --username ann --top 3", "map --username=ann --top 3"]
-        {
+        for typed in [
+            "map -U ann --top 3",
+            "map -Uann --top 3",
+            "map --username ann --top 3",
+            "map --username=ann --top 3",
+            "map --as nobody --top 3",
+            "map -U ann --as=nobody --top 3",
+        ] {
             assert_eq!(without_user(&words(typed)), words("map --top 3"));
         }
         assert_eq!(without_user(&words("run -U ann -- psql -U bob")), words("run -- psql -U bob"));
@@ -319,6 +336,14 @@ mod tests {
         let pasted = arguments.pasted_commands(&address, Psql::at(&address));
         assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -D /srv/pg -d shop -d '$(reboot)'");
         assert_eq!(pasted.psql, "psql -h '/tmp/a b' -p 5433");
+        // What a variable says is no address of a directory that is named alone.
+        let alone = ConnectionArguments { data_dir: arguments.data_dir.clone(), ..typed(&[]) };
+        assert_eq!(alone.told_address(address.clone()), Address::default());
+        let both = ConnectionArguments { port: Some("5433".into()), ..alone };
+        assert_eq!(both.told_address(address.clone()), address);
+        let as_another = ConnectionArguments { system_user: Some("nobody".into()), ..typed(&[]) };
+        let pasted = as_another.pasted_commands(&Address::default(), Psql::anywhere());
+        assert_eq!((&*pasted.options, &*pasted.options_without_user), (" --as nobody", ""));
         let string = typed(&["postgresql://app:geheim@db/shop?sslmode=require"]);
         let pasted = string.pasted_commands(&address, Psql::at(&address));
         assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -d 'dbname=shop host=db sslmode=require user=app'");
