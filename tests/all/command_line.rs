@@ -43,6 +43,21 @@ fn a_full_standard_error_changes_no_exit_status() {
 }
 
 #[test]
+fn forgotten_dashes_before_a_job_are_told_with_the_command_that_is_right() {
+    let home = Home::new();
+    for (arguments, right) in [
+        (&["run", "psql", "-f", "x.sql"][..], "hint: pgthaw run -- psql -f x.sql"),
+        (
+            &["record", "--name", "nightly", "psql", "-f", "x.sql"],
+            "hint: pgthaw record --name nightly -- psql -f x.sql",
+        ),
+    ] {
+        let told = home.pgthaw(arguments).ends_with(2).stderr;
+        assert!(told.contains("behind `--`") && told.contains(right), "{told}");
+    }
+}
+
+#[test]
 fn help_comes_whatever_the_settings_are_like() {
     let home = home_with_settings("[[");
     assert!(home.pgthaw(&["restore", "--help"]).ok().stdout.contains("Usage: pgthaw restore"));

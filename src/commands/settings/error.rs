@@ -1,10 +1,10 @@
-//! What can be wrong with `pgthaw.toml`.
+//! What can be wrong with `pgthaw.toml`, and with a command line in ways of which clap says too little.
 
 use std::path::PathBuf;
 
 use crate::failure::{ErrorKind, Explain};
 
-/// A settings file that cannot be used.
+/// A settings file or a command line that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("cannot read the settings in {}: {source}", path.display())]
@@ -15,6 +15,8 @@ pub enum SettingsError {
     Setting { path: PathBuf, key: String, problem: String },
     #[error("{} belongs to another user", .0.display())]
     NotOwned(PathBuf),
+    #[error("a command to run stands behind `--`, and there is none before {word:?}")]
+    ForgottenDashes { word: String, right: String },
 }
 
 impl Explain for SettingsError {
@@ -29,6 +31,7 @@ impl Explain for SettingsError {
             SettingsError::Setting { .. } => {
                 Some("a table is a command and its keys are the command's long options: pgthaw COMMAND --help".into())
             }
+            SettingsError::ForgottenDashes { right, .. } => Some(right.clone()),
             SettingsError::NotOwned(path) => Some(format!(
                 "its settings could run that user's programs as you; if you trust it: PGTHAW_CONFIG={}",
                 path.display()

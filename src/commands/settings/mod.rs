@@ -13,6 +13,7 @@
 
 mod error;
 mod file;
+mod forgotten_dashes;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use clap::{ArgAction, Args as _, Command, Parser};
 
 pub use error::SettingsError;
 pub use file::{Setting, SettingsFile};
+use forgotten_dashes::find_forgotten_dashes;
 
 use super::ConnectionArguments;
 use crate::terminal;
@@ -43,7 +45,7 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString]) -> Result<C, Setting
         },
     };
     let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
-    parsed.map_or_else(|error| refuse(error), Ok)
+    parsed.or_else(|error| find_forgotten_dashes(&error, arguments).map_or_else(|| refuse(error), Err))
 }
 
 /// clap looks at the terminal itself, and takes one that does not tell its size to be 100 columns wide.
