@@ -87,6 +87,16 @@ impl Candidates {
         Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
     }
 
+    /// The one of these that a restore would take, where it would rather take it than one of another store.
+    pub fn select_over(&self, other: &SnapshotHeader, situation: &Situation) -> Option<Selected> {
+        let selected = self.select(situation)?;
+        let own = self.headers.iter().zip(&self.generations).find(|(_, one)| one.path == selected.holding.path)?.0;
+        let is_newer = own.taken_at > other.taken_at;
+        let newest_first = if is_newer { [own.clone(), other.clone()] } else { [other.clone(), own.clone()] };
+        let (at, _) = choose(&situation.count(&newest_first), situation)?;
+        ((at == 0) == is_newer).then_some(selected)
+    }
+
     fn choose(&self, situation: &Situation) -> Option<(usize, Reason)> {
         choose(&situation.count(&self.headers), situation)
     }
@@ -145,7 +155,10 @@ impl SnapshotStore {
             let header = snapshot.header();
             let holding = Holding::of(stem.unwrap_or_else(|| name.to_owned()), &path, &header, situation.now);
             let reason = if passed_over.is_empty() { Reason::Named } else { Reason::NewestReadable };
-            let selected = candidates.describe(holding, &header, reason, situation);
+            // Another cluster's databases have other oids, and its relations are found by name.
+            let is_own = header.source.system_identifier == system_identifier;
+            let situation = situation.clone().among(situation.databases.clone().filter(|_| is_own));
+            let selected = candidates.describe(holding, &header, reason, &situation);
             let remarks = passed_over_remarks(&passed_over, header.taken_at);
             return Ok(Chosen { snapshot, path, selected, remarks });
         }
@@ -387,6 +400,25 @@ mod tests {
         let file = warm.path.to_str().unwrap();
         let chosen = store.read(file, CLUSTER, &situation(1_700_000_100)).unwrap().selected;
         assert_eq!((chosen.holding.name.as_str(), chosen.warmer), (file, None));
+    }
+
+    #[test]
+    fn the_better_of_two_stores_is_known() {
+        let (_directory, own) = store();
+        let (_elsewhere, of_owner) = store();
+        let restarted = situation(1_700_000_100);
+        let cold = own.keep(&snapshot(1_700_000_200, 10)).unwrap().read_header().unwrap();
+        let better = |header: &SnapshotHeader| {
+            let (candidates, _) = of_owner.read_candidates(CLUSTER).unwrap();
+            candidates.select_over(header, &restarted).map(|selected| selected.holding.name)
+        };
+        assert_eq!(better(&cold), None, "nothing is kept there");
+        let warm = of_owner.keep(&snapshot(1_700_000_000, 900)).unwrap();
+        assert_eq!(better(&cold).as_ref(), Some(&warm.name));
+        let older = own.keep(&snapshot(1_699_999_000, 900)).unwrap().read_header().unwrap();
+        assert_eq!(better(&older), Some(warm.name), "as warm, and newer");
+        let newer = own.keep(&snapshot(1_700_000_050, 890)).unwrap().read_header().unwrap();
+        assert_eq!(better(&newer), None);
     }
 
     #[test]

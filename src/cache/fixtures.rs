@@ -2,8 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::snapshot::DatabaseBlocks;
-use super::{ForkMap, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
+use super::{DatabaseBlocks, ForkMap, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 

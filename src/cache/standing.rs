@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::SnapshotHeader;
-use super::snapshot::DatabaseBlocks;
+use super::{DatabaseBlocks, SnapshotHeader};
 
 /// The databases of a cluster that are there, by their oids.
 #[derive(Clone, Debug, PartialEq, Eq)]

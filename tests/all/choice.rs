@@ -5,6 +5,7 @@ use pgthaw::cache::{ForkMap, Snapshot, SnapshotStore};
 use pgthaw::postgres::StopMode;
 use serde_json::Value;
 
+use crate::films::pgthaw_with_owners_home;
 use crate::servers::{self, TestServer};
 
 const NOBODY: u32 = 65_534;
@@ -132,6 +133,54 @@ fn a_server_that_never_restarted_gets_its_newest_and_hears_of_a_warmer_one() {
     assert!(text.lines().any(|line| line.contains("pgthaw restore -h ") && line.ends_with(&*warm)), "{text}");
     let chosen = restore(&server, &[&warm, "--dry-run"])["snapshot"].clone();
     assert_eq!((&chosen["reason"], &chosen["warmer"]), (&Value::from("named"), &Value::Null));
+}
+
+#[test]
+fn what_made_one_warm_and_was_dropped_since_does_not_count() {
+    let mut server = warm_server();
+    server.psql("CREATE DATABASE big");
+    server.psql_in("big", "CREATE TABLE filler AS SELECT i, repeat('f', 300) FROM generate_series(1, 500000) AS i");
+    let largest = take(&server);
+    server.psql("DROP DATABASE big");
+    let left = take(&server);
+    restart_cold(&mut server);
+    take(&server);
+    let receipt = restore(&server, &["--tier", "os"]);
+    let chosen = &receipt["snapshot"];
+    assert_eq!((&chosen["name"], &chosen["warmer"]), (&Value::from(&*left), &Value::Null), "{chosen:#}");
+    assert_eq!(chosen["dropped_databases"], serde_json::json!(["big"]));
+    assert!(resident_share(&receipt["os"]) > RESIDENT_MIN, "{receipt:#}");
+    assert_eq!(listed(&server, &[]).1["name"], left);
+    let named = server.pgthaw(&["restore", &largest, "--tier", "os", "--dry-run"]).ok().stdout;
+    assert!(named.contains("not counted, as dropped since: big"), "{named}");
+}
+
+#[test]
+fn a_quiet_take_says_nothing() {
+    let server = warm_server();
+    let quiet = server.pgthaw(&["snapshot", "take", "--quiet"]).ok();
+    assert_eq!((&*quiet.stdout, &*quiet.stderr), ("", ""));
+    server.pgthaw(&["snapshot", "take", "--quiet", "--json"]).ok().json();
+    let refused = server.pgthaw(&["snapshot", "take", "--quiet", "--label", "a b"]).ends_with(2);
+    assert!(refused.stderr.contains("cannot be a label"), "{refused:?}");
+}
+
+#[test]
+fn a_better_one_of_the_servers_owner_is_told() {
+    needs_root!();
+    let mut server = warm_server();
+    let warm = take(&server);
+    let home = server.home().join("owner");
+    let state = home.join(".local/state/pgthaw");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::rename(server.home().join("state/pgthaw/snapshots"), state.join("snapshots")).unwrap();
+    restart_cold(&mut server);
+    take(&server);
+    let remarks = || {
+        let told = pgthaw_with_owners_home(&server, &home, &["restore", "--json", "--dry-run"]).ok().json();
+        told["remarks"].to_string()
+    };
+    assert!(remarks().contains(&warm) && remarks().contains("pgthaw restore --dir "), "{}", remarks());
 }
 
 #[test]

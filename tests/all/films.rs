@@ -470,7 +470,7 @@ fn what_the_first_to_read_a_table_makes_dirty_goes_too() {
 }
 
 /// pgthaw against this server, where the password database says that its owner's home is `home`. Needs root.
-fn pgthaw_with_owners_home(server: &TestServer, home: &Path, arguments: &[&str]) -> Output {
+pub fn pgthaw_with_owners_home(server: &TestServer, home: &Path, arguments: &[&str]) -> Output {
     let owner = fs::metadata(server.data_directory()).unwrap().uid().to_string();
     let moved = |line: &str| {
         let mut fields: Vec<&str> = line.split(':').collect();

@@ -16,7 +16,8 @@ use crate::units::Bytes;
 /// Prints a receipt: which snapshot and why, what was asked, resident before and after, left out and why. Ctrl-C stops it cleanly.
 ///
 /// Without a name it takes the warmest snapshot from before the server's last start, or the newest with 95 % of each tier of
-/// that one; where none is from before it, the newest. An empty one is never taken, a damaged one is passed over.
+/// that one; where none is from before it, the newest. An empty one is never taken, a damaged one is passed over, and what was of
+/// databases that are dropped since does not count.
 ///
 /// It shares the device with the server's traffic: beside traffic that waits for the disk, at most ten reads are in flight;
 /// beside traffic that flows it takes 93 % of the bandwidth or, where the server does more then, less; with --gentle 30 % beside

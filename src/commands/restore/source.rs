@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use super::arguments::RestoreArguments;
-use crate::cache::{self, Chosen, Map, Selected, Situation, Snapshot};
+use crate::cache::{self, BEST, Chosen, Map, NEWEST, Selected, Situation, Snapshot};
 use crate::commands::{Scope, Target, describe, find_directory, page_cache_of, situation_of};
 use crate::linux::page_cache::SystemPageCache;
 use crate::postgres::{self, DataDirectory, Server};
@@ -64,7 +64,10 @@ fn read(
 ) -> Result<(Snapshot, Selected, Vec<String>), cache::Error> {
     let chosen = arguments.snapshots.open().read(&arguments.snapshot, cluster, situation);
     let chosen = chosen.map_err(|error| arguments.snapshots.with_owners(error, &arguments.connection))?;
-    let Chosen { snapshot, path, selected, remarks } = chosen;
+    let Chosen { snapshot, path, selected, mut remarks } = chosen;
+    if matches!(&*arguments.snapshot, BEST | NEWEST) {
+        remarks.extend(arguments.snapshots.remark_owners(&arguments.connection, &snapshot.header(), situation));
+    }
     match snapshot.map.source.system_identifier {
         other if other != cluster && !arguments.other_cluster => {
             Err(cache::Error::OtherCluster { path, snapshot: other, cluster })

@@ -7,7 +7,8 @@ use clap::Args;
 use tokio::time::timeout;
 
 use crate::cache::{
-    self, BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotStore, Tiers, is_path,
+    self, BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotHeader, SnapshotStore, Tiers,
+    is_path,
 };
 use crate::commands::{ConnectionArguments, Target, find_directory, situation_of};
 use crate::linux::home::home_of;
@@ -44,6 +45,24 @@ impl SnapshotsArguments {
             }
             (error, _) => error,
         }
+    }
+
+    /// Says that the server's owner keeps one that a restore would rather take than this one, of the user's own.
+    pub fn remark_owners(
+        &self,
+        connection: &ConnectionArguments,
+        taken: &SnapshotHeader,
+        situation: &Situation,
+    ) -> Option<String> {
+        let elsewhere = self.find_owners(connection)?;
+        let store = SnapshotStore::open(Some(elsewhere));
+        let (candidates, _) = store.read_candidates(taken.source.system_identifier).ok()?;
+        let better = candidates.select_over(taken, situation)?.holding;
+        let directory = postgres::quote_argument(&store.root().display().to_string());
+        Some(format!(
+            "the server's owner keeps one that is warmer, or as warm and newer ({}): pgthaw restore --dir {directory}",
+            better.name
+        ))
     }
 
     /// Where the server's owner keeps snapshots of it, when no other place was named and this user may see it. So root
