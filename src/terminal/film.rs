@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::columns::{Column, render_columns};
 use super::pasteable::pasted_path;
+use super::pasted::without_advice;
 use super::printable::printable;
 use super::screen::Canvas;
 use crate::cache::Generation;
@@ -72,7 +73,7 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
         Column::number("came", 0, of_header(&|header| header.bytes(header.totals.fetched_blocks).to_string())),
         Column::number("preloaded", 3, of_header(&|header| header.bytes(header.totals.preloaded_blocks).to_string())),
         Column::number("lost", 4, of_header(&|header| header.lost_events.to_string())),
-        Column::text("job", 10, of_header(&|header| printable(&header.job).into_owned())),
+        Column::text("job", 10, of_header(&|header| without_advice(&printable(&header.job)))),
     ]);
     if has_several {
         let clusters = Column::text("cluster", CLUSTER_SHORTEST, texts(&|line| of(line).to_string()));
@@ -91,7 +92,10 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
 
 /// A film, relation by relation, and its working set over time.
 pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canvas: Canvas) -> String {
-    let job = if header.job.is_empty() { "whatever ran".to_owned() } else { printable(&header.job).into_owned() };
+    let job = match &*header.job {
+        "" => "whatever ran".to_owned(),
+        job => without_advice(&printable(job)),
+    };
     let mut lines = vec![
         format!("film of {job}"),
         format!("  {}", pasted_path(path)),
@@ -336,6 +340,18 @@ mod tests {
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
         assert!(names.iter().all(|name| text.contains(name)), "{text}");
         assert!(!text.contains("cluster") && !text.contains('*'), "all are of one: {text}");
+    }
+
+    #[test]
+    fn a_jobs_command_is_no_advice() {
+        let mut lines = lines_of(&[(7, "20261126-103049.123.12-x")]);
+        let job = "psql -d shop -c x";
+        lines.iter_mut().flat_map(|line| &mut line.header).for_each(|header| header.job = job.to_owned());
+        let canvas = Canvas { width: None, height: None, colours: false, unicode: true };
+        let list = render_films(&lines, Some(7), canvas);
+        let header = lines[0].header.as_ref().unwrap();
+        let film = render_film(Path::new("f"), header, &FilmSummary::default(), canvas);
+        assert!(list.contains(&without_advice(job)) && film.contains(&without_advice(job)), "{list}\n{film}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::columns::{Column, render_columns};
 use super::curve::render_seconds;
 use super::pasteable::pasted_path;
+use super::pasted::without_advice;
 use super::printable;
 use super::screen::Canvas;
 use crate::model::JobCosts;
@@ -60,7 +61,10 @@ pub struct JobCase {
 /// How the job went, how much memory it needs, a row for each case and the assumptions.
 pub fn render_job_prediction(prediction: &JobPrediction, canvas: Canvas) -> String {
     let JobPrediction { recorded, cases, .. } = prediction;
-    let job = if prediction.job.is_empty() { "whatever ran".into() } else { printable(&prediction.job) };
+    let job = match &*prediction.job {
+        "" => "whatever ran".to_owned(),
+        job => without_advice(&printable(job)),
+    };
     let reads = recorded.device_reads.map_or(String::new(), |reads| {
         let delivered = recorded.device_bytes.map_or(String::new(), |bytes| format!(" ({bytes})"));
         format!(", in {} of the device by anybody{delivered}", counted(reads, "read"))

@@ -37,6 +37,10 @@ const TYPED_WITHOUT_USER: &str = "pgthaw …(no -U)";
 /// In a text: what lets the role that pgthaw is see what others do, which only who has connected can say.
 const MONITOR: &str = "GRANT pg_monitor TO …";
 
+/// Behind what begins a command in a text that is data, such as the command line of a job: that is no command of pgthaw's advice, and is shown
+/// as it was. It has no width, no text that was made printable has it, and it is never printed.
+const NO_ADVICE: char = '\u{2060}';
+
 /// What makes a command lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastedCommands {
@@ -96,10 +100,20 @@ pub fn complete_commands(text: &str) -> String {
     let hide = |text: String, (word, shown): &(String, String)| text.replace(&**word, shown);
     let text = HIDDEN.read().map_or_else(|_| text.to_owned(), |hidden| hidden.iter().fold(text.to_owned(), hide));
     let text = RESULTS.get().map_or_else(|| text.clone(), |results| complete_with_results(&text, results));
-    match PASTED.read().ok().as_deref() {
+    let text = match PASTED.read().ok().as_deref() {
         Some(Some(pasted)) => pasted.complete(&text, STORE.get().map_or("", String::as_str)),
         _ => text,
-    }
+    };
+    text.replace(NO_ADVICE, "")
+}
+
+/// A text that is data, within one that is about to be printed: no command in it is completed.
+pub fn without_advice(text: &str) -> String {
+    let begins = ["pgthaw ", "psql ", "GRANT "];
+    begins.into_iter().fold(text.to_owned(), |text, begin| {
+        let word = begin.trim_end();
+        text.replace(begin, &format!("{word}{NO_ADVICE} "))
+    })
 }
 
 impl PastedCommands {
@@ -196,6 +210,24 @@ mod tests {
             "draw it: pgthaw report --results 'a b' x; `pgthaw results --results 'a b' list` lists, pgthaw bench judge does not"
         );
         assert_eq!(complete(&once), once);
+    }
+
+    #[test]
+    fn a_command_that_is_data_is_shown_as_it_was() {
+        let pasted = PastedCommands {
+            options: " -p 5433".into(),
+            psql: "psql -p 5433".into(),
+            typed: "pgthaw trace list -p 5433".into(),
+            monitor: Some("psql -c 'GRANT pg_monitor TO \"bob\"'".into()),
+            ..PastedCommands::default()
+        };
+        let job = "psql -d shop -c 'GRANT pg_monitor TO …'; pgthaw run -- psql -c x; pgthaw …";
+        let complete = |text: &str| pasted.complete(&complete_with_results(text, " --results y"), " --dir x");
+        assert_ne!(complete(job), job);
+        let marked = without_advice(job);
+        assert_eq!(complete(&marked), marked);
+        assert_eq!(complete_commands(&marked), job);
+        assert_eq!(console::measure_text_width(&marked), console::measure_text_width(job));
     }
 
     #[test]
