@@ -19,6 +19,9 @@ use crate::warm::{STATE, state_directory};
 /// Films that are kept under one name.
 pub const KEPT: usize = 7;
 
+/// A film of another command that has less than this part of the largest's blocks is a slip's, 0 to 1: somebody tried `SELECT 1` under the name.
+const SLIP_SHARE: f64 = 0.01;
+
 /// In the directory where pgthaw keeps its state.
 const BELOW_STATE: &str = "films";
 
@@ -209,6 +212,17 @@ impl FilmStore {
         Ok(Like { film: None, alone: None, name: String::new(), remarks })
     }
 
+    /// Would this film under `label` be a slip's: of a command that none there is of, with next to nothing of what the largest has? It would be
+    /// the newest, and stand for the job. `lost` does not count, for most of it is not there any more.
+    pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
+        let films = self.0.read_generations(header.source.system_identifier)?;
+        let is_there = |one: &&Generation| one.label() == Some(label) && Some(one.name.as_str()) != lost;
+        let known = read_headers(films.iter().filter(is_there));
+        let is_known = known.iter().any(|(_, known)| known.job == header.job);
+        let largest = largest_blocks(&known) as f64;
+        Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
+    }
+
     /// Removes all films of a label but the newest [`KEPT`], the largest and those that tell best how the job goes alone, of all of them and
     /// of the newest one's command; returns how many. Not of each command: a command with the day in it is another every day. `lost` is none
     /// of those: most of it is not there any more.
@@ -266,7 +280,7 @@ mod tests {
     use super::*;
     use crate::cache::NEWEST;
     use crate::trace::event::{Event, EventKind};
-    use crate::trace::film::FilmWriter;
+    use crate::trace::film::{FilmWriter, Totals};
     use crate::trace::fixtures::{self, film_relation};
 
     #[test]
@@ -376,6 +390,23 @@ mod tests {
         assert_eq!(like(), warm);
         let other = keep_film(&store, "psql -f b", "x", 90, 0);
         assert_eq!((alone("x").path, alone("x").films), (other, 1), "of the newest command");
+    }
+
+    #[test]
+    fn a_slip_is_another_command_that_touches_next_to_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let film = keep_film(&store, "psql -f a", "x", 0, 0);
+        let is_slip = |job: &str, fetched_blocks, label| {
+            let totals = Totals { fetched_blocks, ..Totals::default() };
+            let header = FilmHeader { job: job.into(), totals, ..FilmHeader::for_tests() };
+            let lost = film.file_stem().unwrap().to_str();
+            [None, lost].map(|lost| store.is_slip(&header, label, lost).unwrap())
+        };
+        assert_eq!(is_slip("psql -c 'SELECT 1'", 0, "x"), [true, false]);
+        assert_eq!(is_slip("psql -f a", 0, "x"), [false, false], "on a warm server");
+        assert_eq!(is_slip("psql -f b", 1, "x"), [false, false], "a small job");
+        assert_eq!(is_slip("psql -c 'SELECT 1'", 0, "y"), [false, false], "there is no other");
     }
 
     #[test]

@@ -148,3 +148,18 @@ fn what_is_saved_is_not_told_by_a_device_that_nobody_measured() {
     assert_eq!(done["judged"]["saved_seconds"], Value::Null, "{done:#}");
     assert!(done["remarks"].to_string().contains("what was saved is not known"), "{done:#}");
 }
+
+#[test]
+fn the_film_of_a_slip_is_not_kept_beside_fuller_ones() {
+    let mut server = server(15);
+    let psql = psql(&server);
+    let run = |server: &TestServer, sql: &str| {
+        receipt(&server.pgthaw(&["run", "--like", "x", "--json", "--", &psql, "-XAtqc", sql]).ok())
+    };
+    assert!(!run(&server, "SELECT 1")["kept"].is_null(), "there is no other");
+    make_cold(&mut server);
+    assert!(!run(&server, JOB)["kept"].is_null());
+    let slip = run(&server, "SELECT 2");
+    assert!(slip["kept"].is_null() && slip["remarks"].to_string().contains("next to nothing"), "{slip:#}");
+    assert!(!run(&server, JOB)["kept"].is_null());
+}

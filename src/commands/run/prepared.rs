@@ -491,9 +491,16 @@ impl Prepared {
     }
 }
 
-/// Keeps a film under its name, and lets old ones go, also one of which most is `lost`.
+/// Keeps a film under its name, and lets old ones go, also one of which most is `lost`. A slip's is none that anybody is to go by.
 fn keep(store: &FilmStore, recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
     let cluster = recorded.header.source.system_identifier;
+    if store.is_slip(&recorded.header, label, lost).unwrap_or_default() {
+        receipt.remarks.push(format!(
+            "its film was not kept: no other called {label} is of this command, and it has next to nothing of what these have; another job has \
+             another name"
+        ));
+        return;
+    }
     match store.place(recorded, None) {
         Ok((path, header)) => receipt.kept = Some(KeptFilm::new(path, &header)),
         Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
