@@ -75,7 +75,8 @@ enum TraceCommand {
         connection: ConnectionArguments,
     },
 
-    /// Make one film of several of a cluster: of each block the first time that one has it
+    /// Make one film of several of a cluster: of each block the first time that one has it. A film whose job was helped by a preload adds what
+    /// the others do not have
     // By itself the line is wider than a terminal.
     #[command(override_usage = "pgthaw trace merge [OPTIONS] <--output FILE|--name NAME> <FILM> <FILM>...")]
     Merge {

@@ -54,15 +54,20 @@ pub fn cut(film: &Film<File>, part: Part, label: Option<&str>, mut writer: FilmW
     finish(writer, FilmHeader { seconds, remarks, label, requested_bytes, ..header.clone() })
 }
 
+/// Blocks that were told: of which file and fork, and whether as what shared_buffers had before.
+type Told = HashMap<(RelationPath, Fork, bool), RoaringBitmap>;
+
 /// Writes one film of several of the same cluster: all events by their time since the beginning of their film, and of each block the first.
+/// A film whose job was helped has the order of what was brought, and its time: beside others it tells only what these do not have.
 ///
 /// # Errors
 /// When they are of several clusters, a film contradicts itself, or the file cannot be written.
 pub fn merge(films: &[Film<File>], label: Option<&str>, mut writer: FilmWriter) -> Result<Recorded, Error> {
     let Some(first) = films.first() else { return Err(Error::NothingSeen("no film was named".to_owned())) };
     require_one_cluster(films)?;
+    let leading = Leading::of(films);
     let mut sources: Vec<_> = films.iter().map(|film| film.events().peekable()).collect();
-    let mut told: HashMap<(RelationPath, Fork, bool), RoaringBitmap> = HashMap::new();
+    let mut told = [Told::new(), leading.read_told(films)?];
     // What all jobs together have read: of each what it had by then.
     let mut job_bytes = vec![Bytes(0); films.len()];
     loop {
@@ -73,12 +78,15 @@ pub fn merge(films: &[Film<File>], label: Option<&str>, mut writer: FilmWriter) 
         let Some((_, at)) = times.min() else { break };
         let Some(event) = sources[at].next().transpose()? else { continue };
         job_bytes[at] = event.job_bytes;
+        let Some(event) = leading.take(at, event, films[at].header()) else { continue };
+        let event = Event { job_bytes: job_bytes.iter().copied().sum(), ..event };
         if event.kind == EventKind::Again {
+            writer.push(&event)?;
             continue;
         }
-        let event = Event { job_bytes: job_bytes.iter().copied().sum(), ..adopt(event, films[at].header()) };
-        let key = (event.relation.path.clone(), event.fork, event.kind == EventKind::Buffers);
-        let told = told.entry(key).or_default();
+        let is_buffers = event.kind == EventKind::Buffers;
+        let told = &mut told[usize::from(leading.is_behind(at) && !is_buffers)];
+        let told = told.entry((event.relation.path.clone(), event.fork, is_buffers)).or_default();
         for blocks in add_new(told, event.blocks) {
             writer.push(&Event { blocks, ..event.clone() })?;
         }
@@ -86,24 +94,87 @@ pub fn merge(films: &[Film<File>], label: Option<&str>, mut writer: FilmWriter) 
     let headers = || films.iter().map(Film::header);
     let mut jobs: Vec<&str> = headers().map(|header| &*header.job).filter(|job| !job.is_empty()).collect();
     jobs.dedup();
-    let seconds = headers().map(|header| header.seconds).fold(0.0, f64::max);
-    let remarks = headers().map(|header| format!("merged of the film of {}", header.recorded_at)).collect();
+    let leaders = headers().enumerate().filter(|(at, _)| !leading.is_behind(*at)).map(|(_, header)| header.seconds);
     finish(
         writer,
         FilmHeader {
             job: jobs.join("; "),
-            seconds,
-            remarks,
+            seconds: leaders.fold(0.0, f64::max),
+            remarks: headers().enumerate().map(|(at, header)| leading.describe(at, header)).collect(),
             label: label.map(str::to_owned),
             lost_events: headers().map(|header| header.lost_events).sum(),
             // Runs one after the other say nothing of how often a block was asked for.
-            sampling: None,
+            sampling: leading.followed.and_then(|at| films[at].header().sampling),
             // No job alone is as far as all of them together: nobody is paced by that.
             requested_bytes: None,
             workers: None,
             ..first.header().clone()
         },
     )
+}
+
+/// Which films go before others in one that is made of them.
+#[derive(Debug)]
+struct Leading {
+    /// Of each film, whether its job was helped; nobody's where all were.
+    helped: Vec<bool>,
+    /// The one of which every request is told: the only one whose job was not helped.
+    followed: Option<usize>,
+}
+
+impl Leading {
+    fn of(films: &[Film<File>]) -> Leading {
+        let mut helped: Vec<bool> = films.iter().map(|film| film.header().totals.is_preloaded()).collect();
+        if helped.iter().all(|helped| *helped) {
+            helped.fill(false);
+        }
+        let alone = helped.iter().filter(|helped| !**helped).count() == 1;
+        let followed = helped.iter().position(|helped| !*helped).filter(|_| alone);
+        let followed = followed.filter(|at| films[*at].header().sampling.is_some());
+        Leading { helped, followed }
+    }
+
+    /// Does this film tell only what others do not have?
+    fn is_behind(&self, at: usize) -> bool {
+        self.helped[at]
+    }
+
+    /// What the films that go first have, where any goes behind them.
+    fn read_told(&self, films: &[Film<File>]) -> Result<Told, Error> {
+        let mut told = Told::new();
+        if !self.helped.contains(&true) {
+            return Ok(told);
+        }
+        for (at, film) in films.iter().enumerate().filter(|(at, _)| !self.is_behind(*at)) {
+            film.visit(|event| {
+                let event = self.take(at, event, film.header());
+                let is_first = |event: &Event| !matches!(event.kind, EventKind::Buffers | EventKind::Again);
+                if let Some(event) = event.filter(is_first) {
+                    let blocks = event.blocks.start as u32..event.blocks.end as u32;
+                    told.entry((event.relation.path.clone(), event.fork, false)).or_default().insert_range(blocks);
+                }
+            })?;
+        }
+        Ok(told)
+    }
+
+    /// An event as the new film has it, if it has.
+    fn take(&self, at: usize, event: Event, header: &FilmHeader) -> Option<Event> {
+        let is_own = event.kind == EventKind::Fetched && event.pid == header.recorder_pid;
+        match event.kind {
+            EventKind::Again => (self.followed == Some(at)).then(|| adopt(event, header)),
+            // The job's own requests are told beside what was brought for them.
+            _ if self.helped.contains(&true) && header.is_brought(&event) => None,
+            // By looking it was not seen whether the job asked for it: it is taken for granted, as in its own film.
+            _ if self.followed.is_some() && is_own => Some(Event { kind: EventKind::Requested, pid: 0, ..event }),
+            _ => Some(adopt(event, header)),
+        }
+    }
+
+    fn describe(&self, at: usize, header: &FilmHeader) -> String {
+        let behind = if self.is_behind(at) { ", whose job was helped: what no other has" } else { "" };
+        format!("merged of the film of {}{behind}", header.recorded_at)
+    }
 }
 
 /// Adds blocks, and returns those that were not there.
@@ -226,9 +297,9 @@ mod tests {
     use crate::trace::fixtures::{self, film_relation, writer};
 
     /// A millisecond, a relation, blocks and a kind.
-    type Told = (u64, u32, std::ops::Range<u64>, EventKind);
+    type Row = (u64, u32, std::ops::Range<u64>, EventKind);
 
-    fn film(place: &Path, name: &str, cluster: u64, events: &[Told]) -> Film<File> {
+    fn film(place: &Path, name: &str, cluster: u64, events: &[Row]) -> Film<File> {
         let mut header = FilmHeader::for_tests();
         header.source.system_identifier = cluster;
         let events = events.iter().map(|(millisecond, number, blocks, kind)| Event {
@@ -239,7 +310,7 @@ mod tests {
         fixtures::film(&place.join(name), &header, events)
     }
 
-    fn told(film: &Film<File>) -> Vec<(u64, String, u64, u64, u64)> {
+    fn told_of(film: &Film<File>) -> Vec<(u64, String, u64, u64, u64)> {
         let mut told = Vec::new();
         film.visit(|event| {
             let time = event.time.as_millis() as u64;
@@ -273,7 +344,7 @@ mod tests {
         let part = Part { from: Duration::from_millis(20), to: Some(Duration::from_millis(30)) };
         let cut = cut(&whole, part, Some("x"), writer(&path)).unwrap();
         let cut = fixtures::place(cut.draft, &path);
-        assert_eq!(told(&cut), [(0, name(2), 1, 2, 0), (0, name(1), 5, 9, 10)]);
+        assert_eq!(told_of(&cut), [(0, name(2), 1, 2, 0), (0, name(1), 5, 9, 10)]);
         assert_eq!((cut.header().seconds, cut.header().label.as_deref()), (0.01, Some("x")));
         assert!(cut.header().remarks.iter().any(|remark| remark.contains("from second 0.02 to 0.03")));
     }
@@ -303,13 +374,52 @@ mod tests {
         let merged = fixtures::place(merge(&films, None, writer(&path)).unwrap().draft, &path);
         let expected = [(10, 1, 0, 4, 10), (20, 1, 4, 7, 30), (25, 2, 0, 1, 35), (30, 1, 7, 8, 55)];
         assert_eq!(
-            told(&merged),
+            told_of(&merged),
             expected.map(|(time, number, start, end, bytes)| (time, name(number), start, end, bytes))
         );
         assert_eq!((merged.header().sampling, merged.header().device_bytes), (None, None));
         let other = film(place.path(), "other", 6, &[]);
         let [one, _] = films;
         assert!(matches!(merge(&[one, other], None, writer(&path)), Err(Error::OtherCluster { .. })));
+    }
+
+    #[test]
+    fn the_order_and_the_repeats_are_those_of_the_job_that_was_not_helped() {
+        use EventKind::{Again, Fetched, Requested};
+        let place = tempfile::tempdir().unwrap();
+        let cold =
+            film(place.path(), "cold", 5, &[(20, 1, 4..8, Fetched), (40, 1, 0..4, Fetched), (50, 1, 4..5, Again)]);
+        let told = FilmHeader { seconds: 9.0, ..cold.header().clone() };
+        let own = std::process::id();
+        let event = |(millisecond, blocks, kind, pid)| Event {
+            pid,
+            ..fixtures::event(millisecond, &film_relation(1), blocks, kind)
+        };
+        // It was brought from its beginning to its end, before the job asked.
+        let events = [(1, 0..12, Fetched, own), (5, 4..12, Requested, 7), (6, 0..1, Again, 7), (7, 0..4, Requested, 7)];
+        let helped = |sampling, name: &str| {
+            let told = FilmHeader { sampling, ..told.clone() };
+            fixtures::film(&place.path().join(name), &told, events.clone().map(event))
+        };
+        let sampled = helped(told.sampling, "helped");
+        let merge = |films: &[Film<File>], name: &str| {
+            let path = place.path().join(name);
+            fixtures::place(merge(films, None, writer(&path)).unwrap().draft, &path)
+        };
+        let parts = |film: &Film<File>| -> Vec<(u64, u64, u64)> {
+            told_of(film).into_iter().map(|(time, _, start, end, _)| (time, start, end)).collect()
+        };
+        let films = [sampled, cold];
+        let merged = merge(&films, "both");
+        assert_eq!(parts(&merged), [(5, 8, 12), (20, 4, 8), (40, 0, 4), (50, 4, 5)]);
+        let (header, [_, cold]) = (merged.header(), films);
+        assert_eq!((header.sampling, header.seconds), (cold.header().sampling, cold.header().seconds));
+        assert_eq!((header.totals.again_blocks, header.totals.preloaded_blocks), (1, 0));
+        assert!(header.remarks[0].ends_with("whose job was helped: what no other has"), "{:?}", header.remarks);
+        // By looking what it asked for was not seen.
+        let merged = merge(&[cold, helped(None, "looked")], "others");
+        assert_eq!(parts(&merged), [(1, 8, 12), (20, 4, 8), (40, 0, 4), (50, 4, 5)]);
+        assert_eq!(merged.header().totals.requested_blocks, 4);
     }
 
     #[test]
