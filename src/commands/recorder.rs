@@ -91,6 +91,7 @@ pub fn new_header(map: &Map, label: Option<&str>, job: &[OsString]) -> FilmHeade
         totals: Default::default(),
         device_reads: None,
         device_bytes: None,
+        fetched_again: None,
         requested_bytes: None,
         workers: None,
         databases: None,

@@ -11,8 +11,12 @@ const OWN_SHARE_MIN: f64 = 0.05;
 /// A run that fetched less than this part of its blocks found them cached, 0 to 1: the few reads tell nothing of many.
 const COLD_SHARE_MIN: f64 = 0.05;
 
-/// The device may deliver so many times what was fetched: what the kernel reads around a block comes too. More was fetched again.
+/// The device may deliver so many times what was missed: what the kernel reads around a block comes too. Where nobody counted what was
+/// fetched again, more was that.
 const AROUND_MAX: f64 = 1.5;
+
+/// Fewer blocks that came again than this part of those that were fetched are none, 0 to 1: what was read ahead of two processes, say.
+const AGAIN_MIN: f64 = 0.01;
 
 /// A device that delivered less than this part of what was fetched is not the one where all of it lies, 0 to 1.
 const DELIVERED_MIN: f64 = 0.5;
@@ -30,6 +34,8 @@ pub struct RecordedJob {
     pub first_requests: f64,
     /// Blocks that were not cached when they were asked for first.
     pub fetched_blocks: f64,
+    /// Blocks that came though they had come before; `None` where nobody counted.
+    pub fetched_again: Option<f64>,
     /// Was so much brought for the job that the run says nothing of how it fetches?
     pub is_preloaded: bool,
     /// Neighbouring blocks that were asked for together are one stretch.
@@ -45,7 +51,7 @@ pub struct RecordedJob {
 pub enum PriceSource {
     /// The device's reads were counted, and each block was fetched once.
     Counted,
-    /// They were counted, and are so many that blocks were fetched again.
+    /// They were counted, and blocks were fetched again: that was counted too, or they are too many.
     CountedAgain,
     /// They were not counted, or the device is not the one where all of the blocks lie.
     NotCounted,
@@ -83,6 +89,29 @@ pub struct JobForecast {
 impl RecordedJob {
     /// Where the price is from, and how many blocks were missed.
     fn misses(&self) -> (PriceSource, f64) {
+        self.fetched_again.map_or_else(|| self.guess_misses(), |again| self.count_misses(again))
+    }
+
+    /// The same where it was counted how many blocks came again. What the device delivered beyond that was around them, unless it did more
+    /// reads than there were misses.
+    fn count_misses(&self, again: f64) -> (PriceSource, f64) {
+        let fetched = self.fetched_blocks;
+        let missed = fetched + again.min((self.requests - self.first_requests).max(0.0));
+        let (reads, bytes) = self.device.unwrap_or_default();
+        let delivered = bytes / self.block_bytes;
+        let source = match () {
+            () if self.is_preloaded => PriceSource::Preloaded,
+            () if missed < COLD_SHARE_MIN * self.first_requests => PriceSource::Warm,
+            () if delivered < DELIVERED_MIN * missed => PriceSource::NotCounted,
+            () if delivered > AROUND_MAX * missed && reads > missed => PriceSource::Others,
+            () if again > AGAIN_MIN * fetched => PriceSource::CountedAgain,
+            () => PriceSource::Counted,
+        };
+        (source, missed)
+    }
+
+    /// The same where nobody counted that: where the device delivered too much for what was fetched, it was fetched again.
+    fn guess_misses(&self) -> (PriceSource, f64) {
         let fetched = self.fetched_blocks;
         let most = fetched + (self.requests - self.first_requests).max(0.0);
         let source = |delivered: f64| match () {
@@ -111,7 +140,10 @@ impl JobCosts {
             None => {
                 let ahead = run.first_requests * run.block_bytes / READ_AHEAD_BYTES;
                 let reads = run.stretches.max(ahead) / run.first_requests.max(1.0);
-                (reads.min(1.0), run.block_bytes)
+                // The job's reads are no more than those of all.
+                let all = run.device.filter(|_| source == PriceSource::Others);
+                let most = all.map_or(1.0, |(reads, _)| reads / missed_blocks);
+                (reads.min(most).min(1.0), run.block_bytes)
             }
         };
         // A read within the limits takes its latency, beyond them they are all there is.
@@ -152,6 +184,7 @@ mod tests {
             requests: 5000.0,
             first_requests: 1000.0,
             fetched_blocks: 1000.0,
+            fetched_again: None,
             is_preloaded: false,
             stretches: 1000.0,
             device: Some((1000.0, 1000.0 * 8192.0)),
@@ -183,6 +216,44 @@ mod tests {
         is_near(costs.own_seconds, 2.0);
         is_near(costs.forecast(1000.0).seconds, 3.0);
         is_near(costs.forecast(5000.0).seconds, 7.0);
+    }
+
+    #[test]
+    fn what_was_read_around_a_block_was_not_fetched_again() {
+        // For each block two: single reads of both, and nothing came twice.
+        let around = RecordedJob { fetched_again: Some(2.0), device: Some((1000.0, 2000.0 * 8192.0)), ..looped() };
+        let costs = JobCosts::new(&around, &device());
+        assert_eq!(costs.source, PriceSource::Counted);
+        let enough = costs.forecast(1000.0);
+        assert!((enough.seconds / 3.0 - 1.0).abs() < 0.01 && (enough.device_reads / 1000.0 - 1.0).abs() < 0.01);
+        let guessed = JobCosts::new(&RecordedJob { fetched_again: None, ..around }, &device());
+        assert_eq!(guessed.source, PriceSource::CountedAgain, "nobody counted");
+        let again = RecordedJob {
+            seconds: 5.0,
+            fetched_again: Some(2000.0),
+            device: Some((3000.0, 3000.0 * 8192.0)),
+            ..around
+        };
+        let costs = JobCosts::new(&again, &device());
+        assert_eq!((costs.source, costs.missed_blocks), (PriceSource::CountedAgain, 3000.0));
+        is_near(costs.forecast(3000.0).seconds, 5.0);
+        is_near(costs.forecast(1000.0).seconds, 3.0);
+    }
+
+    #[test]
+    fn no_more_reads_are_told_of_a_job_than_the_device_did() {
+        for fetched_again in [None, Some(0.0)] {
+            let beside = RecordedJob { fetched_again, requests: 1000.0, ..looped() };
+            // Large reads of others: some of the job's own were larger too than its stretches tell.
+            let few = RecordedJob { device: Some((700.0, 9000.0 * 8192.0)), ..beside };
+            let costs = JobCosts::new(&few, &device());
+            is_near(costs.forecast(1000.0).device_reads, 700.0);
+            is_near(costs.forecast(1000.0).seconds, 3.0);
+            let many = RecordedJob { device: Some((9000.0, 9000.0 * 8192.0)), ..beside };
+            let costs = JobCosts::new(&many, &device());
+            assert_eq!(costs.source, PriceSource::Others);
+            is_near(costs.forecast(1000.0).device_reads, 1000.0);
+        }
     }
 
     #[test]

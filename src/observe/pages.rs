@@ -57,8 +57,10 @@ pub struct PageEvent {
     pub units: u64,
     pub fetched: u64,
     pub pid: u32,
-    /// Pages that this process has asked for so far, of all files.
+    /// Pages that this process has asked for so far, of all files; and those that came for it and had been there before, since the
+    /// beginning. Of a unit that comes page by page it is too little for a moment. Neither is told with what came.
     pub pages: u64,
+    pub pages_again: i64,
 }
 
 /// Watches files. What this process does to them itself is told as fetched alone.

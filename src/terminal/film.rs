@@ -38,6 +38,8 @@ fn render_content(header: &FilmHeader) -> String {
     let totals = header.totals;
     let mut parts = vec![format!("{} came in {:.1} s", header.bytes(totals.fetched_blocks), header.seconds)];
     let more = |blocks: u64, what: &str| (blocks > 0).then(|| format!("{} {what}", header.bytes(blocks)));
+    let again = header.fetched_again.filter(|again| again.0 > 0);
+    parts.extend(again.map(|again| format!("{again} had to be fetched again")));
     parts.extend(more(totals.requested_blocks, "asked for were there"));
     parts.extend(more(totals.preloaded_blocks, "brought by pgthaw, without what it read over between them"));
     parts.extend(more(totals.buffers_blocks, "in shared_buffers before, not proven"));
@@ -222,6 +224,7 @@ pub fn render_film_json(path: &Path, header: &FilmHeader) -> Value {
         "totals": header.totals,
         "device_reads": header.device_reads,
         "device_bytes": header.device_bytes.map(|Bytes(bytes)| bytes),
+        "fetched_again_bytes": header.fetched_again.map(|Bytes(bytes)| bytes),
         "remarks": header.remarks,
     })
 }

@@ -84,7 +84,7 @@ pub fn render_job_prediction(prediction: &JobPrediction, canvas: Canvas) -> Stri
             Column::text("memory", 12, cells(&|case| printable(&case.name).into_owned())),
             Column::number("page cache", 2, cells(&|case| case.page_cache_bytes.to_string())),
             Column::number("missed", 0, cells(&|case| format!("{:.1} %", case.miss_ratio * 100.0))),
-            Column::number("requests", 3, cells(&|case| case.missed_requests.to_string())),
+            Column::number("missed requests", 3, cells(&|case| case.missed_requests.to_string())),
             Column::number("reads", 1, cells(&|case| case.device_reads.to_string())),
             Column::number("job", 0, cells(&|case| render_seconds(case.seconds))),
         ];

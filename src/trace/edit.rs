@@ -211,7 +211,7 @@ fn adopt(event: Event, header: &FilmHeader) -> Event {
 
 /// What was counted of the device and of programs was counted of all of it.
 fn finish(writer: FilmWriter, header: FilmHeader) -> Result<Recorded, Error> {
-    let header = FilmHeader { device_reads: None, device_bytes: None, probe: None, ..header };
+    let header = FilmHeader { device_reads: None, device_bytes: None, fetched_again: None, probe: None, ..header };
     let (draft, header) = writer.finish(&header)?;
     Ok(Recorded::made(draft, header))
 }

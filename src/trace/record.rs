@@ -126,6 +126,7 @@ impl Recording {
             seconds,
             lost_events: end.lost_events,
             sampling: end.sampling,
+            fetched_again: end.fetched_again,
             probe: end.cost.map(|(runs, total_ns)| ProbeShare { runs, total_ns }),
             remarks: self.header.remarks.into_iter().chain(end.remarks).chain(end.guessed.iter().cloned()).collect(),
             device_reads: device.map(|(before, after)| after.reads.saturating_sub(before.reads)),

@@ -52,6 +52,11 @@ impl MissRatioCurve {
         (self.requests > 0).then(|| missed as f64 / self.requests as f64)
     }
 
+    /// With so many blocks of memory only first requests are missed. 0 where nothing was asked for again.
+    pub fn most_blocks(&self) -> u64 {
+        self.points.last().map_or(0, |point| point.blocks)
+    }
+
     /// The fewest blocks of memory with which no more than 1 % of the requests are missed that were there once. 0 where nothing was asked
     /// for again.
     pub fn sufficient_blocks(&self) -> u64 {

@@ -56,6 +56,8 @@ pub struct SourceEnd {
     pub lost_events: u64,
     /// Of which blocks every request was told; `None` where requests are not seen.
     pub sampling: Option<Sampled>,
+    /// What came for the job though it had come before; `None` where that is not seen.
+    pub fetched_again: Option<Bytes>,
     /// How often its programs in the kernel ran, and nanoseconds that this took, by the kernel's own count.
     pub cost: Option<(u64, u64)>,
     pub job_seen: JobSeen,

@@ -115,6 +115,12 @@ fn a_film_is_forecast_without_its_server() {
         1 << 30,
         "of this machine's memory nothing is said: {alone:#}"
     );
+    let nothing = Home::new().pgthaw(&["predict", "--film", file]).ok().stdout;
+    for part in ["enough", "missed requests", "--memory SIZE tells it", "-D DIRECTORY"] {
+        assert!(nothing.contains(part), "{part}: {nothing}");
+    }
+    let told = Home::new().pgthaw(&["predict", "--film", file, "--memory", "1GiB"]).ok().stdout;
+    assert!(told.contains("--memory 1 GB") && !told.contains("now: ") && !told.contains("SIZE"), "{told}");
     let directory = server.data_directory();
     let stopped = [&predict[..], &["-D", directory.to_str().unwrap()]].concat();
     // The server's own program reads its configuration.
@@ -128,4 +134,27 @@ fn a_film_is_forecast_without_its_server() {
     let mut command = other.command(&["predict", "--film", file, "-D", other.data_directory().to_str().unwrap()]);
     let told = servers::Output::from(command.stdin(Stdio::null()).output().unwrap()).ends_with(2).stderr;
     assert!(told.contains("of another cluster"), "{told}");
+}
+
+#[test]
+fn what_a_job_fetches_again_is_counted() {
+    needs_root!();
+    let mut server = servers::start_any(&[("shared_buffers", "8MB")]);
+    server.psql("CREATE TABLE t AS SELECT i, repeat('t', 1500) AS body FROM generate_series(0, 19999) AS i");
+    make_cold(&mut server);
+    let bytes: u64 = server.psql("SELECT pg_relation_size('t')").parse().unwrap();
+    let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let scan = format!("{psql} -XAtqc 'SELECT count(body) FROM t'");
+    let evict = format!("{} evict --all --tier os -q", env!("CARGO_BIN_EXE_pgthaw"));
+    let again = |job: &str| film(&server.pgthaw(&["record", "--json", "--", "sh", "-c", job]).ok());
+    let once = again(&format!("{scan}; {scan}"));
+    if !is_seen(&once) {
+        untested!("the kernel takes no program here");
+    }
+    assert!(number(&once, "/fetched_again_bytes") < bytes / 100, "{once:#}");
+    let twice = again(&format!("{evict}; {scan}; {evict}; {scan}"));
+    let ratio = number(&twice, "/fetched_again_bytes") as f64 / bytes as f64;
+    assert!((0.9..1.2).contains(&ratio), "{twice:#}");
+    let shown = server.pgthaw(&["trace", "show", "newest"]).ok().stdout;
+    assert!(shown.contains("had to be fetched again"), "{shown}");
 }

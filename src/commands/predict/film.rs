@@ -16,6 +16,12 @@ use crate::terminal::{self, JobAsRecorded, JobCase, JobPrediction};
 use crate::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, MissRatioCurve};
 use crate::units::{Bytes, counted};
 
+/// The row of a job that has all the memory that it can use.
+const ENOUGH: &str = "enough";
+
+const MEMORY_UNKNOWN: &str = "how much memory the server's machine has is not known: --memory SIZE tells it, --what-if memory=SIZE asks of as much, \
+                              and -D DIRECTORY, -h and -p name a server of this machine";
+
 /// What a server that can be asked says.
 #[derive(Default)]
 struct Asked {
@@ -105,17 +111,13 @@ fn make_prediction(
     if curve.sampling > 0 {
         assumptions.push(format!("of one block in {} it is known when it was asked for", 1_u64 << curve.sampling));
     }
-    let here = asked.directory.and_then(|_| read_memory().ok()).map(|memory| memory.total_bytes);
-    let now = arguments.memory.or(here).map(|memory| (format!("now: {memory}"), memory));
-    let told =
-        arguments.what_if.iter().filter_map(|case: &Changes| Some((case.text().to_owned(), case.memory_alone()?)));
-    let cases = now.into_iter().chain(told).map(|(name, memory)| {
-        let buffers = asked.buffers.unwrap_or_default();
-        let page_cache = memory.0.checked_sub(buffers.0).ok_or(Error::BuffersBeyondMemory { buffers, memory })?;
-        Ok(make_case(name, memory, Bytes(page_cache), header, curve, &costs))
-    });
+    let now = memory_now(arguments.memory, asked.directory.is_some());
+    assumptions.extend(now.is_none().then(|| MEMORY_UNKNOWN.to_owned()));
+    let told = arguments.what_if.iter();
+    let told = told.filter_map(|case: &Changes| Some((case.text().to_owned(), case.memory_alone()?)));
+    let memories: Vec<(String, Bytes)> = now.into_iter().chain(told).collect();
     Ok(JobPrediction {
-        cases: cases.collect::<Result<_, Error>>()?,
+        cases: make_cases(memories, asked.buffers.unwrap_or_default(), header, curve, &costs)?,
         film: film.path().to_owned(),
         job: header.job.clone(),
         assumptions,
@@ -131,6 +133,32 @@ fn make_prediction(
         sufficient_bytes: header.bytes(curve.sufficient_blocks()),
         costs,
     })
+}
+
+/// The memory that there is, if somebody knows, and what its row is called.
+fn memory_now(told: Option<Bytes>, is_here: bool) -> Option<(String, Bytes)> {
+    let here = || is_here.then(|| read_memory().ok()).flatten().map(|memory| memory.total_bytes);
+    let told = told.map(|memory| (format!("--memory {memory}"), memory));
+    told.or_else(|| here().map(|memory| (format!("now: {memory}"), memory)))
+}
+
+/// The job with each of these memories; where none is known, with all that it can use.
+fn make_cases(
+    memories: Vec<(String, Bytes)>,
+    buffers: Bytes,
+    header: &FilmHeader,
+    curve: &MissRatioCurve,
+    costs: &JobCosts,
+) -> Result<Vec<JobCase>, Error> {
+    if memories.is_empty() {
+        let most = header.bytes(curve.most_blocks());
+        return Ok(vec![make_case(ENOUGH.to_owned(), Bytes(most.0 + buffers.0), most, header, curve, costs)]);
+    }
+    let case = |(name, memory): (String, Bytes)| {
+        let page_cache = memory.0.checked_sub(buffers.0).ok_or(Error::BuffersBeyondMemory { buffers, memory })?;
+        Ok(make_case(name, memory, Bytes(page_cache), header, curve, costs))
+    };
+    memories.into_iter().map(case).collect()
 }
 
 /// The job with so much page cache.
@@ -165,6 +193,7 @@ fn recorded_job(header: &FilmHeader, summary: &FilmSummary, curve: &MissRatioCur
         requests: curve.requests as f64,
         first_requests: curve.first_requests as f64,
         fetched_blocks: header.totals.fetched_blocks as f64,
+        fetched_again: header.fetched_again.map(|Bytes(bytes)| bytes as f64 / f64::from(header.source.block_size)),
         is_preloaded: header.totals.is_preloaded(),
         stretches: summary.relations.iter().map(|one| one.events as f64).sum(),
         device: counted.map(|(reads, Bytes(bytes))| (reads as f64, bytes as f64)),
@@ -190,4 +219,17 @@ fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
     let own = terminal::render_seconds(costs.own_seconds);
     let reads = counted((costs.miss_reads * 100.0).round() / 100.0, "read");
     format!("{own} are the job's own; a missed block is {reads} and {:.3} ms ({why})", costs.miss_seconds * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_called_what_its_memory_is() {
+        let told = memory_now(Some(Bytes(1 << 30)), true).unwrap();
+        assert_eq!(told, ("--memory 1 GB".to_owned(), Bytes(1 << 30)));
+        assert!(memory_now(None, true).unwrap().0.starts_with("now: "));
+        assert_eq!(memory_now(None, false), None);
+    }
 }

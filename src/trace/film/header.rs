@@ -32,6 +32,7 @@ const PRELOADED_BLOCKS: &str = "pgthaw.preloaded_blocks";
 const BUFFERS_BLOCKS: &str = "pgthaw.buffers_blocks";
 const DEVICE_READS: &str = "pgthaw.device_reads";
 const DEVICE_BYTES: &str = "pgthaw.device_bytes";
+const FETCHED_AGAIN_BYTES: &str = "pgthaw.fetched_again_bytes";
 const REQUESTED_BYTES: &str = "pgthaw.requested_bytes";
 const WORKERS: &str = "pgthaw.workers";
 const DATABASES: &str = "pgthaw.databases";
@@ -68,6 +69,8 @@ pub struct FilmHeader {
     pub device_reads: Option<u64>,
     /// Bytes that the device delivered meanwhile.
     pub device_bytes: Option<Bytes>,
+    /// What came for the job though it had come before, for memory was short; `None` where nobody counted.
+    pub fetched_again: Option<Bytes>,
     /// What the job's sessions asked files for, cached or not. Where it is known, `job_bytes` of an event is the part of it by then,
     /// and no longer what had come.
     pub requested_bytes: Option<Bytes>,
@@ -197,6 +200,7 @@ pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
         (BUFFERS_BLOCKS, buffers_blocks.to_string()),
         (DEVICE_READS, optional(header.device_reads)),
         (DEVICE_BYTES, optional(header.device_bytes.map(|bytes| bytes.0))),
+        (FETCHED_AGAIN_BYTES, optional(header.fetched_again.map(|bytes| bytes.0))),
         (REQUESTED_BYTES, optional(header.requested_bytes.map(|bytes| bytes.0))),
         (WORKERS, optional(header.workers)),
         (
@@ -254,6 +258,7 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         },
         device_reads: optional(DEVICE_READS)?,
         device_bytes: optional(DEVICE_BYTES)?.map(Bytes),
+        fetched_again: newer(FETCHED_AGAIN_BYTES)?.map(Bytes),
         requested_bytes: newer(REQUESTED_BYTES)?.map(Bytes),
         workers: newer(WORKERS)?,
         databases: match metadata.find(DATABASES) {
@@ -289,6 +294,7 @@ impl FilmHeader {
             totals: Totals::default(),
             device_reads: None,
             device_bytes: Some(Bytes(7)),
+            fetched_again: Some(Bytes(3)),
             requested_bytes: Some(Bytes(9)),
             workers: None,
             databases: Some(Vec::new()),

@@ -62,6 +62,9 @@ pub struct Requests {
     /// Pages that each process has asked for so far, and all of them together.
     pages_of: HashMap<u32, u64>,
     pages: u64,
+    /// Of each process the pages that came for it again, and those of processes that have ended.
+    again_of: HashMap<u32, i64>,
+    ended_again: i64,
     /// Files that have grown: the next segment may come.
     grown: Vec<u32>,
     /// Files that there was no room for.
@@ -130,6 +133,8 @@ impl Requests {
             brought: BTreeMap::new(),
             pages_of: HashMap::new(),
             pages: 0,
+            again_of: HashMap::new(),
+            ended_again: 0,
             grown: Vec::new(),
             left_out: 0,
             next_housekeeping: Instant::now() + HOUSEKEEPING,
@@ -248,6 +253,9 @@ impl Requests {
         let pages = self.pages_of.entry(event.pid).or_default();
         self.pages += event.pages.saturating_sub(*pages);
         *pages = event.pages.max(*pages);
+        if matches!(event.kind, PageEventKind::Requested | PageEventKind::Again) {
+            self.again_of.insert(event.pid, event.pages_again);
+        }
         match event.kind {
             PageEventKind::Grown => {}
             PageEventKind::Again => {
@@ -337,6 +345,12 @@ impl Requests {
         self.last.take().into_iter().for_each(visit);
     }
 
+    /// What came again for the job: it had been there, and was gone by then.
+    fn fetched_again(&self) -> Bytes {
+        let pages = self.ended_again + self.again_of.values().sum::<i64>();
+        Bytes(self.files.page_bytes(pages.max(0).cast_unsigned()))
+    }
+
     /// Once a second: who has ended, who calls himself something else now, which segments have come.
     fn keep_house(&mut self) -> Result<(), Error> {
         if Instant::now() < self.next_housekeeping {
@@ -346,6 +360,7 @@ impl Requests {
         for pid in self.whose.forget_ended() {
             self.watch.forget(pid);
             self.pages_of.remove(&pid);
+            self.ended_again += self.again_of.remove(&pid).unwrap_or_default();
         }
         self.refresh()?;
         let files = &self.files;
@@ -445,6 +460,7 @@ impl Source for Requests {
                 .blind_to_requests()
                 .is_none()
                 .then(|| Sampled { shift: self.sampling.shift(), unit_blocks: self.files.unit_blocks() }),
+            fetched_again: self.watch.blind_to_requests().is_none().then(|| self.fetched_again()),
             cost: self.watch.cost().map(|cost| {
                 let runs = cost.programs.iter().map(|program| program.runs).sum();
                 (runs, cost.total_ns())

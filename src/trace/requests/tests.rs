@@ -78,7 +78,7 @@ fn requests(wanted: Wanted, own: Arc<Own>, sees_requests: bool) -> (Requests, Ar
 
 fn event(kind: PageEventKind, file: u32, units: u64, pid: u32) -> PageEvent {
     let time = Duration::from_micros(5300);
-    PageEvent { time, kind, file, first_unit: 64, units, fetched: 0, pid, pages: 0 }
+    PageEvent { time, kind, file, first_unit: 64, units, fetched: 0, pid, pages: 0, pages_again: 0 }
 }
 
 /// Of each touch its relation, blocks and kind, its pid, and whether it is of the film and came.
@@ -242,4 +242,17 @@ fn runs_of_bits_are_maximal() {
     assert_eq!(found(0), []);
     assert_eq!(found(u64::MAX).first(), Some(&(0..64)));
     assert_eq!(found(1 << 63 | 0b1011), [0..2, 3..4, 63..64]);
+}
+
+#[test]
+fn what_comes_again_is_counted_of_each_process() {
+    use PageEventKind::{Again, Fetched, Requested};
+    let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), true);
+    let again = |kind, pages_again, pid| PageEvent { pages_again, ..event(kind, 0, 1, pid) };
+    // Of a block one page has come, and then the other; what has come is told without a count.
+    told.lock().unwrap().events =
+        vec![again(Requested, -1, PID), again(Again, 6, PID), again(Again, 4, PID - 1), again(Fetched, 0, PID)];
+    requests.look(&mut |_| {}).unwrap();
+    assert_eq!(requests.fetched_again(), Bytes(10 * 4096));
+    assert_eq!(requests.end(&mut |_| {}).unwrap().fetched_again, Some(Bytes(10 * 4096)));
 }

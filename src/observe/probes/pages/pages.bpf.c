@@ -61,6 +61,8 @@ struct process {
     u64 last;
     // Pages that it has read so far, those that were cached too.
     u64 pages;
+    // Pages that came for it so far and had been there before. Of a unit that comes page by page it is too little for a moment.
+    s64 again;
 };
 
 struct event {
@@ -69,8 +71,9 @@ struct event {
     // The units of one word that it is about, and those of them that have come since the beginning.
     u64 units;
     u64 fetched;
-    // The process's pages so far.
+    // The process's pages so far, and those that came again.
     u64 pages;
+    s64 again;
     u32 file;
     // The word's number in the file.
     u32 word;
@@ -156,7 +159,7 @@ INLINE struct process *find_process(u32 pid)
     return bpf_map_lookup_elem(&processes, &pid);
 }
 
-INLINE int tell(u32 kind, struct file *file, u32 word, u64 units, u64 come, u32 pid, u64 pages)
+INLINE int tell(u32 kind, struct file *file, u32 word, u64 units, u64 come, u32 pid, struct process *process)
 {
     struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
     if (!event) {
@@ -166,7 +169,8 @@ INLINE int tell(u32 kind, struct file *file, u32 word, u64 units, u64 come, u32 
     event->time = bpf_ktime_get_ns();
     event->units = units;
     event->fetched = come;
-    event->pages = pages;
+    event->pages = process ? process->pages : 0;
+    event->again = process ? process->again : 0;
     event->file = file->number;
     event->word = word;
     event->pid = pid;
@@ -183,6 +187,15 @@ INLINE u32 hash(u32 value)
     value ^= value >> 13;
     value *= 0xc2b2ae35u;
     return value ^ value >> 16;
+}
+
+// How many units these are. Without a branch, and followed by the verifier once, as what comes next.
+__attribute__((noinline)) u64 count_units(u64 units)
+{
+    units -= units >> 1 & 0x5555555555555555ull;
+    units = (units & 0x3333333333333333ull) + (units >> 2 & 0x3333333333333333ull);
+    units = (units + (units >> 4)) & 0x0f0f0f0f0f0f0f0full;
+    return units * 0x0101010101010101ull >> 56;
 }
 
 // Of 64 units from this one on, those whose hash is below. The verifier follows a function that is not static once by itself, and not on
@@ -210,7 +223,7 @@ INLINE u64 sampled(struct file *file, u32 word, u64 units, u32 from, u32 to)
 }
 
 // The units of one word were asked for.
-INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u64 pages)
+INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, struct process *process)
 {
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
     u32 at = file->first_word + word;
@@ -223,7 +236,7 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u64 
     if (first) {
         before = __sync_fetch_and_or(bits, units);
         first = units & ~before;
-        if (first && !tell(REQUESTED, file, word, first, *came & first, pid, pages))
+        if (first && !tell(REQUESTED, file, word, first, *came & first, pid, process))
             // It may be seen the next time.
             __sync_fetch_and_and(bits, ~first);
     }
@@ -231,21 +244,22 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u64 
     if (again) {
         again = sampled(file, word, again, from, to);
         if (again)
-            tell(AGAIN, file, word, again, 0, pid, pages);
+            tell(AGAIN, file, word, again, 0, pid, process);
     }
 }
 
-// The units of one word came into the page cache.
-INLINE void fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role)
+// The units of one word came into the page cache: so many of them for the first time.
+INLINE u64 fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role)
 {
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
     u32 at = file->first_word + word;
     u64 *bits = bpf_map_lookup_elem(&fetched, &at);
     if (!bits || !(units & ~*bits))
-        return;
+        return 0;
     u64 first = units & ~__sync_fetch_and_or(bits, units);
     if (first && role != OTHER)
         tell(FETCHED, file, word, first, first, pid, 0);
+    return count_units(first);
 }
 
 // A file is longer than there is room for: that is told once, and somebody makes room.
@@ -255,9 +269,10 @@ INLINE void tell_growth(struct file *file, u32 pid)
         file->is_grown = 1;
 }
 
-// A span of pages was asked for, or came: word after word.
-INLINE void walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 role, u64 pages)
+// A span of pages was asked for, or came: word after word. Of those that came: how many had been there before.
+INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 role, struct process *process)
 {
+    u64 pages = last - first + 1, come = 0;
     first >>= unit_shift;
     last >>= unit_shift;
     if (last >= file->units) {
@@ -266,19 +281,22 @@ INLINE void walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 
         if (role != OTHER)
             tell_growth(file, pid);
         if (first >= file->units)
-            return;
+            return 0;
+        // Of what there is no room for it is not known.
+        pages = 0;
         last = file->units - 1;
     }
     LOOP_WORDS {
         u32 word = first >> 6, last_word = last >> 6, to = word == last_word ? last & 63 : 63;
         if (kind == REQUESTED)
-            request(file, word, first & 63, to, pid, pages);
+            request(file, word, first & 63, to, pid, process);
         else
-            fetch(file, word, first & 63, to, pid, role);
+            come += fetch(file, word, first & 63, to, pid, role);
         if (word >= last_word)
             break;
         first = (u64)(word + 1) << 6;
     }
+    return pages ? (s64)(pages - (come << unit_shift)) : 0;
 }
 
 // struct address_space *mapping, pgoff_t index, pgoff_t last_index
@@ -288,7 +306,7 @@ int pages_requested(u64 *ctx)
     struct file *file = find_file((struct address_space *)ctx[0]);
     if (!file)
         return 0;
-    u64 first = ctx[1], last = ctx[2], pages = 0;
+    u64 first = ctx[1], last = ctx[2];
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct process *process = find_process(pid);
     if (process) {
@@ -301,9 +319,8 @@ int pages_requested(u64 *ctx)
         process->file = file->number;
         process->first = first;
         process->last = last;
-        pages = process->pages;
     }
-    walk(REQUESTED, file, first, last, pid, FOLLOWED, pages);
+    walk(REQUESTED, file, first, last, pid, FOLLOWED, process);
     return 0;
 }
 
@@ -329,6 +346,8 @@ int pages_fetched(u64 *ctx)
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct process *process = find_process(pid);
     u32 role = process ? process->role : FOLLOWED;
-    walk(FETCHED, file, first, last, pid, role, 0);
+    s64 again = walk(FETCHED, file, first, last, pid, role, 0);
+    if (process)
+        process->again += again;
     return 0;
 }

@@ -9,14 +9,14 @@ use crate::observe::pages::{PageEvent, PageEventKind};
 /// Number, first word, units, salt, is_grown.
 pub(super) type FileRecord = [u32; 5];
 
-/// Role and file, first, last, pages.
-pub(super) type ProcessRecord = [u64; 4];
+/// Role and file, first, last, pages, again.
+pub(super) type ProcessRecord = [u64; 5];
 
 /// The role of one that is left out.
 const OTHER: u32 = 1;
 
-/// Of an event: four words of 64 bits, then four of 32.
-const EVENT_BYTES: usize = 48;
+/// Of an event: five words of 64 bits, then four of 32.
+const EVENT_BYTES: usize = 56;
 
 /// By what the kernel knows a file of this device and inode: MKDEV of include/linux/kdev_t.h.
 pub(super) fn file_key(device: u64, inode: u64) -> [u64; 2] {
@@ -28,7 +28,7 @@ pub(super) fn file_record(number: u32, first_word: u32, units: u32, salt: u32) -
 }
 
 pub(super) fn other_process() -> ProcessRecord {
-    [pair(OTHER, 0), 0, 0, 0]
+    [pair(OTHER, 0), 0, 0, 0, 0]
 }
 
 /// Two numbers that stand one after the other.
@@ -43,7 +43,7 @@ pub(super) fn parse_event(bytes: &[u8]) -> Option<PageEvent> {
     let bytes: &[u8; EVENT_BYTES] = bytes.try_into().ok()?;
     let word = |at: usize| bytes[at * 8..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
     let half = |at: usize| bytes[at * 4..].first_chunk().map_or(0, |half| u32::from_ne_bytes(*half));
-    let kind = match half(11) {
+    let kind = match half(13) {
         1 => PageEventKind::Requested,
         2 => PageEventKind::Again,
         3 => PageEventKind::Fetched,
@@ -56,9 +56,10 @@ pub(super) fn parse_event(bytes: &[u8]) -> Option<PageEvent> {
         units: word(1),
         fetched: word(2),
         pages: word(3),
-        file: half(8).checked_sub(1)?,
-        first_unit: u64::from(half(9)) * 64,
-        pid: half(10),
+        pages_again: word(4).cast_signed(),
+        file: half(10).checked_sub(1)?,
+        first_unit: u64::from(half(11)) * 64,
+        pid: half(12),
     })
 }
 
@@ -69,14 +70,14 @@ mod tests {
     #[test]
     fn an_event_is_read_as_the_kernel_wrote_it() {
         let mut bytes = Vec::new();
-        [1_500_u64, 0b1010, 0b10, 77].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+        [1_500_u64, 0b1010, 0b10, 77, u64::MAX].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
         [3_u32, 2, 4242, 1].iter().for_each(|half| bytes.extend(half.to_ne_bytes()));
         let event = parse_event(&bytes).unwrap();
         assert_eq!((event.time.as_nanos(), event.kind, event.file), (1500, PageEventKind::Requested, 2));
         assert_eq!((event.first_unit, event.units, event.fetched), (128, 0b1010, 0b10));
-        assert_eq!((event.pid, event.pages), (4242, 77));
+        assert_eq!((event.pid, event.pages, event.pages_again), (4242, 77, -1));
         assert_eq!(parse_event(&bytes[1..]), None);
-        bytes[44] = 9;
+        bytes[52] = 9;
         assert_eq!(parse_event(&bytes), None);
     }
 
