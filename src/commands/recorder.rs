@@ -135,7 +135,7 @@ pub fn open_source(
             Ok(requests) => Some(requests),
             Err(error) => {
                 let remedy = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                coarser = Some(format!("recorded by looking, which is coarser, for {error}{remedy}"));
+                coarser = Some(format!("the film is recorded by looking, which is coarser, for {error}{remedy}"));
                 None
             }
         },

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use super::choice::{LastStart, Situation, choose, is_clearly_colder};
 use super::sealed_file::DRAFT_PREFIX;
 use super::snapshot_file::write_draft;
-use super::{Databases, Error, MapSource, Snapshot, SnapshotHeader};
+use super::{Databases, Error, MapSource, NEWEST, Snapshot, SnapshotHeader};
 use crate::failure::Tiers;
 use crate::files::{
     DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
@@ -34,12 +34,6 @@ const NUMBER_MAX: u64 = 999_999_999_999;
 /// How often and how long apart it is tried to give a name alone. It takes well under a millisecond.
 const LOCK_TRIES: u32 = 1000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
-
-/// The name of the snapshot that was taken last.
-pub const NEWEST: &str = "newest";
-
-/// Means the snapshot that a restore should take: see [`super::choice::choose`].
-pub const BEST: &str = "best";
 
 /// A directory of snapshots: `ROOT/SYSTEM_IDENTIFIER/NAME.parquet`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -166,24 +166,21 @@ impl Prepared {
         };
         target.let_go();
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
-        let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
-        let (named, unnamed) = match named_sessions(arguments, &target, &asked).await {
-            Ok(named) => (named, None),
-            Err(error) => (None, Some(format!("sessions are not in the film by their name: {}", describe(&error)))),
-        };
+        let (named, unnamed) = named_sessions(arguments, &target, &asked).await;
         let recording_asked = RecordingAsked {
             source: arguments.source,
             wanted: Wanted::Command { pid: Arc::clone(&command), named },
             own: Arc::clone(&own),
             progress: Arc::clone(&progress),
         };
-        let source = open_source(&target, &map, header, recording_asked)?;
+        let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
+        let mut source = open_source(&target, &map, header, recording_asked)?;
         let planned = match planning {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
-        let coarser = source.coarser.clone().map(|why| format!("the film was {why}"));
+        let coarser = source.coarser.take();
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = clean_up::remove_left_cgroups(&journals, target.data_directory.as_ref());
@@ -345,15 +342,18 @@ fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Opti
     ))
 }
 
-/// The sessions that are the job's by their name; `None` where no name was given, or no server runs.
+/// The sessions that are the job's by their name, or why they are not; neither where no name was given, or no server runs.
 async fn named_sessions(
     arguments: &RunArguments,
     target: &Target,
     own: &OwnTransactions,
-) -> anyhow::Result<Option<Named>> {
+) -> (Option<Named>, Option<String>) {
     let application_name = arguments.protection.application_name.clone();
-    let Some((server, name)) = target.server.as_ref().zip(application_name) else { return Ok(None) };
-    Ok(Some(Named { application_name: Some(name), database: None, ask: ask_sessions(server, own.clone()).await? }))
+    let Some((server, name)) = target.server.as_ref().zip(application_name) else { return (None, None) };
+    match ask_sessions(server, own.clone()).await {
+        Ok(ask) => (Some(Named { application_name: Some(name), database: None, ask }), None),
+        Err(error) => (None, Some(format!("sessions are not in the film by their name: {}", describe(&error.into())))),
+    }
 }
 
 /// Begins to decide with what a job is helped; `None` where nobody asked for that.

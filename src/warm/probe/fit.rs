@@ -1,6 +1,6 @@
 //! From measured rates to a profile: pure.
 
-use super::measurement::{DepthPoint, Fit, SizePoint};
+use super::measurement::{DepthPoint, Fit, SizePoint, alone_seconds};
 use crate::units::Bytes;
 use crate::warm::device_profile::{DeviceProfile, READ_PRICE_SHARE_MAX};
 
@@ -31,12 +31,6 @@ pub fn summarize_depths(points: &[DepthPoint]) -> Small {
     let first_good = points.iter().find(|point| point.reads_per_second >= best * AS_GOOD_AS_BEST);
     let depth = first_good.map_or(1, |point| point.depth);
     Small { reads_per_second: best, depth, alone_seconds: alone_seconds(points) }
-}
-
-/// Seconds of a small read at a time, in the mean; 0 where none was measured.
-pub fn alone_seconds(points: &[DepthPoint]) -> f64 {
-    let alone = points.iter().find(|point| point.depth == 1 && point.reads_per_second > 0.0);
-    alone.map_or(0.0, |point| point.reads_per_second.recip())
 }
 
 /// The median of the three best: the best alone would be the luckiest.

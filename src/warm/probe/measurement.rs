@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fit::alone_seconds;
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 
@@ -39,6 +38,12 @@ impl Measurement {
             self.profile.alone_seconds = alone_seconds(&self.by_depth);
         }
     }
+}
+
+/// Seconds of a small read at a time, in the mean; 0 where none was measured.
+pub fn alone_seconds(points: &[DepthPoint]) -> f64 {
+    let alone = points.iter().find(|point| point.depth == 1 && point.reads_per_second > 0.0);
+    alone.map_or(0.0, |point| point.reads_per_second.recip())
 }
 
 /// Small random reads with so many in flight.
