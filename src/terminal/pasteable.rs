@@ -105,8 +105,7 @@ fn length_at(line: &str, at: usize) -> Option<usize> {
         return Some(text.split_inclusive('\'').take(2).map(str::len).sum());
     }
     if OTHERS.iter().any(|begin| text.starts_with(begin)) {
-        let clause = &text[..clause_length(text)];
-        return Some(clause.trim_end_matches(|end| end != ')' && is_punctuation(end)).len());
+        return Some(trimmed_clause(text).len());
     }
     let mut words = Words { text, at: 0 };
     match words.next()? {
@@ -118,7 +117,16 @@ fn length_at(line: &str, at: usize) -> Option<usize> {
         _ => return None,
     }
     words.take_options();
-    Some(words.at)
+    // Behind `--` stands a command of the user's.
+    match text[..words.at].ends_with(" --") {
+        true => Some(trimmed_clause(text).len()),
+        false => Some(words.at),
+    }
+}
+
+/// The text up to where its clause ends, without the punctuation there.
+fn trimmed_clause(text: &str) -> &str {
+    text[..clause_length(text)].trim_end_matches(|end| end != ')' && is_punctuation(end))
 }
 
 /// Bytes up to where a clause ends: at none of its own words in quotes or brackets, such as `$(command -v pgthaw)`.
@@ -180,6 +188,10 @@ impl<'a> Words<'a> {
     /// Options with their values, and names; up to the first word of the sentence around.
     fn take_options(&mut self) {
         while let Some(word) = self.peek() {
+            if word == "--" {
+                self.next();
+                return;
+            }
             let is_option = word.starts_with('-') && word.len() > 1;
             if !is_option && !is_value(word) {
                 return;
@@ -230,6 +242,14 @@ mod tests {
 
     fn found(line: &str) -> Vec<&str> {
         find_commands(line).into_iter().map(|range| &line[range]).collect()
+    }
+
+    #[test]
+    fn the_command_behind_two_dashes_belongs_to_it() {
+        let right = "pgthaw run --like nightly '--protect=isolate' -- psql -d shop -f /srv/report.sql -v 'day=a, b'";
+        let line = format!("  hint: {right}");
+        let found: Vec<&str> = find_commands(&line).into_iter().map(|one| &line[one]).collect();
+        assert_eq!(found, [right]);
     }
 
     #[test]

@@ -34,9 +34,10 @@ pub fn render_run(receipt: &RunReceipt) -> String {
 fn render_seconds(receipt: &RunReceipt) -> String {
     let own = format!("{:.1} s", receipt.seconds);
     let Some(judged) = &receipt.judged else { return own };
-    let before = judged.took_seconds - receipt.seconds;
+    let before = receipt.prepared_seconds + judged.took_seconds - receipt.seconds;
     // What is shown with a digit is none where that is 0.
-    let before = if before >= SHOWN_MIN { format!(" after {before:.1} s of reading") } else { String::new() };
+    let before =
+        if before >= SHOWN_MIN { format!(" after {before:.1} s of looking and reading") } else { String::new() };
     match judged.saved_seconds {
         Some(saved) if saved.abs() < SHOWN_MIN => format!("{own}{before}, as long as was forecast without pgthaw"),
         Some(saved) => {
@@ -214,7 +215,7 @@ mod tests {
         };
         assert_eq!(
             render_run(&receipt),
-            "pgthaw: the job took 6.0 s after 2.0 s of reading, 4.0 s less than was forecast without pgthaw; 512 MB were \
+            "pgthaw: the job took 6.0 s after 2.1 s of looking and reading, 4.0 s less than was forecast without pgthaw; 512 MB were \
              brought before it in 1203 reads; the server did 798 transactions a second meanwhile with the job's, 95 % of the 840 before; \
              98.0 % of the 1000 MB that were cached before it are cached again, and 1 MB of the 2 MB that shared_buffers had \
              lost are back."

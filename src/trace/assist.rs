@@ -50,6 +50,9 @@ fn run_of(header: &FilmHeader) -> Run {
     }
 }
 
+/// A film of which more than this part is gone does not tell what its job waits for now, 0 to 1.
+const GONE_MAX: f64 = 0.2;
+
 /// Is it of a run that waited for the device, and had it for itself?
 fn tells_device(header: &FilmHeader) -> bool {
     !header.totals.is_preloaded() && header.totals.is_fetched()
@@ -80,6 +83,8 @@ pub struct Planned {
     pub decision: Decision,
     /// Does a film tell how the device serves the job, for it fetched its blocks by itself then?
     pub tells_device: bool,
+    /// The command that the film is of.
+    pub job: String,
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
@@ -149,9 +154,10 @@ impl Assist {
         let of_film = header.bytes(header.totals.wanted_blocks());
         if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film, 1.0), of_film) {
             // What is forecast for it takes a while to know, and is no reason to keep it waiting.
+            let job = header.job.clone();
             let forecast = Some(Forecast(Box::new(move || plan.forecast_alone())));
             let nothing = Planned::nothing(reason, remarks);
-            return Ok(Planned { film: Some(name), tells_device: true, forecast, ..nothing });
+            return Ok(Planned { film: Some(name), job, tells_device: true, forecast, ..nothing });
         }
         let mut told = plan.tell(name)?;
         let mut lost = None;
@@ -166,8 +172,11 @@ impl Assist {
         let cut = |most: Bytes, device: DeviceProfile| windows::cut(&plan.films[0], &touched, most, device, geometry);
         let decision = decide(&touched, circumstances, cut)?;
         let header = plan.header();
-        let (had_workers, tells_device) = (header.workers.map(|workers| workers > 0), tells_device(header));
-        Ok(Planned { film: Some(name), lost, decision, tells_device, remarks, touched, had_workers, forecast: None })
+        // What came of relations that are gone took time that is not the device's any more.
+        let is_there = touched.gone_blocks as f64 <= GONE_MAX * header.totals.wanted_blocks() as f64;
+        let (had_workers, tells_device) = (header.workers.map(|workers| workers > 0), tells_device(header) && is_there);
+        let (film, job) = (Some(name), header.job.clone());
+        Ok(Planned { film, job, lost, decision, tells_device, remarks, touched, had_workers, forecast: None })
     }
 
     fn planning(&self, alone: Option<Film<File>>, film: Film<File>) -> Planning {
@@ -335,9 +344,9 @@ impl std::fmt::Debug for Forecast {
 impl Planned {
     /// Nothing, for this reason.
     pub fn nothing(reason: impl Into<String>, remarks: Vec<String>) -> Planned {
-        let (film, lost, tells_device, touched, had_workers, forecast) = Default::default();
+        let (film, job, lost, tells_device, touched, had_workers, forecast) = Default::default();
         let decision = Decision::nothing(reason);
-        Planned { film, lost, decision, tells_device, remarks, touched, had_workers, forecast }
+        Planned { film, job, lost, decision, tells_device, remarks, touched, had_workers, forecast }
     }
 
     /// Is it to be brought before the job starts?

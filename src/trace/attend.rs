@@ -21,9 +21,10 @@ use crate::warm::{DeviceProfile, Room};
 /// Time from look to look: a session or a worker is found within this.
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// A session whose client has ended misses him only when it answers: within a long statement it works on. It is waited for so long, and
-/// told from so long on.
+/// A session whose client has ended misses him only when it answers: within a long statement it works on. It is waited for so long while
+/// it asks files for something, no longer than this when it does not, and told from so long on.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
+const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
 /// Looks after which it is seen whether others wait, those after which the share of the device is chosen anew, and those after which the
@@ -162,12 +163,18 @@ impl Attend {
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
-    /// Waits for the job's sessions to end, for their statements' end at most [`WAITED_FOR`], and tells what that was like.
+    /// Waits for the job's sessions to end, at most [`WAITED_FOR`] and while they read, and tells what that was like.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
+        let mut last = (begun, self.sessions.read_asked().requested);
         loop {
             self.look(apart.as_deref_mut());
+            let requested = self.sessions.read_asked().requested;
+            if requested > last.1 {
+                last = (Instant::now(), requested);
+            }
             let waited = begun.elapsed();
+            let is_given_up = self.progress.goes_on.load(Ordering::Relaxed) || last.0.elapsed() > QUIET_FOR;
             match self.sessions.count_there() {
                 0 if waited < TOLD_FROM => return None,
                 0 => {
@@ -176,7 +183,7 @@ impl Attend {
                         "a session of the job worked on for {waited:.1} s after its end, and was waited for"
                     ));
                 }
-                there if waited > WAITED_FOR || self.progress.goes_on.load(Ordering::Relaxed) => {
+                there if waited > WAITED_FOR || is_given_up => {
                     let there = counted(there as u64, "session");
                     return Some(format!(
                         "{there} of the job did not end with it: what is read from now on stays cached (pg_terminate_backend ends one)"

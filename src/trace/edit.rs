@@ -51,7 +51,9 @@ pub fn cut(film: &Film<File>, part: Part, label: Option<&str>, mut writer: FilmW
     }
     let seconds = end.saturating_sub(part.from).as_secs_f64();
     let (label, requested_bytes) = (label.map(str::to_owned), header.requested_bytes.map(|_| read));
-    finish(writer, FilmHeader { seconds, remarks, label, requested_bytes, ..header.clone() })
+    // It does not say how long the whole command takes.
+    let job = if header.job.is_empty() { String::new() } else { format!("a part of {}", header.job) };
+    finish(writer, FilmHeader { seconds, remarks, label, requested_bytes, job, ..header.clone() })
 }
 
 /// Blocks that were told: of which file and fork, and whether as what shared_buffers had before.

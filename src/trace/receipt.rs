@@ -91,19 +91,26 @@ pub struct Judged {
     pub took_seconds: f64,
     /// How far it was off: 0.1 where it took a tenth longer than forecast, negative where it took less.
     pub error_ratio: f64,
-    /// What was saved against the forecast without; `None` where nothing was brought.
+    /// What was saved against the forecast without, by all that pgthaw took before the job too; `None` where nothing was brought, or the
+    /// forecast is of another job.
     pub saved_seconds: Option<f64>,
 }
 
 impl Judged {
-    /// `None` where no forecast was made, or none for the way that was taken.
-    pub fn new(decision: &Decision, preloaded: Option<&Preloaded>, job_seconds: f64) -> Option<Judged> {
+    /// `None` where no forecast was made, or none for the way that was taken. `prepared_seconds` were taken before anything was brought.
+    pub fn new(
+        decision: &Decision,
+        preloaded: Option<&Preloaded>,
+        job_seconds: f64,
+        prepared_seconds: f64,
+    ) -> Option<Judged> {
         let forecasts = decision.forecasts?;
         let forecast_seconds = forecasts.of(decision.way)?;
         let before = preloaded.filter(|_| decision.way == Way::SetFirst).map_or(0.0, |done| done.seconds);
         let took_seconds = job_seconds + before;
         let error_ratio = took_seconds / forecast_seconds.max(f64::MIN_POSITIVE) - 1.0;
-        let saved_seconds = (decision.way != Way::Nothing).then_some(forecasts.nothing - took_seconds);
+        let saved_seconds =
+            (decision.way != Way::Nothing).then_some(forecasts.nothing - took_seconds - prepared_seconds);
         Some(Judged { forecast_seconds, took_seconds, error_ratio, saved_seconds })
     }
 }
@@ -174,13 +181,13 @@ mod tests {
         let forecasts =
             Forecasts { nothing: 10.0, sorted: Some(4.0), region: None, set_first: Some(5.0), windowed: None };
         let decision = |way| Decision { way, forecasts: Some(forecasts), ..Decision::nothing("") };
-        let judged = Judged::new(&decision(Way::Sorted), None, 5.0).unwrap();
+        let judged = Judged::new(&decision(Way::Sorted), None, 5.0, 0.0).unwrap();
         assert_eq!((judged.error_ratio, judged.saved_seconds), (0.25, Some(5.0)));
         let brought = Preloaded { seconds: 3.0, ..Preloaded::default() };
-        let first = Judged::new(&decision(Way::SetFirst), Some(&brought), 1.0).unwrap();
-        assert_eq!((first.took_seconds, first.saved_seconds), (4.0, Some(6.0)));
-        let declined = Judged::new(&decision(Way::Nothing), None, 9.0).unwrap();
+        let first = Judged::new(&decision(Way::SetFirst), Some(&brought), 1.0, 0.5).unwrap();
+        assert_eq!((first.took_seconds, first.saved_seconds), (4.0, Some(5.5)));
+        let declined = Judged::new(&decision(Way::Nothing), None, 9.0, 0.5).unwrap();
         assert_eq!((declined.forecast_seconds, declined.saved_seconds), (10.0, None));
-        assert_eq!(Judged::new(&Decision::nothing(""), None, 9.0), None);
+        assert_eq!(Judged::new(&Decision::nothing(""), None, 9.0, 0.5), None);
     }
 }

@@ -58,6 +58,11 @@ impl Control {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
+    /// What the user wanted to end has ended: what comes next goes on until he says so again.
+    pub fn go_on(&self) {
+        self.interrupted.store(false, Ordering::Relaxed);
+    }
+
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }

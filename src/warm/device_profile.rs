@@ -24,7 +24,7 @@ pub struct DeviceProfile {
     /// seeks, 1 where the larger one alone holds, as behind the kernel's limiter.
     #[serde(default)]
     pub overlap: f64,
-    /// Seconds that a small read takes beside which nobody asks, in the mean; 0 where nobody measured it. A device that serves
+    /// Seconds that a small read takes beside which nobody asks, the median; 0 where nobody measured it. A device that serves
     /// many at once lets whoever asks for one after another wait longer than `1 ÷ reads_per_second`.
     #[serde(default)]
     pub alone_seconds: f64,

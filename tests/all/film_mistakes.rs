@@ -150,6 +150,25 @@ fn what_is_saved_is_not_told_by_a_device_that_nobody_measured() {
 }
 
 #[test]
+fn nothing_is_said_to_be_saved_by_the_film_of_another_command() {
+    let mut server = server(15);
+    let psql = psql(&server);
+    let run = |server: &TestServer, sql: &str| {
+        let words = ["run", "--like", "x", "--riops", "3000", "--json", "--", &psql, "-XAtqc", sql];
+        receipt(&server.pgthaw(&words).ok())
+    };
+    make_cold(&mut server);
+    run(&server, JOB);
+    make_cold(&mut server);
+    let same = run(&server, JOB);
+    assert!(same["judged"]["saved_seconds"].is_number(), "{same:#}");
+    make_cold(&mut server);
+    let other = run(&server, &format!("{JOB} -- another"));
+    assert_eq!(other["judged"]["saved_seconds"], Value::Null, "{other:#}");
+    assert!(other["remarks"].to_string().contains("its film is of another command"), "{other:#}");
+}
+
+#[test]
 fn the_film_of_a_slip_is_not_kept_beside_fuller_ones() {
     let mut server = server(15);
     let psql = psql(&server);

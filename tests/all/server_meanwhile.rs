@@ -6,7 +6,7 @@ use crate::servers;
 test_every_version! {
     fn transactions_of_pgthaw_itself_are_not_what_the_server_did(version) {
         let server = servers::start(version, &[]);
-        let job = ["--", "sleep", "2"];
+        let job = ["--", "sleep", "4"];
         let arguments = [&["run", "--protect", "--json"], &job[..]].concat();
         let named = [&["run", "--protect", "--application-name", "nightly", "--json"], &job[..]].concat();
         for arguments in [arguments, named] {
@@ -16,7 +16,7 @@ test_every_version! {
             assert!(seen["before_tps"].is_null() && during < 10.0, "{arguments:?}: {seen}");
         }
         // What the job alone did is nobody else's.
-        let told = server.pgthaw(&["run", "--protect", "--", &psql(&server), "-XAtqc", "SELECT pg_sleep(1)"]).ok().stderr;
+        let told = server.pgthaw(&["run", "--protect", "--", &psql(&server), "-XAtqc", "SELECT pg_sleep(4)"]).ok().stderr;
         assert!(!told.contains("the server did"), "{told}");
     }
 }

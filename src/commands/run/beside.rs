@@ -113,7 +113,9 @@ impl Beside {
             attended = &mut attended => attended,
             () = interrupted(control, &waiting) => {
                 self.progress.goes_on.store(true, Ordering::Relaxed);
-                attended.await
+                let attended = attended.await;
+                control.go_on();
+                attended
             }
         };
         waiting.finish();

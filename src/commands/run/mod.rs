@@ -54,7 +54,8 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
         Ok(prepared) => Some(prepared.help(&arguments, job.pid()).await),
         Err(why) => {
             if arguments.protects() {
-                receipt.remarks.push("the cache is not put back afterwards, for the same reason".to_owned());
+                let apart = if arguments.isolates() { "the job is not set apart, and " } else { "" };
+                receipt.remarks.push(format!("{apart}the cache is not put back afterwards, for the same reason"));
             }
             receipt.decision.reason = why;
             None

@@ -14,6 +14,9 @@ use crate::trace::OthersSeen;
 /// Backends report their transactions once a second: two of these are seen.
 const BEFORE: Duration = Duration::from_millis(2100);
 
+/// Of a shorter job nothing is told: what was counted of it may be all of the second before, or nothing.
+const TOLD_FROM: Duration = Duration::from_secs(3);
+
 /// Time from one look for sessions by their name to the next.
 const NAMES_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -71,8 +74,11 @@ impl Others {
         Ok(count.saturating_sub(before) as f64 / at.elapsed().as_secs_f64().max(f64::MIN_POSITIVE))
     }
 
-    /// The job has ended. `None` where the server does not answer any more.
+    /// The job has ended. `None` where the server does not answer any more, or it was too short.
     pub async fn end(mut self) -> Option<OthersSeen> {
+        if self.begun.0.elapsed() < TOLD_FROM {
+            return None;
+        }
         Some(OthersSeen { before_tps: self.before_tps, during_tps: self.rate().await.ok()? })
     }
 }

@@ -21,8 +21,9 @@ use crate::observe::time::OwnTransactions;
 use crate::postgres::{Database, quote_argument};
 use crate::terminal;
 use crate::trace::{
-    Assist, BoundedRoom, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Means, Named, Own,
-    Planned, Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, describe_sessions, read_cache_bound,
+    Assist, BoundedRoom, Came, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Means,
+    Named, Own, Planned, Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, describe_sessions,
+    read_cache_bound,
 };
 use crate::units::Bytes;
 use crate::warm::plan::Geometry;
@@ -180,7 +181,7 @@ impl Prepared {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
-        let coarser = source.coarser.take();
+        let coarser = source.coarser.take().map(|why| told_of_looking(why, arguments.protects()));
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = clean_up::remove_left_cgroups(&journals, target.data_directory.as_ref());
@@ -289,19 +290,26 @@ impl Prepared {
 
     /// Writes now and then what the job has brought in.
     fn keep_accounts(&self) -> JoinHandle<()> {
-        let (journals, journal) = (Arc::clone(&self.journals), Arc::clone(&self.journal));
-        let (map, came) = (Arc::clone(&self.map), self.recording.came());
+        let account = self.account();
         tokio::spawn(async move {
             let mut interval = ACCOUNT_INTERVAL_FIRST;
             loop {
                 tokio::time::sleep(interval).await;
                 interval = (2 * interval).min(ACCOUNT_INTERVAL);
-                let (journals, journal, map) = (Arc::clone(&journals), Arc::clone(&journal), Arc::clone(&map));
-                let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-                // A full disk is no reason to disturb the job: less is cleaned up if this is killed.
-                let _ = spawn_blocking(move || journals.keep_brought(&journal, &map, &came)).await;
+                let _ = spawn_blocking(account.clone()).await;
             }
         })
+    }
+
+    /// Writes down what came so far, for whoever finds this killed.
+    fn account(&self) -> impl Fn() + Clone + Send + 'static {
+        let (journals, journal) = (Arc::clone(&self.journals), Arc::clone(&self.journal));
+        let (map, came) = (Arc::clone(&self.map), self.recording.came());
+        move || {
+            let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            // A full disk is no reason to disturb the job: less is cleaned up if this is killed.
+            let _ = journals.keep_brought(&journal, &map, &came);
+        }
     }
 }
 
@@ -340,6 +348,13 @@ fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Opti
     Some(format!(
         "the server's owner has films called {label}, and they are his: pgthaw replay {film} -- COMMAND goes by one of them"
     ))
+}
+
+/// What it means that the film is recorded by looking.
+fn told_of_looking(why: String, protects: bool) -> String {
+    let others =
+        if protects { "; what others read meanwhile goes afterwards too, for it cannot be told apart" } else { "" };
+    format!("{why}{others}")
 }
 
 /// The sessions that are the job's by their name, or why they are not; neither where no name was given, or no server runs.
@@ -405,6 +420,7 @@ impl Helped {
             accounts.abort();
             // It has come to its end, one way or the other.
             let _ = accounts.await;
+            let _ = spawn_blocking(self.prepared.account()).await;
         }
         self.beside.end(&control, self.prepared.shows_progress, receipt).await;
         let mut prepared = self.prepared;
@@ -426,25 +442,17 @@ impl Prepared {
         // Before a film of this run is there; the job has not waited for it.
         receipt.remarks.extend(owners_remark(arguments, &store, &map));
         let mut lost = None;
-        if let Some(Planned { film, lost: of_planned, decision, remarks, tells_device, .. }) = planned {
-            lost = of_planned;
-            // Nothing was saved for a job that did not do its work.
-            receipt.judged = match job {
-                Ended::Well => Judged::new(&decision, first.as_ref(), receipt.seconds),
-                Ended::Failed | Ended::Never => None,
-            };
-            if let Some(judged) =
-                receipt.judged.as_mut().filter(|_| device.source == ProfileSource::Default && !tells_device)
-            {
-                judged.saved_seconds = None;
-                receipt.remarks.push(ASSUMED.to_owned());
-            }
-            (receipt.film, receipt.decision, receipt.preloaded) = (film, decision, first);
-            receipt.remarks.extend(remarks);
+        if let Some(mut planned) = planned {
+            lost = planned.lost.take();
+            receipt.judged = judge(arguments, &planned, first.as_ref(), (job, device.source), receipt);
+            (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, first);
+            receipt.remarks.extend(planned.remarks);
         }
+        let mut job_seen = JobSeen::Unknown;
         let came = recording.came();
         match spawn_blocking(move || recording.end()).await {
             Ok(Ok(mut recorded)) => {
+                job_seen = recorded.job_seen;
                 let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
                 if counted == Some(0) && recorded.job_seen != JobSeen::Yes {
                     receipt.judged = None;
@@ -461,7 +469,11 @@ impl Prepared {
             Ok(Err(error)) => receipt.remarks.push(format!("the film was not kept: {error}")),
             Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
         }
-        let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let came = match job_seen {
+            // It is anybody's.
+            JobSeen::Everybody => Came::new(),
+            _ => came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone(),
+        };
         // Another run that goes on needs it; for this one's own clean-up it does not have to be written.
         let brought = if arguments.protects() { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };
         let ended = Arc::into_inner(journal).map_or(Ok(None), |journal| journals.end(journal));
@@ -489,6 +501,31 @@ impl Prepared {
             Err(error) => receipt.remarks.push(format!("the cache was not put back: {error}")),
         }
     }
+}
+
+/// The forecast held against what it came to. Nothing was saved for a job that did not do its work; and of another command's film it is not
+/// known.
+fn judge(
+    arguments: &RunArguments,
+    planned: &Planned,
+    first: Option<&Preloaded>,
+    (job, source): (Ended, ProfileSource),
+    receipt: &mut RunReceipt,
+) -> Option<Judged> {
+    if job != Ended::Well {
+        return None;
+    }
+    let mut judged = Judged::new(&planned.decision, first, receipt.seconds, receipt.prepared_seconds)?;
+    let is_other = planned.job != describe_job(&arguments.job);
+    let why = match () {
+        () if judged.saved_seconds.is_none() => return Some(judged),
+        () if is_other => format!("what was saved is not known: its film is of another command ({})", planned.job),
+        () if source == ProfileSource::Default && !planned.tells_device => ASSUMED.to_owned(),
+        () => return Some(judged),
+    };
+    judged.saved_seconds = None;
+    receipt.remarks.push(why);
+    Some(judged)
 }
 
 /// Keeps a film under its name, and lets old ones go, also one of which most is `lost`. A slip's is none that anybody is to go by.

@@ -40,10 +40,9 @@ impl Measurement {
     }
 }
 
-/// Seconds of a small read at a time, in the mean; 0 where none was measured.
+/// Seconds of a small read at a time, the median: one pause of a shared disk would make a mean of few reads anything. 0 where none was measured.
 pub fn alone_seconds(points: &[DepthPoint]) -> f64 {
-    let alone = points.iter().find(|point| point.depth == 1 && point.reads_per_second > 0.0);
-    alone.map_or(0.0, |point| point.reads_per_second.recip())
+    points.iter().find(|point| point.depth == 1).map_or(0.0, |point| point.latency_us_p50 / 1e6)
 }
 
 /// Small random reads with so many in flight.

@@ -23,6 +23,9 @@ const UNFELT_RATIO: f64 = 1.15;
 const LARGEST_READ: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
 const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
 
+/// No device lets a read that nobody else asks beside wait longer.
+const ALONE_SECONDS_MAX: f64 = 1.0;
+
 /// A device as it was when it was probed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRecord {
@@ -108,7 +111,7 @@ impl DeviceRecord {
             () if !LARGEST_READ.contains(&largest_read.0) => Some("its largest_read".into()),
             () if !DEPTHS.contains(&depth) => Some("its depth".into()),
             () if !(0.0..=1.0).contains(&overlap) => Some("its overlap".into()),
-            () if !alone_seconds.is_finite() || alone_seconds < 0.0 => Some("its alone_seconds".into()),
+            () if !(0.0..=ALONE_SECONDS_MAX).contains(&alone_seconds) => Some("its alone_seconds".into()),
             () => None,
         }
     }
@@ -244,7 +247,7 @@ mod tests {
         assert_eq!(older.len() + 1, text.lines().count());
         fs::write(&path, older.join("\n").replace("\"overlap\": 1.0,", "\"overlap\": 1.0")).unwrap();
         let found = store.find(&device(), ReadLimit::default()).unwrap().unwrap();
-        assert_eq!(found.measurement.profile.alone_seconds, 80e-6);
+        assert_eq!(found.measurement.profile.alone_seconds, 72e-6);
     }
 
     #[test]
