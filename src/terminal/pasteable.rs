@@ -52,6 +52,9 @@ const OTHERS: &[&str] = &[
 /// Where the clause of such a command ends. The first of them counts.
 const CLAUSE_ENDS: &[&str] = &[" (", ", ", "; ", ": ", " or ", " makes ", " lists "];
 
+/// What commands begin with that run one.
+const RUNNING: &[&str] = &["pgthaw run ", "pgthaw record ", "pgthaw replay "];
+
 /// A loop of the shell, to its end.
 const LOOP: (&str, &str) = ("for d in ", "; done");
 
@@ -116,12 +119,13 @@ fn length_at(line: &str, at: usize) -> Option<usize> {
         "psql" if words.peek().is_some_and(|word| word.starts_with('-') || is_value(word)) => {}
         _ => return None,
     }
-    words.take_options();
-    // Behind `--` stands a command of the user's.
-    match text[..words.at].ends_with(" --") {
-        true => Some(trimmed_clause(text).len()),
-        false => Some(words.at),
+    // A command of the user's stands behind `--`, and options of any kind before it.
+    let clause = trimmed_clause(text);
+    if RUNNING.iter().any(|begin| text.starts_with(begin)) && clause.contains(" -- ") {
+        return Some(clause.len());
     }
+    words.take_options();
+    Some(words.at)
 }
 
 /// The text up to where its clause ends, without the punctuation there.
@@ -188,10 +192,6 @@ impl<'a> Words<'a> {
     /// Options with their values, and names; up to the first word of the sentence around.
     fn take_options(&mut self) {
         while let Some(word) = self.peek() {
-            if word == "--" {
-                self.next();
-                return;
-            }
             let is_option = word.starts_with('-') && word.len() > 1;
             if !is_option && !is_value(word) {
                 return;

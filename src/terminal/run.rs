@@ -252,7 +252,10 @@ mod tests {
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };
         let preloaded = Some(Preloaded { bytes: Bytes(1 << 20), reads: 1, ..Preloaded::default() });
         let text = render_run(&RunReceipt { judged: Some(judged), preloaded, ..receipt(Way::SetFirst) });
-        assert!(text.starts_with("pgthaw: the job took 6.0 s, as long as was forecast without pgthaw; 1 MB"), "{text}");
+        assert!(
+            text.starts_with("pgthaw: the job took 6.0 s after 0.1 s of looking and reading, as long as"),
+            "{text}"
+        );
         let (before, gone) = (Bytes(1 << 30), Bytes(1 << 13));
         let put_back = PutBack { cached_before_bytes: before, gone_bytes: gone, ..PutBack::default() };
         assert!(render_found(&put_back).starts_with("99.9 % of"), "{}", render_found(&put_back));

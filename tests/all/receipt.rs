@@ -113,7 +113,10 @@ fn before_its_start_a_server_is_not_missed() {
     let directory = server.data_directory();
     let directory = directory.to_str().unwrap();
     let text = server.pgthaw(&["restore", "-D", directory]).ok().stdout;
-    assert!(text.contains("no server runs; once it does, pgthaw restore -h "), "{text}");
+    assert!(
+        text.contains("no server runs; once it does, pgthaw restore ") && text.contains(&format!("-D {directory}")),
+        "{text}"
+    );
     restore(&server, &["-D", directory, "--tier", "os"]).ok();
     let receipt = restore(&server, &["-D", directory, "--tier", "buffers"]).ends_with(1).json();
     assert!(left_out(&receipt, "buffers", "no_server").0 > 1000, "{receipt:#}");
