@@ -81,8 +81,8 @@ pub enum Reason {
 /// ([`NEARLY`]), it takes the newest. Where none is from before that start, it takes the newest. It never takes an empty one.
 ///
 /// `headers` are in the order in which a store has them, the one taken last first: that is known, where times are only what a
-/// clock said. They are as [`Situation::count`] counts them. Where the clock was set back after a snapshot, its time says nothing ([`says_nothing`]): it counts as one from
-/// before the start.
+/// clock said. They are as [`Situation::count`] counts them. Where the clock was set back after a snapshot, its time says
+/// nothing ([`says_nothing`]): it counts as one from before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now, .. } = *situation;
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();

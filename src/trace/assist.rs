@@ -50,12 +50,14 @@ fn run_of(header: &FilmHeader) -> Run {
     }
 }
 
-/// A film of which more than this part is gone does not tell what its job waits for now, 0 to 1.
-const GONE_MAX: f64 = 0.2;
-
 /// Is it of a run that waited for the device, and had it for itself?
 fn tells_device(header: &FilmHeader) -> bool {
     !header.totals.is_preloaded() && header.totals.is_fetched()
+}
+
+/// Is most of what films have there still?
+fn is_whole(touched: &Touched) -> bool {
+    touched.lost_share() <= 1.0 - WHOLE
 }
 
 /// What a job could be helped with.
@@ -172,9 +174,9 @@ impl Assist {
         let cut = |most: Bytes, device: DeviceProfile| windows::cut(&plan.films[0], &touched, most, device, geometry);
         let decision = decide(&touched, circumstances, cut)?;
         let header = plan.header();
+        let had_workers = header.workers.map(|workers| workers > 0);
         // What came of relations that are gone took time that is not the device's any more.
-        let is_there = touched.gone_blocks as f64 <= GONE_MAX * header.totals.wanted_blocks() as f64;
-        let (had_workers, tells_device) = (header.workers.map(|workers| workers > 0), tells_device(header) && is_there);
+        let tells_device = tells_device(header) && is_whole(&touched);
         let (film, job) = (Some(name), header.job.clone());
         Ok(Planned { film, job, lost, decision, tells_device, remarks, touched, had_workers, forecast: None })
     }
@@ -195,7 +197,7 @@ impl Assist {
     fn find_newer(&self, best: &Told) -> Result<Option<Told>, Error> {
         let is_named = matches!(self.which, Which::File(_));
         let mut after = best.plan.films.last().map(|film| film.header().recorded_at);
-        while best.touched.lost_share() > 1.0 - WHOLE && !is_named {
+        while !is_whole(&best.touched) && !is_named {
             let like = self.find(after)?;
             let Some(film) = like.film else { break };
             after = Some(film.header().recorded_at);

@@ -114,8 +114,8 @@ fn the_last_of_two_runs_puts_back_for_both() {
 fn what_others_read_beside_a_job_that_reads_nothing_stays() {
     let mut server = server(15);
     make_cold(&mut server);
-    let child = server.command(&["run", "--protect", "--json", "--", "sleep", "4"]);
-    let mut child = { child }.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = server.command(&["run", "--protect", "--json", "--", "sleep", "4"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     // By then it knows what was cached before.
     let began = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgthaw%'";
     let until = Instant::now() + Duration::from_secs(60);
