@@ -1,16 +1,14 @@
-//! The tree checks itself: which folder may use which, how long a file and a function may be, what must not be there.
-//! ARCHITECTURE.md says why. Every rule is a function over a tree of texts, and has a test with a planted violation.
+//! The tree checks itself: which folder may use which, and what must not be there. ARCHITECTURE.md says why. Every rule is a
+//! function over a tree of texts, and has a test with a planted violation.
 #![allow(clippy::unwrap_used)]
 
 mod circles;
-mod rooms;
 mod source;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use proc_macro2::{TokenStream, TokenTree};
-use syn::spanned::Spanned as _;
 use syn::visit::Visit;
 
 use source::{Source, Tree, read_tree, sources, syntax_of, tokens_of};
@@ -59,15 +57,6 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("untested", &[]),
 ];
 
-const FILE_LINES_MAX: usize = 600;
-const FUNCTION_LINES_MAX: usize = 70;
-const COMMAND_FILE_LINES_MAX: usize = 150;
-/// Of a command that has subcommands, whose flags stand with it.
-const PARENT_FILE_LINES_MAX: usize = 250;
-
-/// Files and functions (`src/a.rs` or `src/a.rs::name`) that may be longer, each with its reason.
-const LONGER_WITH_REASON: [(&str, &str); 0] = [];
-
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "utilities", "common", "helper", "helpers", "manager", "managers", "misc"];
@@ -78,16 +67,12 @@ fn the_tree_keeps_its_rules() {
     assert!(tree.contains_key("src/lib.rs"), "the tree was not read");
     let rules = [
         check_layers,
-        rooms::check_arrows,
-        rooms::check_shares,
         circles::check_circles,
-        check_lengths,
         check_names,
         check_reachable,
         check_unsafe,
         check_commands,
         check_places,
-        |tree: &Tree| check_exceptions(tree, &LONGER_WITH_REASON),
     ];
     let violations: Vec<String> = rules.into_iter().flat_map(|rule| rule(&tree)).collect();
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
@@ -203,76 +188,6 @@ fn parent(module: &[String]) -> &[String] {
 fn is_after_colons(before: &[TokenTree]) -> bool {
     matches!(before, [.., TokenTree::Punct(punct)] if punct.as_char() == ':')
         && matches!(before, [.., TokenTree::Punct(punct), _] if punct.as_char() == ':')
-}
-
-// ---- lengths ----
-
-/// Files and functions that are too long, and not listed.
-fn check_lengths(tree: &Tree) -> Vec<String> {
-    let is_listed = |name: &str| LONGER_WITH_REASON.iter().any(|(listed, _)| *listed == name);
-    let too_long = find_too_long(tree).into_iter().filter(|(name, _)| !is_listed(name));
-    too_long.map(|(name, said)| format!("{name}: {said}")).collect()
-}
-
-/// Exceptions that nothing needs any more.
-fn check_exceptions(tree: &Tree, exceptions: &[(&str, &str)]) -> Vec<String> {
-    let too_long = find_too_long(tree);
-    let is_needed = |name: &str| too_long.iter().any(|(found, _)| found == name);
-    let stale = exceptions.iter().filter(|(name, reason)| !is_needed(name) || reason.is_empty());
-    stale.map(|(name, _)| format!("{name}: is an exception without need or reason")).collect()
-}
-
-fn find_too_long(tree: &Tree) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for (path, text) in tree {
-        let lines = text.lines().count();
-        let limit = match is_command(path, text) {
-            true if text.contains("derive(Debug, Subcommand)") => PARENT_FILE_LINES_MAX,
-            true => COMMAND_FILE_LINES_MAX,
-            false => FILE_LINES_MAX,
-        };
-        if lines > limit {
-            found.push((path.clone(), format!("{lines} lines, more than {limit}")));
-        }
-        let mut functions = Functions::default();
-        functions.visit_file(syntax_of(path, text));
-        for (name, lines) in functions.lengths.into_iter().filter(|(_, lines)| *lines > FUNCTION_LINES_MAX) {
-            found.push((format!("{path}::{name}"), format!("{lines} lines, more than {FUNCTION_LINES_MAX}")));
-        }
-    }
-    found
-}
-
-/// Every function's name and lines, from its signature to its last brace.
-#[derive(Default)]
-struct Functions {
-    lengths: Vec<(String, usize)>,
-}
-
-impl Functions {
-    fn add(&mut self, signature: &syn::Signature, block: &syn::Block) {
-        let lines = block.span().end().line + 1 - signature.span().start().line;
-        self.lengths.push((signature.ident.to_string(), lines));
-    }
-}
-
-impl<'ast> Visit<'ast> for Functions {
-    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
-        self.add(&function.sig, &function.block);
-        syn::visit::visit_item_fn(self, function);
-    }
-
-    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
-        self.add(&function.sig, &function.block);
-        syn::visit::visit_impl_item_fn(self, function);
-    }
-
-    fn visit_trait_item_fn(&mut self, function: &'ast syn::TraitItemFn) {
-        if let Some(block) = &function.default {
-            self.add(&function.sig, block);
-        }
-        syn::visit::visit_trait_item_fn(self, function);
-    }
 }
 
 // ---- names, dead files, unsafe, commands ----
@@ -506,30 +421,6 @@ mod planted {
         assert_eq!(forbidden("src/main.rs", "use pgthaw::cache::Map;"), ["cache"]);
         assert_eq!(forbidden("src/cache/map.rs", "use crate::*;"), ["crate::*"]);
         assert!(check_layers(&tree([("src/novelty/mod.rs", "")]))[0].contains("not in the table"));
-    }
-
-    #[test]
-    fn long_files_and_functions_are_found() {
-        let long_file = "// line\n".repeat(FILE_LINES_MAX + 1);
-        let long_command = format!("{}\npub async fn run() {{}}\n", "// line\n".repeat(COMMAND_FILE_LINES_MAX));
-        let function = |lines| format!("struct S; impl S {{ fn long() {{\n{}}} }}", "let _ = 1;\n".repeat(lines - 2));
-        let (right, wrong) = (function(FUNCTION_LINES_MAX), function(FUNCTION_LINES_MAX + 1));
-        let files = [
-            ("src/cache/a.rs", long_file.as_str()),
-            ("src/commands/b.rs", &long_command),
-            ("src/cache/c.rs", &long_command),
-            ("src/cache/d.rs", &right),
-            ("src/cache/e.rs", &wrong),
-        ];
-        let found: Vec<String> = find_too_long(&tree(files)).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(found, ["src/cache/a.rs", "src/cache/e.rs::long", "src/commands/b.rs"]);
-        assert_eq!(check_lengths(&tree(files)).len(), 3);
-    }
-
-    #[test]
-    fn stale_exceptions_are_found() {
-        let tree = tree([("src/cache/a.rs", "fn f() {}")]);
-        assert_eq!(check_exceptions(&tree, &[("src/cache/a.rs", "a table of numbers")]).len(), 1);
     }
 
     #[test]
