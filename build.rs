@@ -20,7 +20,7 @@ const INSTALLED: &str = "web/node_modules/.package-lock.json";
 /// does so under the condition `probes`.
 const PROBES_DIRECTORY: &str = "src/observe/probes";
 
-const PROBES: [&str; 3] = ["lwlocks", "pages", "time"];
+const PROBES: [&str; 2] = ["pages", "time"];
 
 fn main() {
     embed_bundle();

@@ -40,7 +40,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
 }
 
 /// No more than a server's program can be: whoever owns it may have made it of any size.
-pub(super) fn read_program(path: &Path) -> io::Result<Vec<u8>> {
+fn read_program(path: &Path) -> io::Result<Vec<u8>> {
     const BYTES_MAX: u64 = 256 << 20;
     let mut program = Vec::new();
     let read = File::open(path)?.take(BYTES_MAX).read_to_end(&mut program)?;
@@ -81,21 +81,6 @@ pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option
     Ok(Some(bytes.chunks_exact(4).map(word).collect()))
 }
 
-/// Reads a text that ends with a zero, of at most so many bytes; what is no UTF-8 in it is replaced.
-pub fn read_text(pid: u32, address: u64, bytes_max: usize) -> Result<String, Error> {
-    let mut text = Vec::new();
-    // Byte for byte: the memory behind its end may be nobody's.
-    for at in 0..bytes_max as u64 {
-        let mut byte = [0];
-        read(pid, address.wrapping_add(at), &mut byte)?;
-        match byte {
-            [0] => break,
-            [byte] => text.push(byte),
-        }
-    }
-    Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
 /// Reads a pointer of another process; `None` where it points to nothing.
 pub fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
     let mut address = [0; 8];
@@ -132,15 +117,6 @@ mod tests {
         let nothing = 0_u64;
         assert_eq!(read_pointed(me, &raw const nothing as u64, 8).unwrap(), None);
         assert_eq!(read_pointed_words(me, &raw const pointer as u64, 1).unwrap(), Some(vec![4711]));
-    }
-
-    #[test]
-    fn a_text_of_a_process_ends_with_a_zero_or_where_it_is_cut() {
-        let (text, me) = (c"WALInsert", std::process::id());
-        let address = text.as_ptr() as u64;
-        assert_eq!(read_text(me, address, 64).unwrap(), "WALInsert");
-        assert_eq!(read_text(me, address, 3).unwrap(), "WAL");
-        assert!(read_text(me, 8, 64).is_err());
     }
 
     #[test]

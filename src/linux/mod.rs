@@ -28,7 +28,6 @@ pub mod shared_words;
 pub mod signals;
 pub mod sockets;
 pub mod threads;
-pub mod user_probes;
 
 pub use block_device::{
     BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, DeviceNumber, Devices, read_block_device, read_controller,

@@ -215,12 +215,6 @@ pub fn read_title(pid: u32) -> Result<String, Error> {
     Ok(words.join(" ").trim_end().to_owned())
 }
 
-/// The file of the program that a process runs, as the process would call it.
-pub fn read_program_path(pid: u32) -> Result<PathBuf, Error> {
-    let path = PathBuf::from(format!("/proc/{pid}/exe"));
-    path.read_link().map_err(|error| Error::file("read", &path, error))
-}
-
 /// What a process calls itself: its pid, unless it lives in a pid namespace below this one (`NSpid` of proc(5)).
 pub fn read_own_number(pid: u32) -> Result<u32, Error> {
     let status = read_details(pid)?;

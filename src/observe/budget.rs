@@ -1,11 +1,8 @@
 //! Keeps what looking costs within a budget: above it less is looked at, in steps, and each step is told.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::lwlocks::{LwlockWaits, LwlockWatch, LwlocksEnd};
 use super::time::{FileTimes, LOOKS_PER_SECOND, MemoryLooks, ProbeCost, Reading, Tier, TimeSource};
 use crate::linux::clock::{read_monotonic, read_own_cpu_time};
 use crate::linux::count_cores;
@@ -20,8 +17,6 @@ const SPANS: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {
-    /// Counting waits for lightweight locks at the server's own probes.
-    LightweightLocks,
     /// Counting what clients send.
     Receives,
     /// The programs in the kernel: from then on processes are looked at now and then.
@@ -71,8 +66,6 @@ pub fn render_looks(looks_per_second: f64) -> String {
 pub struct BudgetedSource {
     source: Box<dyn TimeSource>,
     postmaster_pid: Option<u32>,
-    /// `None` where nobody asked for it.
-    lwlocks: Option<LwlockWatch>,
     budget: f64,
     begin_ns: u64,
     /// When the cost was looked at last, and what it was by then: of programs in the kernel, and of this process.
@@ -103,7 +96,6 @@ impl BudgetedSource {
         let mut budgeted = BudgetedSource {
             source,
             postmaster_pid,
-            lwlocks: None,
             budget,
             begin_ns: now,
             looked_at_ns: now,
@@ -120,22 +112,6 @@ impl BudgetedSource {
         budgeted
     }
 
-    /// Counts waits for lightweight locks at the server's own probes too, for so long at most.
-    pub fn watch_lwlocks(&mut self, limit: Duration) {
-        self.lwlocks = Some(LwlockWatch::begin(self.postmaster_pid, limit));
-    }
-
-    /// Counts these no more.
-    pub fn end_lwlocks(&mut self) -> Result<(), Error> {
-        let now_ns = read_monotonic().as_nanos() as u64;
-        self.lwlocks.as_mut().map_or(Ok(false), |watch| watch.end(now_ns, LwlocksEnd::End)).map(drop)
-    }
-
-    /// What was counted of them by their end; `None` where nobody asked for it.
-    pub fn lwlocks(&self) -> Option<&LwlockWaits> {
-        self.lwlocks.as_ref().map(LwlockWatch::waits)
-    }
-
     /// What was given up so far.
     pub fn reductions(&self) -> &[Reduction] {
         &self.reductions
@@ -143,8 +119,6 @@ impl BudgetedSource {
 
     /// Goes on with this source, of a server that was restarted: what was given up stays so.
     pub fn follow(&mut self, mut source: Box<dyn TimeSource>, postmaster_pid: Option<u32>) -> Result<(), Error> {
-        let now_ns = read_monotonic().as_nanos() as u64;
-        self.lwlocks.as_mut().map_or(Ok(false), |watch| watch.end(now_ns, LwlocksEnd::Restart))?;
         if self.reductions.iter().any(|reduction| reduction.given_up == GivenUp::Receives) {
             source.drop_receives();
         }
@@ -186,7 +160,7 @@ impl BudgetedSource {
         let are_programs_dear = share_of(kernel) > self.budget / 2.0;
         let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
         let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
-        if let Some((given_up, looks_per_second)) = self.reduce(at_ns, are_programs_dear)?.or(nothing_left) {
+        if let Some((given_up, looks_per_second)) = self.reduce(are_programs_dear)?.or(nothing_left) {
             let after_ns = at_ns.saturating_sub(self.begin_ns);
             self.reductions.push(Reduction { after_ns, given_up, share, budget: self.budget, looks_per_second });
         }
@@ -194,12 +168,7 @@ impl BudgetedSource {
     }
 
     /// Looks at less; with how many looks a second, where there are any. `None` when there is nothing more to give up that would help.
-    fn reduce(&mut self, at_ns: u64, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
-        if let Some(watch) = &mut self.lwlocks
-            && watch.end(at_ns, LwlocksEnd::Budget)?
-        {
-            return Ok(Some((GivenUp::LightweightLocks, None)));
-        }
+    fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
         if self.source.tier() != Tier::Bpf {
             let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
             return Ok(looks.or_else(|| self.ask_seldom()));
@@ -235,21 +204,12 @@ impl TimeSource for BudgetedSource {
     fn read(&mut self) -> Result<Reading, Error> {
         let begins_from = self.begins_from.take();
         let reading = self.source.read()?;
-        if let Some(watch) = &mut self.lwlocks {
-            watch.keep_within_limit(reading.at_ns)?;
-        }
         self.keep_within(reading.at_ns)?;
         Ok(Reading { begins_from, ..reading })
     }
 
     fn cost(&self) -> Option<ProbeCost> {
-        let cost = [self.spent.clone(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and);
-        // What was refused has none.
-        let of_lwlocks = self.lwlocks.as_ref().map(LwlockWatch::cost).filter(|cost| !cost.programs.is_empty());
-        let Some(of_lwlocks) = of_lwlocks else { return cost };
-        let mut cost = cost.unwrap_or_default();
-        cost.programs.extend(of_lwlocks.programs);
-        Some(cost)
+        [self.spent.clone(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and)
     }
 
     fn cost_refusal(&self) -> Option<String> {
@@ -269,6 +229,7 @@ impl TimeSource for BudgetedSource {
 mod tests {
     use std::cell::Cell;
     use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
     use super::*;
     use crate::observe::time::ProgramCost;

@@ -14,7 +14,6 @@ mod forecasts;
 mod hydrate;
 mod job_forecast;
 mod live;
-mod lwlocks;
 mod making;
 mod map;
 mod map_bar;

@@ -89,7 +89,6 @@ pub fn render_reduction(reduction: &Reduction) -> String {
 pub fn render_given_up(reduction: &Reduction) -> String {
     let looks = reduction.looks_per_second.unwrap_or_default();
     match reduction.given_up {
-        GivenUp::LightweightLocks => "no process stops at the server's own probes".to_owned(),
         GivenUp::Receives => "commands are counted no more, and stalls are looked for no more".to_owned(),
         GivenUp::Programs => format!(
             "there are no programs in the kernel: processes are looked at in their memory {}, and times are estimates",

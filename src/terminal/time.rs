@@ -1,7 +1,6 @@
 //! Where the time of a server's processes went, for people.
 
 use super::columns::{Column, render_columns};
-use super::lwlocks::render_lwlocks;
 use super::nanoseconds::{render_ns, render_share};
 use super::printable;
 use super::stalls::{render_files, render_reduction, render_stalls};
@@ -34,8 +33,7 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     }
     lines.push(String::new());
     lines.extend(render_columns(seconds_columns(report), width, "…"));
-    let lwlocks = report.lwlocks.as_ref().map(|lwlocks| render_lwlocks(lwlocks, width)).unwrap_or_default();
-    for part in [lwlocks, render_files(report, width), render_stalls(&report.stalls, width)] {
+    for part in [render_files(report, width), render_stalls(&report.stalls, width)] {
         if !part.is_empty() {
             lines.push(String::new());
             lines.extend(part);

@@ -34,7 +34,6 @@ mod kept;
 mod killed_runs;
 mod kills;
 mod least_privilege;
-mod lwlocks;
 mod lying_server;
 mod map;
 mod measures;

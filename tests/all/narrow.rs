@@ -138,7 +138,7 @@ fn what_is_said_of_a_server_fits() {
         &["trace", "merge", "a", "a", "--name", "b"],
         &["trace", "cut", "a", "--to", "0.5", "--name", "c"],
         &predict,
-        &["waits", "--seconds", "1", "-q", "--lwlocks"],
+        &["waits", "--seconds", "1", "-q"],
         &["waits", "--seconds", "1", "-q", "--by", "query", "--source", "sql"],
         &["top", "--listen", "127.0.0.1:0", "--by", "query"],
         &["doctor", "--require", "no-such-thing"],

@@ -203,6 +203,39 @@ fn a_command_is_handled_from_its_receipt_until_the_next_is_waited_for() {
     assert!(waited + own["total_ns"].as_u64().unwrap() <= report["lived_ns"].as_u64().unwrap(), "{report}");
 }
 
+/// docs/sources.md, B9 and B43.
+#[test]
+fn waits_for_lightweight_locks_are_counted_by_tranche() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[("fsync", "on")]);
+    server.psql("CREATE TABLE t (i int)");
+    let script = server.home().join("commit.sql");
+    fs::write(&script, "INSERT INTO t VALUES (1);\n").unwrap();
+    let pgbench = server.command_of("pgbench").get_program().to_str().unwrap().to_owned();
+    // Many small commits stand in line for the log.
+    let load = ["--", &pgbench, "-n", "-c", "8", "-t", "300", "-f", script.to_str().unwrap(), "postgres"];
+    let run = |options: &[&str]| {
+        server.pgthaw(&[&["waits", "--source", "bpf", "--budget", "100"], options, &load].concat()).ok()
+    };
+    let report = run(&["--json"]).json();
+    let tranches = ending(&report, "client backend::LWLock::WALWrite");
+    assert_eq!(tranches.len(), 1, "{report}");
+    let of = |name: &str| tranches[0][name].as_u64().unwrap();
+    let (count, total, longest, mean) = (of("count"), of("total_ns"), of("max_ns"), of("average_ns"));
+    assert!(count > 0 && longest <= total && mean <= longest, "{}", tranches[0]);
+    assert!(mean.abs_diff(total / count) <= longest, "{}", tranches[0]);
+    let counted: u64 = tranches[0]["histogram"].as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).sum();
+    assert_eq!(counted, count, "every wait has a bucket");
+    let text = run(&[]).stdout;
+    let titles = text.lines().find(|line| line.starts_with("NAME")).unwrap();
+    assert!(["COUNT", "TOTAL", "AVERAGE", "MAX"].iter().all(|title| titles.contains(title)), "{text}");
+    assert!(text.contains("client backend::LWLock::WALWrite"), "{text}");
+    let gone = server.pgthaw(&["waits", "--lwlocks"]).ends_with(2).stderr;
+    assert!(gone.contains("counts LWLock waits by tranche"), "{gone}");
+}
+
 #[test]
 fn looks_at_memory_or_over_sql_tell_less_and_say_so() {
     let server = servers::start_any(&[]);

@@ -17,6 +17,8 @@ pub enum SettingsError {
     NotOwned(PathBuf),
     #[error("a command to run stands behind `--`, and there is none before {word:?}")]
     ForgottenDashes { word: String, right: String },
+    #[error("there is no pgthaw {gone}")]
+    Gone { gone: &'static str, instead: &'static str },
 }
 
 impl Explain for SettingsError {
@@ -32,6 +34,7 @@ impl Explain for SettingsError {
                 Some("a table is a command and its keys are the command's long options: pgthaw COMMAND --help".into())
             }
             SettingsError::ForgottenDashes { right, .. } => Some(right.clone()),
+            SettingsError::Gone { instead, .. } => Some((*instead).to_owned()),
             SettingsError::NotOwned(path) => Some(format!(
                 "its settings could run that user's programs as you; if you trust it: PGTHAW_CONFIG={}",
                 path.display()

@@ -14,6 +14,7 @@
 mod error;
 mod file;
 mod forgotten_dashes;
+mod successors;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use clap::{ArgAction, Args as _, Command, Parser};
 pub use error::SettingsError;
 pub use file::{Setting, SettingsFile};
 use forgotten_dashes::find_forgotten_dashes;
+use successors::find_successor;
 
 use super::ConnectionArguments;
 use crate::terminal;
@@ -45,7 +47,10 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString]) -> Result<C, Setting
         },
     };
     let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
-    parsed.or_else(|error| find_forgotten_dashes(&error, arguments).map_or_else(|| refuse(error), Err))
+    parsed.or_else(|error| {
+        let known = find_forgotten_dashes(&error, arguments).or_else(|| find_successor(&error, arguments));
+        known.map_or_else(|| refuse(error), Err)
+    })
 }
 
 /// clap looks at the terminal itself, and takes one that does not tell its size to be 100 columns wide.

@@ -34,18 +34,6 @@ pub struct WaitsArguments {
     #[command(flatten)]
     pub(super) budget: BudgetArguments,
 
-    /// Count waits for lightweight locks by tranche at the server's own probes (USDT) too, for so many seconds at most [without a number: 30].
-    /// Every process of a server with this program stops at each wait
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "30",
-        value_parser = clap::value_parser!(u32).range(1..=3600)
-    )]
-    pub(super) lwlocks: Option<u32>,
-
     /// Write the statistics and the account of the seconds to this file too, as Parquet
     #[arg(long, value_name = "FILE")]
     pub(super) parquet: Option<PathBuf>,

@@ -48,12 +48,8 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let mut following = Following::new(&target, arguments.source, &here);
     let (roster, stalls) = (here.roster(), here.stalls(&target));
     let mut source = BudgetedSource::new(here.source, here.postmaster_pid, arguments.budget.share());
-    if let Some(seconds) = arguments.lwlocks {
-        source.watch_lwlocks(Duration::from_secs(seconds.into()));
-    }
     let mut watch = Watch::begin(&mut source, (here.who, None), roster, arguments.by, here.names, Some(stalls)).await?;
     let status = arguments.wait(&mut following, &mut watch, &mut source, output).await?;
-    source.end_lwlocks()?;
     let cost = LookingCost {
         kernel: source.cost(),
         kernel_refusal: source.cost_refusal(),

@@ -73,14 +73,12 @@ pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
     ]
 }
 
-/// The statistics, commands and lightweight locks of the whole time, then each second by the kinds of time.
+/// The statistics and commands of the whole time, then each second by the kinds of time.
 pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
     let whole = [("statistic", &report.statistics), ("command", &report.handled_by)];
     let named = whole.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| statistic_row(kind, one)));
-    let lwlocks = report.lwlocks.iter().flat_map(|lwlocks| &lwlocks.statistics);
-    let lwlocks = lwlocks.map(|one| statistic_row("lwlock", one));
     let seconds = (1..).zip(&report.seconds).flat_map(|(number, second)| second_rows(number, second));
-    named.chain(lwlocks).chain(seconds).collect()
+    named.chain(seconds).collect()
 }
 
 fn statistic_row(kind: &str, named: &NamedStatistic) -> Vec<Cell> {

@@ -1,15 +1,14 @@
 //! Stands for the probes in a program that was built without them, and says so.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use super::ProbeOptions;
 use crate::linux;
 use crate::linux::ready::Over;
+use crate::observe::Error;
 use crate::observe::pages::{PageEvent, PageWatch, PagesRoom, WatchedFile};
 use crate::observe::time::{ProbeCost, Reading, Tier, TimeSource};
-use crate::observe::{Error, Statistic};
 
 /// There is nothing to open.
 pub fn open_pages_ahead(_room: impl FnOnce() -> Option<PagesRoom>) {}
@@ -36,32 +35,6 @@ impl PageProbe {
     /// Says what is missing.
     pub fn open(_files: &[WatchedFile], _unit_pages: u32, _control: &Path) -> Result<PageProbe, Error> {
         Err(missing())
-    }
-}
-
-/// There is none.
-#[derive(Debug)]
-pub enum LwlockProbe {}
-
-impl LwlockProbe {
-    /// Says what is missing.
-    pub fn open(_postmaster_pid: u32) -> Result<LwlockProbe, Error> {
-        Err(missing())
-    }
-
-    /// There are no names.
-    pub fn learn_names(&mut self) {
-        match *self {}
-    }
-
-    /// There is nothing to read.
-    pub fn read(&mut self) -> Result<(BTreeMap<String, Statistic>, u64), Error> {
-        match *self {}
-    }
-
-    /// There is no cost.
-    pub fn cost(&self) -> ProbeCost {
-        match *self {}
     }
 }
 

@@ -32,7 +32,10 @@ pub struct Loading {
 impl Loading {
     /// Reads it: where pids mean other processes than to the kernel no program is of use.
     pub fn open() -> Result<Loading, Error> {
-        require_kernel_pids()?;
+        if !has_kernel_pids()? {
+            let remedy = "run pgthaw on the host, not in a container";
+            return Err(refusal("pgthaw is in a pid namespace of its own", remedy));
+        }
         if let Some(read) = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Ok(read);
         }
@@ -54,17 +57,6 @@ impl Loading {
             Ok(Loading { types: types?, loader })
         })
     }
-}
-
-/// The loader alone, for programs that are attached to no tracepoint of the kernel: what it has read itself finds structures for them.
-pub fn open_loader() -> Result<EbpfLoader<'static>, Error> {
-    require_kernel_pids()?;
-    Ok(EbpfLoader::new())
-}
-
-fn require_kernel_pids() -> Result<(), Error> {
-    let remedy = "run pgthaw on the host, not in a container";
-    has_kernel_pids()?.then_some(()).ok_or_else(|| refusal("pgthaw is in a pid namespace of its own", remedy))
 }
 
 /// Reads what [`Loading::open`] will want, tens of milliseconds of work, before it is asked for. What fails, fails again then.

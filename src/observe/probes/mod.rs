@@ -5,16 +5,12 @@ mod absent;
 #[cfg(probes)]
 mod load;
 #[cfg(probes)]
-mod lwlocks;
-#[cfg(probes)]
 mod pages;
 #[cfg(probes)]
 mod time;
 
 #[cfg(not(probes))]
-pub use absent::{LwlockProbe, PageProbe, TimeProbe, forget_pages_ahead, open_pages_ahead};
-#[cfg(probes)]
-pub use lwlocks::LwlockProbe;
+pub use absent::{PageProbe, TimeProbe, forget_pages_ahead, open_pages_ahead};
 #[cfg(probes)]
 pub use pages::{PageProbe, forget_pages_ahead, open_pages_ahead};
 #[cfg(probes)]

@@ -25,7 +25,7 @@ pub use file_name::{FileKind, FileName, or_nameless};
 pub use memory_looks::{LOOKS_PER_SECOND, MemoryLooks};
 pub use names::WaitNames;
 pub use own_transactions::OwnTransactions;
-pub use report::{FileUse, LookingCost, LwlockUse, NamedStatistic, TimeReport};
+pub use report::{FileUse, LookingCost, NamedStatistic, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{

@@ -9,7 +9,6 @@ use super::file_name::FileKind;
 use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _, Written};
 use super::watch::Watched;
 use crate::observe::budget::{BudgetedSource, Reduction};
-use crate::observe::lwlocks::{LwlockWaits, LwlocksEnd};
 use crate::observe::open::RefusedSource;
 use crate::observe::stall::Stall;
 use crate::observe::statistic::Statistic;
@@ -114,35 +113,6 @@ impl FileUse {
     }
 }
 
-/// Waits for lightweight locks, counted at the server's own probes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LwlockUse {
-    #[serde(flatten)]
-    pub end: LwlocksEnd,
-    pub length_ns: u64,
-    pub limit_ns: u64,
-    /// Of each tranche, those with the most time first.
-    pub statistics: Vec<NamedStatistic>,
-    /// Waits that no tranche has, for there were too many of these.
-    pub lost: u64,
-}
-
-impl LwlockUse {
-    fn new(waits: &LwlockWaits) -> LwlockUse {
-        let name = |tranche: &str| StatisticName {
-            place: "server".to_owned(),
-            part: "LWLock".to_owned(),
-            detail: tranche.to_owned(),
-        };
-        let tranches = waits.tranches.iter();
-        let mut statistics: Vec<NamedStatistic> =
-            tranches.map(|(tranche, statistic)| NamedStatistic::new(name(tranche), *statistic)).collect();
-        statistics.sort_by_key(|one| std::cmp::Reverse(one.statistic.total_ns));
-        let (length_ns, limit_ns, lost) = (waits.length_ns, waits.limit_ns, waits.lost);
-        LwlockUse { end: waits.end.clone(), length_ns, limit_ns, statistics, lost }
-    }
-}
-
 /// Where the time went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimeReport {
@@ -160,8 +130,6 @@ pub struct TimeReport {
     pub handled_by: Vec<NamedStatistic>,
     /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
     pub statistics: Vec<NamedStatistic>,
-    /// `None` where nobody asked for it.
-    pub lwlocks: Option<LwlockUse>,
     pub seconds: Vec<TimeSecond>,
     pub stalls: Vec<Stall>,
     /// Those with the longest syncs first.
@@ -206,7 +174,6 @@ impl TimeReport {
             total: accounting.total,
             explained: accounting.total.explained(),
             statistics,
-            lwlocks: source.lwlocks().map(LwlockUse::new),
             seconds: accounting.seconds,
             stalls: watched.stalls,
             files,

@@ -4,7 +4,7 @@ use crate::observe::Statistic;
 use crate::observe::time::{FileCall, FileCallKind, FileKind, FileName, FileTimes, Written, WrittenTo};
 
 /// Words of a statistic, of a known file, and of its key.
-pub(in crate::observe::probes) const STATISTIC_WORDS: usize = 21;
+pub(super) const STATISTIC_WORDS: usize = 21;
 pub(super) const FILE_WORDS: usize = STATISTIC_WORDS + 8 + NAMES * NAME_BYTES / 8;
 pub(super) const KEY_WORDS: usize = 2;
 
@@ -77,7 +77,7 @@ pub(super) fn is_left(file: &FileTimes, before: &FileTimes) -> bool {
     file.file.kind == FileKind::Temporary && file == before
 }
 
-pub(in crate::observe::probes) fn parse_statistic(words: &[u64]) -> Statistic {
+pub(super) fn parse_statistic(words: &[u64]) -> Statistic {
     let halves = words[5..STATISTIC_WORDS].iter().flat_map(|word| [word & 0xffff_ffff, word >> 32]);
     let mut histogram = [0; crate::observe::BUCKETS];
     histogram.iter_mut().zip(halves).for_each(|(bucket, count)| *bucket = count);

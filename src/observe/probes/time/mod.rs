@@ -18,7 +18,6 @@ use aya::{Btf, Ebpf};
 
 use self::calls_before::{CallsBefore, IO_EVENTS};
 use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call};
-pub(super) use self::files::{STATISTIC_WORDS, parse_statistic};
 use self::files::{parse_slow_call, parse_written};
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::ProbeOptions;

@@ -1,0 +1,58 @@
+//! Commands and options that are gone, each with its successor in one sentence.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::SettingsError;
+
+/// What stands behind `pgthaw`, up to the word that is gone, and what to use instead.
+const GONE: [(&str, &str); 1] =
+    [("waits --lwlocks", "pgthaw waits counts LWLock waits by tranche without it: client backend::LWLock::WALWrite")];
+
+/// The successor of a command or an option that clap does not know.
+pub fn find_successor(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
+    let context = match error.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => return None,
+    };
+    let Some(ContextValue::String(refused)) = error.get(context) else { return None };
+    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    let is_it = |gone: &str| match gone.rsplit_once(' ') {
+        Some((command, option)) if option.starts_with('-') => {
+            option == refused && words.starts_with(&command.split(' ').collect::<Vec<_>>())
+        }
+        _ => gone.split(' ').any(|word| word == refused) && words.starts_with(&gone.split(' ').collect::<Vec<_>>()),
+    };
+    let (gone, instead) = GONE.iter().find(|(gone, _)| is_it(gone))?;
+    Some(SettingsError::Gone { gone, instead })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::commands::Cli;
+
+    /// Every row is refused by the command line of today, and answered by its successor.
+    #[test]
+    fn whoever_types_what_is_gone_gets_its_successor() {
+        for (gone, instead) in GONE {
+            let words: Vec<OsString> = format!("pgthaw {gone}").split(' ').map(OsString::from).collect();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            let found = find_successor(&error, &words);
+            assert!(matches!(found, Some(SettingsError::Gone { instead: found, .. }) if found == instead), "{gone}");
+        }
+        let with_value: Vec<OsString> = ["pgthaw", "waits", "--lwlocks=5"].map(OsString::from).to_vec();
+        let error = Cli::command().try_get_matches_from(&with_value).unwrap_err();
+        assert!(find_successor(&error, &with_value).is_some());
+        for line in ["pgthaw map --lwlocks", "pgthaw no-such-command", "pgthaw waits --seconds x"] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            assert!(find_successor(&error, &words).is_none(), "{line}");
+        }
+    }
+}
