@@ -30,14 +30,6 @@ impl RolledUp {
             RolledUp::Not => "relation",
         }
     }
-
-    /// The view with one level more in detail.
-    pub fn unfolded(self) -> RolledUp {
-        match self {
-            RolledUp::ToTable => RolledUp::ToPartition,
-            _ => RolledUp::Not,
-        }
-    }
 }
 
 /// Relations that are summed.

@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
-    record, replay, report, restore, results, rows, run, serve, settings, snapshot, steady, top, trace, waits,
+    record, replay, report, restore, results, run, serve, settings, snapshot, steady, top, trace, waits,
 };
 use crate::files::FileMode;
 use crate::linux::arguments::hide_arguments;
@@ -41,7 +41,6 @@ enum Command {
     Report(report::ReportArguments),
     Serve(serve::ServeArguments),
     Predict(predict::PredictArguments),
-    Rows(rows::RowsArguments),
     Steady(steady::SteadyArguments),
     Waits(waits::WaitsArguments),
     Top(top::TopArguments),
@@ -89,7 +88,6 @@ impl Cli {
             Command::Replay(arguments) => Some(arguments.connection.clone()),
             Command::Trace(arguments) => Some(arguments.named()),
             Command::Predict(arguments) => Some(arguments.connection.clone()),
-            Command::Rows(arguments) => Some(arguments.named()),
             Command::Waits(arguments) => Some(arguments.connection.clone()),
             Command::Top(arguments) => Some(arguments.connection.clone()),
             _ => None,
@@ -122,7 +120,6 @@ impl Cli {
             Command::Report(arguments) => report::run(arguments, output).await,
             Command::Serve(arguments) => serve::run(arguments, output).await,
             Command::Predict(arguments) => predict::run(arguments, output).await,
-            Command::Rows(arguments) => rows::run(arguments, output).await,
             Command::Steady(arguments) => steady::run(arguments, output).await,
             Command::Waits(arguments) => waits::run(arguments, output).await,
             Command::Top(arguments) => top::run(arguments, output).await,

@@ -6,13 +6,14 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Zoned;
 
+use super::rows::FillArguments;
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, SnapshotsArguments, Target, ViewArguments,
     describe, read_current_map,
 };
 use crate::cache::Map;
 use crate::terminal::{self, Canvas};
-use crate::tui::{LiveMap, LiveScreen, Next, draw_map};
+use crate::tui::{Key, LiveScreen};
 
 /// What is resident now, per relation, in shared_buffers and in the OS page cache
 ///
@@ -30,11 +31,17 @@ pub struct MapArguments {
     #[command(flatten)]
     view: ViewArguments,
 
-    /// Show it again every SECONDS, until Ctrl-C; on a terminal as a live screen that sorts, filters and unfolds by key and tells
-    /// what changed since the last look
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", conflicts_with = "json")]
+    /// Show it again every SECONDS, until q or Ctrl-C, with what came and went since the last look
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", conflicts_with = "json")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     watch: Option<u64>,
+
+    /// Show how densely rows lie in each table instead, and how long random reads need to bring them in, by the last ANALYZE
+    #[arg(long, conflicts_with_all = ["watch", "relations", "schema", "top", "by", "forks"])]
+    rows: bool,
+
+    #[command(flatten)]
+    fill: FillArguments,
 
     #[command(flatten)]
     snapshots: SnapshotsArguments,
@@ -50,18 +57,16 @@ impl MapArguments {
 /// Runs the command.
 pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let target = Target::open(&arguments.named()).await?;
-    let is_terminal = Canvas::of_stdout(arguments.view.ascii).is_drawable();
-    match arguments.watch {
-        Some(seconds) => {
-            let watch =
-                Watch { target, quiet: output.without_progress(), pause: Duration::from_secs(seconds), arguments };
-            if is_terminal { show_live(Arc::new(watch)).await? } else { print_again_and_again(&watch).await? }
-        }
-        None => {
-            let map = read_current_map(&target, &arguments.snapshots.open(), output).await?;
-            arguments.view.print(&map, output)?;
-        }
+    if arguments.rows {
+        return arguments.fill.print(&target, arguments.view.system, output).await;
     }
+    if let Some(seconds) = arguments.watch {
+        let (pause, quiet) = (Duration::from_secs(seconds), output.without_progress());
+        watch(Arc::new(Watch { target, quiet, pause, arguments })).await?;
+        return Ok(ExitStatus::Done);
+    }
+    let map = read_current_map(&target, &arguments.snapshots.open(), output).await?;
+    arguments.view.print(&map, output)?;
     Ok(ExitStatus::Done)
 }
 
@@ -74,62 +79,74 @@ struct Watch {
 }
 
 impl Watch {
-    async fn look(&self) -> anyhow::Result<Map> {
-        read_current_map(&self.target, &self.arguments.snapshots.open(), self.quiet).await
+    async fn look(&self) -> anyhow::Result<Look> {
+        let map = read_current_map(&self.target, &self.arguments.snapshots.open(), self.quiet).await?;
+        Ok(Look { map, at: Zoned::now() })
     }
 
-    /// The map, and the places of the relations that are meant.
-    async fn look_at_selected(&self) -> anyhow::Result<(Map, Vec<usize>)> {
-        let map = self.look().await?;
-        let places = self.arguments.view.select(&map)?;
-        Ok((map, places))
-    }
-}
-
-/// One table follows the other until Ctrl-C, or until nobody reads them.
-async fn print_again_and_again(watch: &Watch) -> anyhow::Result<()> {
-    let view = &watch.arguments.view;
-    let print = async {
-        while terminal::is_output_open() {
-            let table = view.render(&watch.look().await?, Canvas::of_stdout(view.ascii))?;
-            let now = Zoned::now().strftime("%T").to_string();
-            terminal::print_line(&format!("{now}, every {} s until Ctrl-C\n{table}\n", watch.pause.as_secs()));
-            tokio::time::sleep(watch.pause).await;
-        }
-        anyhow::Ok(())
-    };
-    tokio::select! {
-        ended = print => ended,
-        interrupted = terminal::wait_for_interrupt() => Ok(interrupted?),
+    fn render(&self, look: &Look, before: Option<&Look>, failure: Option<&str>) -> anyhow::Result<String> {
+        let view = &self.arguments.view;
+        let table = view.render(&look.map, before.map(|look| &look.map), Canvas::of_stdout(view.ascii))?;
+        let (at, seconds) = (look.at.strftime("%T"), self.pause.as_secs());
+        let failure = failure.map(|reason| format!("; the last look failed: {reason}")).unwrap_or_default();
+        Ok(format!("{at}, every {seconds} s until q or Ctrl-C{failure}\n{table}"))
     }
 }
 
-/// The live screen, until a key or a signal ends it. The first look has to succeed; later ones may fail, for a server
-/// restarts and comes back.
-async fn show_live(watch: Arc<Watch>) -> anyhow::Result<()> {
-    let (map, places) = watch.look_at_selected().await?;
-    let mut live = LiveMap::new(map, places, watch.arguments.view.live(watch.pause));
-    let mut screen = LiveScreen::enter()?;
+struct Look {
+    map: Map,
+    at: Zoned,
+}
+
+/// The table again and again, until a key or a signal ends it, or until nobody reads it. The first look has to succeed. On a
+/// terminal later ones may fail, for a server restarts and comes back.
+async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
+    let mut shown = watch.look().await?;
+    let (mut before, mut failure): (Option<Look>, Option<String>) = (None, None);
+    let text = watch.render(&shown, None, None)?;
+    let canvas = || Canvas::of_stdout(watch.arguments.view.ascii);
+    let mut screen = canvas().is_drawable().then(LiveScreen::enter).transpose()?;
+    if screen.is_none() {
+        terminal::print_line(&format!("{text}\n"));
+    }
     let mut interrupted = std::pin::pin!(terminal::wait_for_interrupt());
-    loop {
+    while terminal::is_output_open() {
         // A task of its own: looking at many files keeps no key waiting.
         let next = Arc::clone(&watch);
         let mut look = tokio::spawn(async move {
             tokio::time::sleep(next.pause).await;
-            next.look_at_selected().await.map_err(|error| describe(&error))
+            next.look().await
         });
         let looked = loop {
-            screen.draw(|frame| draw_map(frame, &mut live, Canvas::of_stdout(watch.arguments.view.ascii)))?;
+            if let Some(screen) = &mut screen {
+                let text = watch.render(&shown, before.as_ref(), failure.as_deref())?;
+                screen.show(&terminal::fit_line(&text), canvas().height)?;
+            }
+            let key = async {
+                match &mut screen {
+                    Some(screen) => screen.next_key().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 looked = &mut look => break looked?,
-                key = screen.next_key() => if live.press(key) == Next::Quit {
+                key = key => if matches!(key, Key::Interrupt | Key::Escape | Key::Character('q')) {
                     return Ok(());
                 },
                 ended = &mut interrupted => return Ok(ended?),
             }
         };
-        if !live.is_paused {
-            live.take(looked);
+        match looked {
+            Ok(look) => {
+                before = Some(std::mem::replace(&mut shown, look));
+                failure = None;
+            }
+            Err(error) if screen.is_some() => failure = Some(describe(&error)),
+            Err(error) => return Err(error),
+        }
+        if screen.is_none() {
+            terminal::print_line(&format!("{}\n", watch.render(&shown, before.as_ref(), None)?));
         }
     }
+    Ok(())
 }

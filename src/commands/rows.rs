@@ -1,4 +1,4 @@
-//! `pgthaw rows`: the figures are computed in `src/model/fill.rs`.
+//! `pgthaw map --rows`: the figures are computed in `src/model/fill.rs`.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::predict::{hardware, parse_hit, parse_reads};
-use super::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, Target};
+use super::{ExitStatus, OutputArguments, Target};
 use crate::model::{Error, FillTime, RowDensity};
 use crate::postgres::{
     self, Database, RelationKind, RelationName, RowCount, Server, read_fork_blocks, read_relations, read_row_counts,
@@ -15,72 +15,59 @@ use crate::postgres::{
 use crate::terminal::{self, Canvas, RowsOfTable, RowsTable};
 use crate::units::{Bytes, Fork};
 
-/// How densely rows lie in each table, and how long random reads need to bring them in
-///
-/// Rows, bytes of a row, rows of a page and of a megabyte; then the time until a device that seeks for each row has brought in the table:
-/// by the estimate of Greg Smith's pgbench slides, and by pgthaw's own model of rows that are asked for at random through their index.
-/// Rows are counted by the last ANALYZE. Needs SQL alone.
+/// What the time is computed for.
 #[derive(Debug, Args)]
-pub struct RowsArguments {
-    #[command(flatten)]
-    connection: ConnectionArguments,
-
-    #[command(flatten)]
-    positional: PositionalArguments,
-
+pub struct FillArguments {
     /// Random reads that the device serves in a second, a block each [default: as probed, else 3000]
-    #[arg(long, value_name = "READS", value_parser = parse_reads)]
+    #[arg(long, value_name = "READS", value_parser = parse_reads, requires = "rows")]
     riops: Option<f64>,
 
     /// What a transaction of one row takes when all is cached
-    #[arg(long, value_name = "TIME", value_parser = parse_hit, default_value = "0.1ms")]
+    #[arg(long, value_name = "TIME", value_parser = parse_hit, default_value = "0.1ms", requires = "rows")]
     hit: f64,
-
-    /// The tables of the system too
-    #[arg(long)]
-    system: bool,
 }
 
-impl RowsArguments {
-    /// Which server and database were named.
-    pub fn named(&self) -> ConnectionArguments {
-        self.connection.clone().with(self.positional.clone())
+impl FillArguments {
+    /// Rows, bytes of a row, rows of a page and of a megabyte; then the time until a device that seeks for each row has brought in
+    /// the table: by the estimate of Greg Smith's pgbench slides, and by pgthaw's own model of rows that are asked for at random
+    /// through their index. Rows are counted by the last ANALYZE. Needs SQL alone.
+    pub async fn print(
+        &self,
+        target: &Target,
+        with_system: bool,
+        output: OutputArguments,
+    ) -> anyhow::Result<ExitStatus> {
+        let Some(server) = &target.server else { bail!(Error::NoRows) };
+        let path = target.data_directory.as_ref().map(|directory| &*directory.path);
+        let (device, device_remark) = hardware::read_device_with(self.riops, None, path)?;
+        let block_bytes = f64::from(server.facts.block_size);
+        let (tables, unknown, closed) = read_databases(server, &target.databases().await?, with_system).await?;
+        let fill = |table: CountedTable| {
+            let blocks = [Some(table.blocks), table.index_blocks].into_iter().flatten();
+            let pages: Vec<f64> = blocks.map(|blocks| blocks as f64).collect();
+            let density = RowDensity::new(table.rows, table.blocks as f64 * block_bytes, block_bytes)?;
+            let fill = FillTime::new(table.rows, density, &pages, block_bytes, device.reads_per_second, self.hit)?;
+            let CountedTable { database, name, rows, blocks, .. } = table;
+            let bytes = Bytes(blocks * u64::from(server.facts.block_size));
+            Ok(RowsOfTable { database, relation: name.to_string(), rows, bytes, density, fill })
+        };
+        let mut relations: Vec<_> = tables.into_iter().map(fill).collect::<Result<_, Error>>()?;
+        relations.sort_by_key(|one| (Reverse(one.bytes), one.database.clone(), one.relation.clone()));
+        let names = terminal::render_names(unknown.iter());
+        let unknown = (!unknown.is_empty()).then(|| format!("not analysed, or empty: {names}"));
+        let rows = RowsTable {
+            database: server.database.clone(),
+            reads_per_second: device.reads_per_second,
+            hit_seconds: self.hit,
+            relations,
+            remarks: target.remarks.iter().cloned().chain(closed).chain([device_remark]).chain(unknown).collect(),
+        };
+        match output.json {
+            true => terminal::print_json(&rows)?,
+            false => terminal::print_line(&terminal::render_rows(&rows, Canvas::of_stdout(false).width)),
+        }
+        Ok(ExitStatus::Done)
     }
-}
-
-/// Runs the command.
-pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let target = Target::open(&arguments.named()).await?;
-    let Some(server) = &target.server else { bail!(Error::NoRows) };
-    let path = target.data_directory.as_ref().map(|directory| &*directory.path);
-    let (device, device_remark) = hardware::read_device_with(arguments.riops, None, path)?;
-    let block_bytes = f64::from(server.facts.block_size);
-    let (tables, unknown, closed) = read_databases(server, &target.databases().await?, arguments.system).await?;
-    let fill = |table: CountedTable| {
-        let blocks = [Some(table.blocks), table.index_blocks].into_iter().flatten();
-        let pages: Vec<f64> = blocks.map(|blocks| blocks as f64).collect();
-        let density = RowDensity::new(table.rows, table.blocks as f64 * block_bytes, block_bytes)?;
-        let fill = FillTime::new(table.rows, density, &pages, block_bytes, device.reads_per_second, arguments.hit)?;
-        let CountedTable { database, name, rows, blocks, .. } = table;
-        let bytes = Bytes(blocks * u64::from(server.facts.block_size));
-        Ok(RowsOfTable { database, relation: name.to_string(), rows, bytes, density, fill })
-    };
-    let mut relations: Vec<_> = tables.into_iter().map(fill).collect::<Result<_, Error>>()?;
-    relations.sort_by_key(|one| (Reverse(one.bytes), one.database.clone(), one.relation.clone()));
-    let names = terminal::render_names(unknown.iter());
-    let unknown = (!unknown.is_empty()).then(|| format!("not analysed, or empty: {names}"));
-    let rows = RowsTable {
-        database: server.database.clone(),
-        reads_per_second: device.reads_per_second,
-        hit_seconds: arguments.hit,
-        relations,
-        remarks: target.remarks.iter().cloned().chain(closed).chain([device_remark]).chain(unknown).collect(),
-    };
-    match output.json {
-        true => terminal::print_json(&rows)?,
-        false => terminal::print_line(&terminal::render_rows(&rows, Canvas::of_stdout(false).width)),
-    }
-    Ok(ExitStatus::Done)
 }
 
 struct CountedTable {

@@ -1,13 +1,10 @@
 //! Which relations of a map are shown, and how: for `map` and `snapshot show`.
 
-use std::time::Duration;
-
 use clap::{Args, ValueEnum};
 
 use super::OutputArguments;
 use crate::cache::{Map, RolledUp, Selection};
 use crate::terminal::{self, Canvas, MapView};
-use crate::tui::LiveView;
 
 /// Which relations, and how.
 #[derive(Clone, Debug, Default, Args)]
@@ -30,7 +27,7 @@ pub struct ViewArguments {
 
     /// Show system catalogs one by one
     #[arg(long)]
-    system: bool,
+    pub system: bool,
 
     /// Draw with ASCII characters alone, as in a locale that is not UTF-8
     #[arg(long)]
@@ -83,14 +80,15 @@ impl ViewArguments {
             return Ok(terminal::print_json(&self.render_json(map)?)?);
         }
         let canvas = Canvas { height: None, ..Canvas::of_stdout(self.ascii) };
-        terminal::print_line(&self.render(map, canvas)?);
+        terminal::print_line(&self.render(map, None, canvas)?);
         Ok(())
     }
 
-    /// The map as text.
-    pub fn render(&self, map: &Map, canvas: Canvas) -> anyhow::Result<String> {
+    /// The map as text, with what changed since the look before.
+    pub fn render(&self, map: &Map, before: Option<&Map>, canvas: Canvas) -> anyhow::Result<String> {
         let places = self.select(map)?;
         let view = MapView {
+            before,
             top: self.top.unwrap_or(20),
             rolled_up: self.by.unwrap_or_default().into(),
             with_forks: self.forks,
@@ -102,16 +100,6 @@ impl ViewArguments {
     /// The places of the relations that are meant.
     pub fn select(&self, map: &Map) -> anyhow::Result<Vec<usize>> {
         Ok(map.select(&self.selection.selection())?)
-    }
-
-    /// How a live screen begins.
-    pub fn live(&self, pause: Duration) -> LiveView {
-        LiveView {
-            rolled_up: if self.forks { RolledUp::Not } else { self.by.unwrap_or_default().into() },
-            with_forks: self.forks,
-            with_system: self.shows_system(),
-            pause,
-        }
     }
 
     /// Who asks for relations by name wants to see them, catalogs or not.

@@ -2,7 +2,6 @@
 //! middle.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 
 use console::{Alignment, measure_text_width, pad_str};
 
@@ -55,16 +54,12 @@ impl Column {
 pub fn database_column<'a>(
     priority: u8,
     cells: Vec<String>,
-    of_rows: impl Iterator<Item = (&'a str, &'a str)>,
+    mut of_rows: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Column {
-    Column { priority: database_priority(priority, of_rows), ..Column::text("database", 8, cells) }
-}
-
-/// The priority of a column of databases: 0 where a name is in two of them, as nothing else tells their rows apart then.
-pub fn database_priority<'a, N: Eq + Hash>(otherwise: u8, mut of_rows: impl Iterator<Item = (N, &'a str)>) -> u8 {
-    let mut databases: HashMap<N, &str> = HashMap::new();
+    // It stays where a name is in two of them, as nothing else tells their rows apart then.
+    let mut databases: HashMap<&str, &str> = HashMap::new();
     let repeats = of_rows.any(|(name, database)| *databases.entry(name).or_insert(database) != database);
-    if repeats { 0 } else { otherwise }
+    Column { priority: if repeats { 0 } else { priority }, ..Column::text("database", 8, cells) }
 }
 
 /// The lines of a table with a line of titles, no wider than `width` if that is possible; and which columns are not there for

@@ -1,6 +1,7 @@
 //! The map as a table.
 
 use std::collections::BTreeSet;
+use std::ops::AddAssign;
 
 use console::measure_text_width;
 
@@ -9,9 +10,12 @@ use super::map_bar::{Seen, render_bar, render_legend};
 use super::printable::printable;
 use super::screen::Canvas;
 use super::wrap::wrap_text;
-use crate::cache::{ForkMap, Group, Map, Residency, RolledUp, TierState, compute_bar, compute_groups};
+use crate::cache::{
+    ForkDifference, ForkMap, Group, Map, RelationDifference, Residency, RolledUp, TierDifference, TierState,
+    compute_bar, compute_difference, compute_groups,
+};
 use crate::postgres::RelationKind;
-use crate::units::{Bytes, counted};
+use crate::units::{Bytes, Fork, counted};
 
 /// The least width that names are cut to before columns are dropped.
 const SHORTEST_NAME: usize = 28;
@@ -21,12 +25,20 @@ const SHORTEST_NAME: usize = 28;
 const FRAME_LINES: usize = 8;
 
 /// Lines that tell what columns mean. A terminal of fewer lines than [`TALL`] has none to spare for them.
-const COLUMN_LEGEND_LINES: usize = 3;
+const COLUMN_LEGEND_LINES: usize = 4;
 const TALL: usize = 16;
+
+/// The title of what came and went since the look before.
+const CHANGES: &str = "+-";
+
+/// By the relation's place in the map.
+type Changes = [Vec<(Fork, Changed)>];
 
 /// What of the map is shown.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MapView {
+pub struct MapView<'a> {
+    /// The look before this one: what came and went since then has columns of its own.
+    pub before: Option<&'a Map>,
     /// Rows at most; 0 for all.
     pub top: usize,
     /// What a row stands for.
@@ -38,20 +50,21 @@ pub struct MapView {
 }
 
 /// The relations of `map` at `places`, the largest first, with totals and remarks.
-pub fn render_map(map: &Map, places: &[usize], view: MapView, canvas: Canvas) -> String {
+pub fn render_map(map: &Map, places: &[usize], view: MapView<'_>, canvas: Canvas) -> String {
+    let changes = compute_changes(view.before, map);
     let groups = compute_groups(map, places, if view.with_forks { RolledUp::Not } else { view.rolled_up });
     let (system, mut shown): (Vec<&Group>, Vec<&Group>) =
         groups.iter().partition(|one| one.is_system && !view.with_system);
     shown.sort_by_cached_key(|one| std::cmp::Reverse(one.residency(map).blocks));
-    let mut rows = render_rows(map, &shown, view, canvas);
+    let mut rows = render_rows(map, &changes, &shown, view, canvas);
     let relations = |groups: &[&Group]| -> usize { groups.iter().map(|one| one.members.len()).sum() };
     if !system.is_empty() {
-        rows.push(Row::folded(format!("system catalogs ({})", relations(&system)), map, &system));
+        rows.push(Row::folded(format!("system catalogs ({})", relations(&system)), map, &changes, &system));
     }
     let all: Vec<&Group> = shown.iter().chain(&system).copied().collect();
-    rows.push(Row::folded(format!("total ({})", counted(relations(&all), "relation")), map, &all));
+    rows.push(Row::folded(format!("total ({})", counted(relations(&all), "relation")), map, &changes, &all));
     let mark = if canvas.unicode { "…" } else { "~" };
-    let mut lines = render_columns(columns(map, &rows, canvas), canvas.width, mark);
+    let mut lines = render_columns(columns(map, &rows, view.before.is_some(), canvas), canvas.width, mark);
     let titles = lines.first().cloned().unwrap_or_default();
     let mut legend: Vec<String> =
         is_there(&titles, "where").then(|| render_legend(Seen::of(map), canvas)).into_iter().collect();
@@ -73,6 +86,9 @@ fn is_there(titles: &str, title: &str) -> bool {
 fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
     let is_there = |title| is_there(titles, title);
     let mut lines = Vec::new();
+    if is_there(CHANGES) {
+        lines.push("+-: what came to the tier before it since the last look, and what went".to_owned());
+    }
     if is_there("both") {
         lines.push("both: in shared_buffers and in the OS page cache, which holds it twice".to_owned());
     }
@@ -112,6 +128,42 @@ pub fn render_states(map: &Map) -> Vec<String> {
     states.into_iter().flatten().chain(remarks).collect()
 }
 
+/// What each tier gained and lost since the look before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changed {
+    os: TierDifference,
+    buffers: TierDifference,
+}
+
+impl AddAssign for Changed {
+    fn add_assign(&mut self, other: Changed) {
+        self.os += other.os;
+        self.buffers += other.buffers;
+    }
+}
+
+/// What changed of each fork of each relation of `after`, in its order; nothing without a look before.
+fn compute_changes(before: Option<&Map>, after: &Map) -> Vec<Vec<(Fork, Changed)>> {
+    let Some(before) = before else { return Vec::new() };
+    let difference = compute_difference(before, after);
+    let (has_os, has_buffers) = (difference.has_os, difference.has_buffers);
+    let of_relation = |one: &RelationDifference<'_>| {
+        let changed = |fork: &ForkDifference| Changed {
+            os: if has_os { fork.os } else { TierDifference::default() },
+            buffers: if has_buffers { fork.buffers } else { TierDifference::default() },
+        };
+        one.forks.iter().map(|fork| (fork.fork, changed(fork))).collect()
+    };
+    difference.relations.iter().take(after.relations.len()).map(of_relation).collect()
+}
+
+/// `+12 MB`, `-3 MB`, `+12 MB -3 MB`; nothing when nothing changed.
+fn render_change(change: TierDifference, block_size: u64) -> String {
+    let part = |sign: char, blocks: u64| (blocks > 0).then(|| format!("{sign}{}", Bytes(blocks * block_size)));
+    let parts: Vec<String> = [part('+', change.gained), part('-', change.lost)].into_iter().flatten().collect();
+    parts.join(" ")
+}
+
 /// A line of the table.
 struct Row<'a> {
     name: String,
@@ -122,11 +174,12 @@ struct Row<'a> {
     is_partitioned: bool,
     fork: &'static str,
     residency: Residency,
+    changed: Changed,
     bar: Vec<&'a ForkMap>,
 }
 
 impl<'a> Row<'a> {
-    fn group(group: &'a Group, map: &'a Map) -> Row<'a> {
+    fn group(group: &'a Group, map: &'a Map, changes: &Changes) -> Row<'a> {
         let bar = group.main_forks(map);
         let first = group.relations(map).next().and_then(|one| one.forks.first());
         Row {
@@ -140,38 +193,61 @@ impl<'a> Row<'a> {
             is_partitioned: group.partitions.is_some(),
             fork: "",
             residency: group.residency(map),
+            changed: sum_changes(group, changes, None),
             bar: if bar.is_empty() { first.into_iter().filter(|fork| fork.blocks > 0).collect() } else { bar },
         }
     }
 
-    fn fork(group: &'a Group, map: &'a Map, fork: &'a ForkMap) -> Row<'a> {
-        Row { fork: fork.fork.name(), residency: fork.residency(), bar: vec![fork], ..Row::group(group, map) }
+    fn fork(group: &'a Group, map: &'a Map, changes: &Changes, fork: &'a ForkMap) -> Row<'a> {
+        let changed = sum_changes(group, changes, Some(fork.fork));
+        let of_group = Row::group(group, map, changes);
+        Row { fork: fork.fork.name(), residency: fork.residency(), changed, bar: vec![fork], ..of_group }
     }
 
     /// One line for several rows.
-    fn folded(name: String, map: &Map, groups: &[&Group]) -> Row<'a> {
+    fn folded(name: String, map: &Map, changes: &Changes, groups: &[&Group]) -> Row<'a> {
         let residency = groups.iter().map(|one| one.residency(map)).sum();
+        let mut changed = Changed::default();
+        groups.iter().for_each(|one| changed += sum_changes(one, changes, None));
         let (kind, bar) = (String::new(), Vec::new());
-        Row { name, database: "", kind, parts: 0, is_partitioned: false, fork: "", residency, bar }
+        Row { name, database: "", kind, parts: 0, is_partitioned: false, fork: "", residency, changed, bar }
     }
 }
 
+/// What changed of the relations of a group: of all their forks, or of one.
+fn sum_changes(group: &Group, changes: &Changes, fork: Option<Fork>) -> Changed {
+    let of_members = group.members.iter().filter_map(|place| changes.get(*place)).flatten();
+    let mut sum = Changed::default();
+    of_members.filter(|(one, _)| fork.is_none_or(|fork| fork == *one)).for_each(|(_, changed)| sum += *changed);
+    sum
+}
+
 /// The rows of groups or forks, and one for those that are too many.
-fn render_rows<'a>(map: &'a Map, shown: &[&'a Group], view: MapView, canvas: Canvas) -> Vec<Row<'a>> {
+fn render_rows<'a>(
+    map: &'a Map,
+    changes: &Changes,
+    shown: &[&'a Group],
+    view: MapView<'_>,
+    canvas: Canvas,
+) -> Vec<Row<'a>> {
     let legend = if is_tall(canvas) { COLUMN_LEGEND_LINES } else { 0 };
     let around = FRAME_LINES + legend + states_height(map, canvas);
     let fitting = canvas.height.map(|height| height.saturating_sub(around).max(1));
     let top = [view.top, fitting.unwrap_or(0)].into_iter().filter(|limit| *limit > 0).min().unwrap_or(usize::MAX);
     let rows_of = |one: &'a Group| match view.with_forks {
-        true => one.relations(map).flat_map(|relation| &relation.forks).map(|fork| Row::fork(one, map, fork)).collect(),
-        false => vec![Row::group(one, map)],
+        true => one
+            .relations(map)
+            .flat_map(|relation| &relation.forks)
+            .map(|fork| Row::fork(one, map, changes, fork))
+            .collect(),
+        false => vec![Row::group(one, map, changes)],
     };
     let mut rows = Vec::new();
     for (place, one) in shown.iter().enumerate() {
         let more = rows_of(one);
         if rows.len() + more.len() > top {
             let rest = &shown[place..];
-            rows.push(Row::folded(counted(rest.len(), "smaller one"), map, rest));
+            rows.push(Row::folded(counted(rest.len(), "smaller one"), map, changes, rest));
             break;
         }
         rows.extend(more);
@@ -190,7 +266,7 @@ fn states_height(map: &Map, canvas: Canvas) -> usize {
 }
 
 /// `schema.name`, and of how many partitions it is the sum; of a file without a name its path.
-pub fn display_name(group: &Group) -> String {
+fn display_name(group: &Group) -> String {
     let name = group.name.to_string();
     let name = printable(&name);
     match group.partitions {
@@ -199,7 +275,7 @@ pub fn display_name(group: &Group) -> String {
     }
 }
 
-pub fn short_kind(kind: RelationKind) -> &'static str {
+fn short_kind(kind: RelationKind) -> &'static str {
     match kind {
         RelationKind::MaterializedView => "matview",
         RelationKind::Unknown => "file",
@@ -208,7 +284,7 @@ pub fn short_kind(kind: RelationKind) -> &'static str {
 }
 
 /// What goes first when the terminal is narrow has the greatest number.
-fn columns(map: &Map, rows: &[Row<'_>], canvas: Canvas) -> Vec<Column> {
+fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
     let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
     let block_size = u64::from(map.source.block_size);
     let bytes = |blocks: u64| Bytes(blocks * block_size).to_string();
@@ -225,11 +301,16 @@ fn columns(map: &Map, rows: &[Row<'_>], canvas: Canvas) -> Vec<Column> {
     columns.push(Column::number("size", 0, texts(&|row| bytes(row.residency.blocks))));
     let has_os = map.os == TierState::Measured;
     let has_buffers = map.buffers == TierState::Measured;
+    let change = |tier: fn(&Changed) -> TierDifference| {
+        Column::number(CHANGES, 1, texts(&|row| format!("{:>7}", render_change(tier(&row.changed), block_size))))
+    };
     if has_os {
         columns.push(Column::number("OS", 0, texts(&|row| render_percent(row.residency.os_ratio()))));
+        columns.extend(has_changes.then(|| change(|changed| changed.os)));
     }
     if has_buffers {
         columns.push(Column::number("buffers", 0, texts(&|row| render_percent(row.residency.buffers_ratio()))));
+        columns.extend(has_changes.then(|| change(|changed| changed.buffers)));
     }
     if has_os && has_buffers {
         columns.push(Column::number("both", 4, texts(&|row| render_percent(row.residency.both_ratio()))));
@@ -258,7 +339,7 @@ fn bar_cells(width: Option<usize>) -> usize {
 }
 
 /// A share in whole percent. 0 % and 100 % mean none and all.
-pub fn render_percent(ratio: f64) -> String {
+fn render_percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     match percent {
         0.0 => "0%".to_owned(),
@@ -338,7 +419,7 @@ mod tests {
 
     const WIDE: Canvas = Canvas { width: None, height: None, colours: false, unicode: true };
 
-    fn lines(map: &Map, view: MapView, canvas: Canvas) -> Vec<String> {
+    fn lines(map: &Map, view: MapView<'_>, canvas: Canvas) -> Vec<String> {
         let places: Vec<usize> = (0..map.relations.len()).collect();
         render_map(map, &places, view, canvas).lines().map(str::to_owned).collect()
     }
@@ -354,6 +435,29 @@ mod tests {
         for part in ["matview", "781 MB", "50%", "25%", "8 kB", "u5 <1% u1 99%", "███"] {
             assert!(lines[1].contains(part), "{part}: {}", lines[1]);
         }
+    }
+
+    #[test]
+    fn what_came_and_went_since_the_look_before_has_columns() {
+        let before = map();
+        let mut map = map();
+        map.relations[0].forks[0].os.insert_range(5..8);
+        map.relations[1].forks[0].os.remove_range(0..1536);
+        let view = MapView { before: Some(&before), ..Default::default() };
+        let shown = lines(&map, view, WIDE);
+        assert_eq!(shown[0].matches("+-").count(), 2, "{shown:#?}");
+        for (line, change) in [(1, " -12 MB "), (2, " +24 kB "), (4, " +24 kB -12 MB ")] {
+            assert!(shown[line].contains(change), "{change}: {shown:#?}");
+        }
+        let shown = lines(&map, MapView { with_forks: true, ..view }, WIDE).join("\n");
+        assert!(shown.contains("+-: what came") && shown.matches("+24 kB").count() == 2, "{shown}");
+        for width in 62..200 {
+            for line in lines(&map, view, Canvas { width: Some(width), ..WIDE }) {
+                assert!(measure_text_width(&line) <= width.max(75), "{width}: {line}");
+            }
+        }
+        let same = MapView { before: Some(&map), ..Default::default() };
+        assert!(!lines(&map, same, WIDE)[1].contains('+'), "{:#?}", lines(&map, same, WIDE));
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Seen {
 
 /// What a cell is drawn for: the tier that holds most of what is warm in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CellLook {
+enum CellLook {
     Cold,
     Unknown,
     Os,
@@ -74,7 +74,7 @@ pub fn render_bar(cells: &[BarCell], seen: Seen, canvas: Canvas) -> String {
 }
 
 /// The bar in pieces that look alike.
-pub fn render_bar_runs(cells: &[BarCell], seen: Seen, unicode: bool) -> Vec<(CellLook, String)> {
+fn render_bar_runs(cells: &[BarCell], seen: Seen, unicode: bool) -> Vec<(CellLook, String)> {
     let look = |cell: &BarCell| CellLook::of(*cell, seen);
     let run = |cells: &[BarCell]| {
         let glyphs = cells.iter().map(|cell| glyph(*cell, look(cell), unicode)).collect();

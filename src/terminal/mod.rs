@@ -56,7 +56,6 @@ use screen::{stderr_width, stdout_width};
 
 use crate::failure::ErrorKind;
 
-pub use columns::database_priority;
 pub use comparison::render_comparison;
 pub use curve::render_seconds;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
@@ -71,8 +70,7 @@ pub use forecasts::{render_judged_forecasts, render_study_forecast, render_sweep
 pub use hydrate::render_hydration;
 pub use job_forecast::{JobAsRecorded, JobCase, JobPrediction, render_job_prediction};
 pub use live::{StudyDisplay, render_kept_cluster, render_where_kept};
-pub use map::{MapView, display_name, render_map, render_percent, render_states, short_kind};
-pub use map_bar::{CellLook, Seen, render_bar_runs};
+pub use map::{MapView, render_map, render_states};
 pub use map_json::render_map_json;
 pub use nanoseconds::render_ns;
 pub use password::ask_password;
@@ -120,7 +118,12 @@ pub fn keep_quiet() {
 
 /// Prints lines on standard output, broken between words where a terminal is narrower than they are.
 pub fn print_line(text: &str) {
-    print_verbatim(&wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stdout_width()));
+    print_verbatim(&fit_line(text));
+}
+
+/// The lines as [`print_line`] prints them.
+pub fn fit_line(text: &str) -> String {
+    wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stdout_width())
 }
 
 /// Prints what is read by programs, or is the name of something, as it is. After a failure nothing more is printed, and the

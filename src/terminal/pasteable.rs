@@ -23,7 +23,6 @@ const OWN: &[(&str, &[&str])] = &[
     ("serve", &[]),
     ("predict", &[]),
     ("steady", &[]),
-    ("rows", &[]),
     ("top", &[]),
     ("waits", &[]),
     ("demo", &[]),

@@ -11,7 +11,7 @@ use super::wrap::wrap_text;
 use crate::model::{FillTime, RowDensity};
 use crate::units::Bytes;
 
-/// What `rows --json` prints.
+/// What `map --rows --json` prints.
 #[derive(Debug, Serialize)]
 pub struct RowsTable {
     /// The one that pgthaw came in by.

@@ -1,18 +1,47 @@
 //! The terminal while a live screen has it: raw, on its other screen, and given back as it was however things end.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ratatui::crossterm::cursor::MoveTo;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::queue;
+use ratatui::crossterm::terminal::{Clear, ClearType};
 use ratatui::{DefaultTerminal, Frame};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::keys::Key;
-
 /// How soon the thread that reads keys notices that nobody wants them any more.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A key, or that the terminal's size changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Character(char),
+    Enter,
+    Escape,
+    Backspace,
+    Up,
+    Down,
+    Left,
+    Right,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    /// Ctrl-C, which is a key like others while the terminal is raw.
+    Interrupt,
+    /// Something to draw again for.
+    Redraw,
+}
+
+/// What is to be done after a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    GoOn,
+    Quit,
+}
 
 /// The terminal. It is given back when this is dropped, and when the program panics.
 #[derive(Debug)]
@@ -50,6 +79,19 @@ impl LiveScreen {
     /// Has `show` draw all of it.
     pub fn draw(&mut self, show: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         self.terminal.draw(show).map(|_| ())
+    }
+
+    /// Shows these lines in place of what was there; `height` of them at most.
+    pub fn show(&mut self, text: &str, height: Option<usize>) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        queue!(out, MoveTo(0, 0))?;
+        for (number, line) in text.lines().take(height.unwrap_or(usize::MAX)).enumerate() {
+            out.write_all(if number == 0 { b"" } else { b"\r\n" })?;
+            out.write_all(line.as_bytes())?;
+            queue!(out, Clear(ClearType::UntilNewLine))?;
+        }
+        queue!(out, Clear(ClearType::FromCursorDown))?;
+        out.flush()
     }
 
     /// The next key, once it is pressed.

@@ -1,4 +1,4 @@
-//! `pgthaw rows`: what the lecture's query and its division say of each table, and how long the model takes.
+//! `pgthaw map --rows`: what the lecture's query and its division say of each table, and how long the model takes.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn rows_are_counted_and_their_fill_time_computed() {
          CREATE TABLE never (i int); INSERT INTO never SELECT 1; CREATE TABLE \"Bare\" AS SELECT 1 AS i; ANALYZE \"Bare\"",
     );
     let bytes: f64 = server.psql("SELECT pg_relation_size('accounts')").trim().parse().unwrap();
-    let rows = server.pgthaw(&["rows", "--riops", "140.8", "--hit", "0.238ms", "--json"]).ok().json();
+    let rows = server.pgthaw(&["map", "--rows", "--riops", "140.8", "--hit", "0.238ms", "--json"]).ok().json();
     let accounts = table(&rows, "public.accounts");
     let figure = |name: &str| accounts[name].as_f64().unwrap();
     assert_eq!((figure("rows"), figure("bytes")), (100_000.0, bytes));
@@ -33,10 +33,10 @@ fn rows_are_counted_and_their_fill_time_computed() {
     assert!((once..3.0 * once).contains(&figure("warm_after_seconds")), "{once} {accounts:#}");
     assert!(rows["remarks"].to_string().contains("public.never"), "{rows:#}");
 
-    let text = server.pgthaw(&["rows", "--riops", "140.8"]).ok().stdout;
+    let text = server.pgthaw(&["map", "--rows", "--riops", "140.8"]).ok().stdout;
     assert!(text.contains("rows/MB") && text.contains("public.accounts") && text.contains("public.Bare"), "{text}");
     assert!(!text.contains("pg_class"), "{text}");
-    assert!(server.pgthaw(&["rows", "--system"]).ok().stdout.contains("pg_catalog.pg_class"));
+    assert!(server.pgthaw(&["map", "--rows", "--system"]).ok().stdout.contains("pg_catalog.pg_class"));
     // All databases, or those that are named.
     server.psql("CREATE DATABASE shop");
     server.psql("CREATE DATABASE stock");
@@ -44,20 +44,23 @@ fn rows_are_counted_and_their_fill_time_computed() {
         server.psql_in(name, "CREATE TABLE of_its_own AS SELECT 1 AS i; ANALYZE of_its_own");
     }
     let databases = |arguments: &[&str]| -> BTreeSet<String> {
-        let rows = server.pgthaw(&[&["rows", "--json"], arguments].concat()).ok().json();
+        let rows = server.pgthaw(&[&["map", "--rows", "--json"], arguments].concat()).ok().json();
         rows["relations"].as_array().unwrap().iter().map(|one| one["database"].as_str().unwrap().to_owned()).collect()
     };
     let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
     assert_eq!(databases(&["-d", "shop", "-d", "stock"]), named(&["shop", "stock"]));
     assert!(databases(&[]).is_superset(&named(&["shop", "stock"])) && databases(&[]).len() == 3);
-    let text = server.pgthaw(&["rows", "-d", "shop", "-d", "stock"]).ok().stdout;
+    let text = server.pgthaw(&["map", "--rows", "-d", "shop", "-d", "stock"]).ok().stdout;
     assert!(text.contains("database") && text.contains("stock"), "{text}");
     for (option, value, told) in
         [("--riops", "1e-300", "from 0.01"), ("--riops", "1e300", "from 0.01"), ("--hit", "1e300s", "3600s")]
     {
-        let refused = server.pgthaw(&["rows", option, value]).ends_with(2).stderr;
+        let refused = server.pgthaw(&["map", "--rows", option, value]).ends_with(2).stderr;
         assert!(refused.contains(told), "{refused}");
     }
-    let refused = server.pgthaw(&["rows", "--riops", "0"]).ends_with(2).stderr;
+    let refused = server.pgthaw(&["map", "--rows", "--riops", "0"]).ends_with(2).stderr;
     assert!(refused.contains("above 0"), "{refused}");
+    let refused = server.pgthaw(&["rows"]).ends_with(2).stderr;
+    assert!(refused.contains("pgthaw map --rows"), "{refused}");
+    server.pgthaw(&["map", "--riops", "100"]).ends_with(2);
 }

@@ -318,8 +318,8 @@ fn who_may_do_less_sees_less_and_is_told_why() {
     assert!(remedies.contains("psql -h ") && remedies.contains("-c 'GRANT pg_monitor TO \"guest\"'"), "{remedies}");
 }
 
-/// The live screen on a terminal of this size, and then these keys: what was written, and how it ended.
-fn on_screen(server: &TestServer, size: (u16, u16), arguments: &[&str], keys: &str) -> servers::Output {
+/// The live screen on a terminal of this size, and once it shows this, these keys: what was written, and how it ended.
+fn on_screen(server: &TestServer, size: (u16, u16), arguments: &[&str], shown: &str, keys: &str) -> servers::Output {
     let command = server.command(arguments);
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
@@ -346,7 +346,7 @@ fn on_screen(server: &TestServer, size: (u16, u16), arguments: &[&str], keys: &s
     let mut seen = Vec::new();
     let mut buffer = [0; 4096];
     // The first screen is there before a key is pressed.
-    while !String::from_utf8_lossy(&seen).contains("help") {
+    while !String::from_utf8_lossy(&seen).contains(shown) {
         let count = stdout.read(&mut buffer).unwrap();
         assert!(count > 0, "{}", String::from_utf8_lossy(&seen));
         seen.extend_from_slice(&buffer[..count]);
@@ -363,10 +363,23 @@ fn on_screen(server: &TestServer, size: (u16, u16), arguments: &[&str], keys: &s
 fn a_terminal_is_given_back_however_it_ends() {
     let server = servers::start_any(&[]);
     for keys in ["?q", "\u{3}", "p\u{1b}[D\u{1b}[Fsiq"] {
-        let output = on_screen(&server, (80, 24), &["top", "--source", "sql"], keys).ok();
+        let output = on_screen(&server, (80, 24), &["top", "--source", "sql"], "help", keys).ok();
         assert!(output.stdout.contains("GIVEN BACK"), "{keys:?}: {}", output.stdout);
         assert!(output.stdout.contains("throughput") && output.stdout.contains("estimates"), "{}", output.stdout);
     }
-    let timed = on_screen(&server, (200, 50), &["top", "--source", "sql", "--seconds", "2"], "").ok();
+    let timed = on_screen(&server, (200, 50), &["top", "--source", "sql", "--seconds", "2"], "help", "").ok();
     assert!(timed.stdout.contains("GIVEN BACK"), "{}", timed.stdout);
+}
+
+#[test]
+fn a_map_is_watched_on_a_screen_that_is_given_back() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE TABLE t AS SELECT 1 AS i");
+    for keys in ["q", "\u{3}"] {
+        let output = on_screen(&server, (80, 24), &["map", "--watch"], "+-: what came", keys).ok();
+        assert!(output.stdout.contains("public.t") && output.stdout.contains("GIVEN BACK"), "{}", output.stdout);
+    }
+    for size in [(20, 3), (200, 60)] {
+        on_screen(&server, size, &["map", "--watch"], "every 1 s", "q").ok();
+    }
 }

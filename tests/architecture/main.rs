@@ -297,7 +297,6 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("src/linux/memory.rs", KERNEL),
     ("src/linux/page_cache/", "files of the kernel, and files without a name"),
     ("src/linux/process.rs", KERNEL),
-    ("src/linux/user_probes/", KERNEL),
     ("src/linux/read_ahead.rs", "files of the kernel, and this user's own state"),
     ("src/postgres/capability/directory_checks.rs", "tries whether a directory can be listed, and reads nothing"),
     ("src/postgres/configured.rs", OWN),

@@ -7,8 +7,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::SettingsError;
 
 /// What stands behind `pgthaw`, up to the word that is gone, and what to use instead.
-const GONE: [(&str, &str); 1] =
-    [("waits --lwlocks", "pgthaw waits counts LWLock waits by tranche without it: client backend::LWLock::WALWrite")];
+const GONE: [(&str, &str); 2] = [
+    ("rows", "pgthaw map --rows shows how densely rows lie, with the same --riops and --hit"),
+    ("waits --lwlocks", "pgthaw waits counts LWLock waits by tranche without it: client backend::LWLock::WALWrite"),
+];
 
 /// The successor of a command or an option that clap does not know.
 pub fn find_successor(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::observe::stall::{Stall, StallKind};
     use crate::observe::top::{History, TopFrame};
-    use crate::tui::keys::Key;
+    use crate::tui::screen::Key;
 
     const PLAIN: Canvas = Canvas { width: None, height: None, colours: false, unicode: true };
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::observe::time::PGTHAW;
 use crate::observe::top::{History, TopFrame, TopStatistic};
-use crate::tui::keys::{Key, Next};
+use crate::tui::screen::{Key, Next};
 
 /// By what names are sorted, the most first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
