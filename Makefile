@@ -6,13 +6,19 @@ SHELL := /bin/bash
 # cargo uses all cores itself, and the steps of a target stand in their order.
 .NOTPARALLEL:
 
-# Tools that scripts/setup built for this checkout alone, and Rust where it was installed a moment ago.
-export PATH := $(CURDIR)/target/tools/bin:$(PATH):$(HOME)/.cargo/bin
+# Tools that scripts/setup got, and Rust where it was installed a moment ago.
+TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pgthaw/tools
+export PATH := $(TOOLS)/bin:$(PATH):$(HOME)/.cargo/bin
+# Where cargo puts what it builds.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 # As root no test may leave itself for want of a privilege or of a tool; PGTHAW_TEST_REQUIRE= lets it.
 ifeq ($(shell id -u),0)
 export PGTHAW_TEST_REQUIRE ?= root
 endif
+
+# Most tests wait; those that compute count twice (.config/nextest.toml).
+export NEXTEST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 PREFIX ?= /usr/local
 # Options of the program that a target runs: make demo ARGS="--scale 10 --repeats 1"
@@ -32,7 +38,7 @@ help: ## Show this
 demo: ## See it on a scratch server: cold, slow, warmed, proven (its options: ARGS="--scale 10 --repeats 1")
 	@scripts/setup --for demo
 	@$(MAKE) --no-print-directory build
-	@target/release/pgthaw demo $(ARGS)
+	@$(TARGET)/release/pgthaw demo $(ARGS)
 
 .PHONY: build
 build: web ## Build the program: target/release/pgthaw
@@ -40,7 +46,7 @@ build: web ## Build the program: target/release/pgthaw
 
 .PHONY: install
 install: build man ## Install program, manual pages and completions below PREFIX (/usr/local)
-	install -D -m 755 target/release/pgthaw $(DESTDIR)$(PREFIX)/bin/pgthaw
+	install -D -m 755 $(TARGET)/release/pgthaw $(DESTDIR)$(PREFIX)/bin/pgthaw
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 target/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 target/completions/pgthaw.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pgthaw
@@ -50,9 +56,9 @@ install: build man ## Install program, manual pages and completions below PREFIX
 .PHONY: man
 man: build ## Write the manual pages and the completions to target/man and target/completions
 	@rm -rf target/man target/completions
-	@target/release/pgthaw completions --man target/man
+	@$(TARGET)/release/pgthaw completions --man target/man
 	@mkdir -p target/completions
-	@for shell in bash zsh fish; do target/release/pgthaw completions $$shell > target/completions/pgthaw.$$shell; done
+	@for shell in bash zsh fish; do $(TARGET)/release/pgthaw completions $$shell > target/completions/pgthaw.$$shell; done
 
 .PHONY: deb
 deb: man ## Make a Debian package in target/debian (needs: cargo install cargo-deb)
@@ -61,7 +67,7 @@ deb: man ## Make a Debian package in target/debian (needs: cargo install cargo-d
 ##@ Check
 
 .PHONY: test
-test: setup-test web lint ## Everything that must hold before a change lands; servers 15 and 18
+test: setup-test web ## The tests, against PostgreSQL 18, some against 15
 	scripts/test-servers 15 18
 	cargo nextest run --locked
 
@@ -71,7 +77,7 @@ test-all-versions: setup-test web ## The tests against servers 13 to 18
 	cargo nextest run --locked --run-ignored all
 
 .PHONY: lint
-lint: setup-test web ## Format, clippy, documentation, types of the front end, dependencies; no tests
+lint: setup-lint web ## Format, clippy, documentation, types of the front end, dependencies; no tests
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo check --locked --no-default-features
@@ -86,15 +92,15 @@ TARGETS ?=
 fuzz: web ## Fuzz what reads untrusted input, each target for SECONDS=60 (TARGETS="http_requests documents" some of them)
 	@scripts/fuzz $(SECONDS) $(TARGETS)
 
-.PHONY: setup-test
-setup-test:
-	@scripts/setup --for test
+.PHONY: setup-test setup-lint
+setup-test setup-lint: setup-%:
+	@scripts/setup --for $*
 
 ##@ Measure
 
 .PHONY: bench
 bench: build ## The tournament of all ways to warm, with your own options (ARGS="--disk gp3 --repeats 5")
-	@target/release/pgthaw bench warmup $(ARGS)
+	@$(TARGET)/release/pgthaw bench warmup $(ARGS)
 
 .PHONY: bench-restore
 bench-restore: build ## The restore study (CASES="b e" some of it, ARGS="--repeats 3"): 90 minutes
@@ -113,15 +119,15 @@ bench-tpch: build ## Three reports of TPC-H from cold, alone and with what they 
 	@scripts/setup --for demo
 	@command -v tpchgen-cli >/dev/null || { \
 	  echo "building tpchgen-cli, which generates TPC-H's rows" >&2; \
-	  cargo install --quiet --locked --root target/tools --version '^4' tpchgen-cli; }
-	@target/release/pgthaw bench sweep lab/tpch/study.toml $(ARGS)
+	  cargo install --quiet --locked --root $(TOOLS) --version '^4' tpchgen-cli; }
+	@$(TARGET)/release/pgthaw bench sweep lab/tpch/study.toml $(ARGS)
 
 .PHONY: bench-reports
 bench-reports: build ## TPC-H's reports from cold, alone and under `run --like`, and a scan beside pgbench (ARGS="--isolate --rounds 3"): hours
 	@scripts/setup --for demo
 	@command -v tpchgen-cli >/dev/null || { \
 	  echo "building tpchgen-cli, which generates TPC-H's rows" >&2; \
-	  cargo install --quiet --locked --root target/tools --version '^4' tpchgen-cli; }
+	  cargo install --quiet --locked --root $(TOOLS) --version '^4' tpchgen-cli; }
 	@lab/reports/run $(ARGS)
 
 .PHONY: bench-code

@@ -347,7 +347,9 @@ impl Drop for Sshd {
 
 /// Debian's, or the one that `scripts/setup` has got without installing it.
 fn find_sshd() -> Option<PathBuf> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/sshd/usr/sbin/sshd");
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
+    let own = cache.join("pgthaw/tools/sshd/usr/sbin/sshd");
     let found = [PathBuf::from("/usr/sbin/sshd"), own].into_iter().find(|path| path.exists());
     found.filter(|_| Command::new("ssh").arg("-V").output().is_ok())
 }
