@@ -114,6 +114,11 @@ impl StockCluster {
         (self.port != FIRST_PORT).then(|| ("PGPORT", self.port.to_string()))
     }
 
+    /// What a command that is told says of the port: nothing of the first one.
+    pub fn port_option(&self) -> String {
+        self.port_variable().map(|(_, port)| format!(" -p {port}")).unwrap_or_default()
+    }
+
     pub fn path_variable(&self) -> String {
         format!("{}:{SYSTEM_PATH}", self.bin.path().display())
     }
