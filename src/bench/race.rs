@@ -11,12 +11,14 @@ use crate::lab::{Error, Generator, Lab, Start, Stop};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{Devices, clock};
+use crate::observe::OsSample;
 use crate::observe::time::TimeSampler;
+use crate::observe::time::TrialTime;
 use crate::observe::{
     BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Sampler, Sources, compute_seconds,
     compute_tenths,
 };
-use crate::study::{Events, LoadBegins, Measured, OsSample, Strategy, TrialTime};
+use crate::study::{Events, LoadBegins, Measured, Strategy};
 use crate::units::Bytes;
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads

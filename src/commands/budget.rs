@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::study::ACCOUNT_DEAR;
+use crate::observe::time::ACCOUNT_DEAR;
 
 /// The flag of every command that looks on.
 #[derive(Clone, Copy, Debug, Args)]

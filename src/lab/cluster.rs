@@ -9,10 +9,11 @@ use sqlx::postgres::PgConnection;
 
 use super::error::Error;
 use crate::linux::{CachedFile, DiskLimit, PageCache as _, SystemPageCache, idle_memory, pages_out_idle};
+use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::postgres::{
     self, ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
-use crate::study::{DATABASE, Part, STRATEGY_ROLE, StartState, WORKLOAD_ROLE};
+use crate::study::{DATABASE, Part, StartState};
 use crate::units::{Bytes, PageRange};
 
 /// Of the database's files, at most this share may be resident in a cold start.

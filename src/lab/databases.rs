@@ -16,14 +16,14 @@ use super::launch::Launch;
 use super::left::{claim, find_left};
 use super::server::connect;
 use super::stop::Stop;
+use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::pgbench::{Said, parse_initialized, parse_said};
 use crate::postgres::{
     self, ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Server, apply_create_extension, has_cluster,
     read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
 };
 use crate::study::{
-    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, MakingStep, Part, STRATEGY_ROLE, Strategy, Sweep,
-    WORKLOAD_ROLE, size,
+    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep, size,
 };
 
 /// Connections beside the workload's: pgthaw's own and a reserve.

@@ -10,9 +10,9 @@ use super::left::{FILE_SYSTEM_PREFIX, claim, find_left};
 use super::stop::Stop;
 use crate::files::OwnDirectory;
 use crate::linux::{BlockDevice, Devices, FileSystemAsked, FileSystemFacts, LoopFileSystem};
+use crate::observe::OsSample;
 use crate::study::{
-    Disk, Event, Events, FileSystemSpec, Finding, OsSample, Part, Places, Sweep, TrialDevice, image_bytes,
-    part_image_bytes,
+    Disk, Event, Events, FileSystemSpec, Finding, Part, Places, Sweep, TrialDevice, image_bytes, part_image_bytes,
 };
 
 /// What lies on the device of the data directory, where parts lie elsewhere, and what its file system's log lies on.

@@ -15,10 +15,11 @@ use super::server::connect;
 use super::settings::{check_settings_known, find_servers};
 use super::stop::Stop;
 use crate::linux::{Devices, read_block_device, read_free_bytes};
+use crate::observe::OsSample;
 use crate::postgres::{Programs, ServerBuild, read_server_build};
 use crate::study::{
-    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, NATIVE, OsSample, Places, Point, Sweep, TOGETHER, TrialDevice,
-    check_room, needed_bytes_on,
+    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, NATIVE, Places, Point, Sweep, TOGETHER, TrialDevice, check_room,
+    needed_bytes_on,
 };
 use crate::units::Bytes;
 

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use super::Error;
 use crate::linux::process;
-use crate::study::{STRATEGY_ROLE, WORKLOAD_ROLE};
+use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::units::Bytes;
 
 /// Whom a process of the server serves.

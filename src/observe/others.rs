@@ -7,11 +7,27 @@ use crate::linux::block_device::{DeviceCounters, Devices};
 use crate::linux::clock;
 use crate::linux::families::{FamilyUse, ProcessUse, read_family_use};
 use crate::linux::schedule::{ProcessorTimes, read_processor_times};
-use crate::study::OthersUse;
 use crate::units::Bytes;
 
 /// So many of those who used most are named.
 const NAMES: usize = 2;
+
+/// What others had between two readings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OthersUse {
+    pub seconds: f64,
+    /// Of the machine.
+    pub processors: u32,
+    /// That others used, and that the hypervisor gave to other machines, in the mean.
+    pub used_processors: f64,
+    pub stolen_processors: f64,
+    /// Programs that used most of them, and that read most.
+    pub users: Vec<String>,
+    pub readers: Vec<String>,
+    /// From the device by others, and by anybody; nothing where it is not known who read.
+    pub read_bytes: Bytes,
+    pub device_read_bytes: Bytes,
+}
 
 /// Everybody's counters at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,7 +11,7 @@ use super::series::Reading;
 use crate::linux::block_device::Devices;
 use crate::linux::clock;
 use crate::linux::page_cache::CachedFile;
-use crate::study::Counters;
+use crate::observe::Counters;
 use crate::units::{Bytes, PageRange};
 
 /// The workload's reads are looked at so often.

@@ -2,8 +2,55 @@
 
 use std::time::Duration;
 
-use crate::study::{Counters, Second};
 use crate::units::Bytes;
+
+/// What was read from the device so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// By anybody.
+    pub device_read_bytes: Bytes,
+    pub device_reads: u64,
+    /// By the workload's own backends.
+    pub workload_read_bytes: Bytes,
+    /// By the server's processes on behalf of the strategy.
+    pub strategy_read_bytes: Bytes,
+}
+
+/// One second of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Second {
+    /// When the reading that closed this second was really taken.
+    pub monotonic: Duration,
+    pub wall_ms: i64,
+    /// How long after the second's end that was.
+    pub lateness: Duration,
+    /// What was read within the second.
+    pub counters: Counters,
+    /// At the second's end.
+    pub os_resident_bytes: Bytes,
+}
+
+impl Counters {
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: Counters) -> Counters {
+        self.with(earlier, |now, before| now.saturating_sub(before))
+    }
+
+    /// The counters after `share` (0 to 1) of the way from here to `later`.
+    pub fn towards(self, later: Counters, share: f64) -> Counters {
+        self.with(later, |from, to| from + (to.saturating_sub(from) as f64 * share).round() as u64)
+    }
+
+    fn with(self, other: Counters, combine: impl Fn(u64, u64) -> u64) -> Counters {
+        let bytes = |a: Bytes, b: Bytes| Bytes(combine(a.0, b.0));
+        Counters {
+            device_read_bytes: bytes(self.device_read_bytes, other.device_read_bytes),
+            device_reads: combine(self.device_reads, other.device_reads),
+            workload_read_bytes: bytes(self.workload_read_bytes, other.workload_read_bytes),
+            strategy_read_bytes: bytes(self.strategy_read_bytes, other.strategy_read_bytes),
+        }
+    }
+}
 
 /// All counters, read together. Counters only grow; the time is when they were read, however late that was.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::linux::clock;
+use crate::observe::{WaitSample, WaitSum};
 use crate::postgres::{WaitLook, read_waits};
-use crate::study::{WaitSample, WaitSum};
 
 /// Four looks a second find what lasts; each costs the server well under a millisecond.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -74,8 +74,8 @@ fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::{Flushes, ObservedWait, Waits};
     use crate::postgres::Wait;
-    use crate::study::{Flushes, ObservedWait, Waits};
 
     fn wait(state: &str, event: Option<&str>) -> Wait {
         Wait {

@@ -2,7 +2,8 @@
 
 use super::columns::{Columns, columns};
 use super::database::{Row, Values};
-use crate::study::{Sample, ScriptLatency, StartState, SweepRun, SweepTrial, WaitSample, Waits};
+use crate::observe::{WaitSample, Waits};
+use crate::study::{Sample, ScriptLatency, StartState, SweepRun, SweepTrial};
 use crate::verdict::{ByMetric, Metric, TrialOutline};
 
 columns!(StartState {

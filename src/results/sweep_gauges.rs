@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use super::columns::Columns;
 use super::database::{Row, Values, unreadable};
-use crate::study::{MEASURES, OsSample};
+use crate::observe::OsSample;
+use crate::study::MEASURES;
 
 pub(super) const FLOATS: [&str; 18] = [
     "generator_cpu_seconds",

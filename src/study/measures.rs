@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use super::gauges::{DeviceUse, OsSample};
-use super::time::TimeUse;
+use crate::observe::time::TimeUse;
+use crate::observe::{DeviceUse, OsSample};
 
 /// A quantity that every second has.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -293,4 +293,22 @@ fn device(one: &OsSample, of: fn(&DeviceUse) -> Option<f64>) -> Option<f64> {
 
 fn time(one: &OsSample, of: fn(&TimeUse) -> Option<f64>) -> Option<f64> {
     one.time.as_ref().and_then(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_count_neither_commands_nor_switches() {
+        let second = |ready_seconds| OsSample {
+            time: Some(TimeUse { ready_seconds, ..TimeUse::default() }),
+            ..OsSample::default()
+        };
+        for name in ["time_commands", "time_handled_seconds", "time_switches"] {
+            let measure = MEASURES.iter().find(|one| one.name == name).unwrap();
+            assert_eq!((measure.of)(&second(None)), None, "{name}");
+            assert_eq!((measure.of)(&second(Some(0.0))), Some(0.0), "{name}");
+        }
+    }
 }

@@ -7,38 +7,33 @@ mod event;
 mod finding;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod gauges;
 mod measured;
 mod measurement_verdict;
 mod measures;
 mod order;
 mod others;
 pub(crate) mod record;
-mod roles;
 mod samples;
 mod saturation;
 mod secrets;
 pub mod size;
 mod strategy;
 pub(crate) mod sweep;
-mod time;
 
 pub use calibration::Calibration;
 pub use disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk, compute_bound_seconds};
 pub use error::{ANOTHER_PLACE, Error};
 pub use event::{Event, Events, LiveSecond, SweepOpened, SweepTrialStarted, UntilWarm};
 pub use finding::Finding;
-pub use gauges::{DeviceUse, Flushes, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
-pub use measured::{Counters, Measured, Outcome, Second, Seen};
+pub use measured::{Measured, Outcome, Seen};
 pub use measurement_verdict::{MeasurementVerdict, texts_of};
 pub use measures::{Join, MEASURES, Measure};
 pub use order::{Turn, plan_order};
-pub use others::{NOISE_TOLD, Others, OthersUse};
+pub use others::{NOISE_TOLD, Others};
 pub use record::{
     Device, Disk, Machine, NO_DISK, RelationResidency, ResidencyCourse, ResidencyStrip, Run, Sample, StartState,
     StrategyOutcome, Study, StudyForecast, Trial, new_run_id,
 };
-pub use roles::{STRATEGY_ROLE, WORKLOAD_ROLE};
 pub use samples::compute_samples;
 pub use saturation::{Saturation, SaturationSign};
 pub use secrets::Record;
@@ -53,4 +48,3 @@ pub use sweep::{
     compute_worst_second, empty_trial, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints,
     parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
 };
-pub use time::{ACCOUNT_DEAR, RefusedTime, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};

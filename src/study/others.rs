@@ -84,20 +84,3 @@ fn wait_for(programs: &[String]) -> String {
 
 /// Repeats of one point that differ by more than this are told.
 pub const NOISE_TOLD: f64 = 1.1;
-
-/// What others had between two readings.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OthersUse {
-    pub seconds: f64,
-    /// Of the machine.
-    pub processors: u32,
-    /// That others used, and that the hypervisor gave to other machines, in the mean.
-    pub used_processors: f64,
-    pub stolen_processors: f64,
-    /// Programs that used most of them, and that read most.
-    pub users: Vec<String>,
-    pub readers: Vec<String>,
-    /// From the device by others, and by anybody; nothing where it is not known who read.
-    pub read_bytes: Bytes,
-    pub device_read_bytes: Bytes,
-}

@@ -1,7 +1,7 @@
 //! Joins what pgbench counted with what the sampler read, second by second.
 
-use super::measured::Second;
 use super::record::Sample;
+use crate::observe::Second;
 use crate::pgbench::Intervals;
 
 /// The samples of a trial whose workload started at `start_unix` (whole seconds since 1970). pgbench logs by whole
@@ -34,8 +34,8 @@ fn compute_sample(second: u32, reading: &Second, intervals: &Intervals, start_un
 mod tests {
     use std::time::Duration;
 
-    use super::super::measured::Counters;
     use super::*;
+    use crate::observe::Counters;
     use crate::pgbench::Interval;
     use crate::units::Bytes;
 

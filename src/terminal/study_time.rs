@@ -203,7 +203,7 @@ const CUT_SHORT: &str = "some trials have an account of their first seconds alon
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::{TimeFigures, TimeUse};
+    use crate::observe::time::{TimeFigures, TimeUse};
 
     #[test]
     fn what_nobody_counts_is_no_nought() {

@@ -1,6 +1,7 @@
 //! Others on the machine: one finding with its figures, the same for every kind of study. Pure.
 
-use crate::study::{Others, OthersUse};
+use crate::observe::OthersUse;
+use crate::study::Others;
 use crate::units::Bytes;
 
 /// Reads of others that no disk notices: below both, in all and per second.

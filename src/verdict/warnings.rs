@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::model::Verdict;
-use crate::study::{DeviceUse, Disk, NOTHING, Sample, Second, Study, StudyForecast};
+use crate::observe::{DeviceUse, Second};
+use crate::study::{Disk, NOTHING, Sample, Study, StudyForecast};
 use crate::units::Bytes;
 
 /// A reading this late is told.
@@ -127,7 +128,7 @@ pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Bytes> {
 mod tests {
     use super::*;
     use crate::model::Span;
-    use crate::study::Counters;
+    use crate::observe::Counters;
     use crate::study::disk::tests::named;
     use crate::study::record::tests::sample;
 

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use pgthaw::observe::time::{TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};
+use pgthaw::observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, Waits};
 use pgthaw::pgbench::QueryMode;
 use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
 use pgthaw::study::{
-    BufferUse, Checkpoint, DeviceUse, LatencyHistogram, LoadBegins, ObservedWait, OsSample, Point, PressureRatios,
-    RelationResidency, ResidencyCourse, ResidencyStrip, Sample, ScriptLatency, StartAsked, StartState, StrategyOutcome,
-    SweepRun, SweepTrial, TaskShare, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime, WaitSample, Waits,
-    Warming,
+    BufferUse, Checkpoint, LatencyHistogram, LoadBegins, Point, RelationResidency, ResidencyCourse, ResidencyStrip,
+    Sample, ScriptLatency, StartAsked, StartState, StrategyOutcome, SweepRun, SweepTrial, Warming,
 };
 use pgthaw::units::Bytes;
 use pgthaw::verdict::{ColdTrial, compute_warming, judge_samples};

@@ -25,9 +25,9 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("warm", &["cache", "linux", "postgres", "files", "units", "failure"]),
     ("trace", &["warm", "cache", "observe", "linux", "postgres", "files", "units", "failure"]),
     ("model", &["pgbench", "units", "failure"]),
-    ("study", &["model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
-    ("observe", &["study", "model", "linux", "postgres", "files", "units", "failure"]),
-    ("verdict", &["study", "model", "postgres", "units"]),
+    ("study", &["observe", "model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
+    ("observe", &["model", "linux", "postgres", "files", "units", "failure"]),
+    ("verdict", &["study", "observe", "model", "postgres", "units"]),
     ("lab", &["study", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     (
         "bench",

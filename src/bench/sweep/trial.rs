@@ -19,15 +19,17 @@ use crate::lab::{
 };
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Judgement;
+use crate::observe::time::ACCOUNT_DEAR;
 use crate::observe::time::{SqlLooks, TimeSampler, TimedServer};
 use crate::observe::{Cadence, WaitSampler, open_local_source};
+use crate::observe::{WaitSample, Waits};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 use crate::study::{
-    ACCOUNT_DEAR, Brought, DatabaseKey, Disk, Events, Exceeded, Finding, FreshCopy, GeneratorCalibration, Job, Machine,
-    Measured, Point, RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep,
-    SweepTrial, Turn, Until, WaitSample, Waits, Warming, WarmingFigures, compute_bound_seconds, compute_samples,
-    compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial, texts_of,
+    Brought, DatabaseKey, Disk, Events, Exceeded, Finding, FreshCopy, GeneratorCalibration, Job, Machine, Measured,
+    Point, RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn,
+    Until, Warming, WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second, empty_trial,
+    parse_checkpoints, tells_of_trial, texts_of,
 };
 use crate::units::Bytes;
 use crate::verdict::{

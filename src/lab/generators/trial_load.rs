@@ -9,9 +9,10 @@ use crate::lab::generator::{Generator, LocalPgbench, NoLoad};
 use crate::lab::launch::Launch;
 use crate::lab::server::connect;
 use crate::lab::stop::Stop;
+use crate::observe::WORKLOAD_ROLE;
 use crate::pgbench::{PgbenchOutcome, parse_outcome};
 use crate::postgres::{Load, Pgbench, visit_transactions};
-use crate::study::{Generators, Latencies, TrialGenerators, WORKLOAD_ROLE};
+use crate::study::{Generators, Latencies, TrialGenerators};
 
 /// Load that is ready to start, runs, or has ended.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::linux::process;
 use crate::linux::schedule::{TaskTime, read_task_time};
-use crate::study::WORKLOAD_ROLE;
+use crate::observe::WORKLOAD_ROLE;
 
 /// What processes of the server are for. Its text is the name under which they are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

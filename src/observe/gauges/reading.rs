@@ -12,8 +12,8 @@ use crate::linux::memory::read_memory_use;
 use crate::linux::pressure::{Resource, read_pressure};
 use crate::linux::schedule::{read_processor_times, read_thread_times};
 use crate::observe::Error;
+use crate::observe::OsSample;
 use crate::observe::sampler::wait_until;
-use crate::study::OsSample;
 
 /// Where the gauges are.
 #[derive(Clone, Debug)]

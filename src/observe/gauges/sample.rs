@@ -10,7 +10,7 @@ use crate::linux::block_device::DeviceCounters;
 use crate::linux::pressure::Pressure;
 use crate::linux::schedule::TaskTime;
 use crate::linux::{MemoryUse, ProcessorTimes};
-use crate::study::{DeviceUse, OsSample, PressureRatios, TaskShare};
+use crate::observe::{DeviceUse, OsSample, PressureRatios, TaskShare};
 use crate::units::Bytes;
 
 /// All gauges at one moment. What cannot be read is as if nothing had happened: a trial is not given up for it.

@@ -3,6 +3,7 @@
 mod account;
 mod activity;
 mod event_word;
+mod figures;
 mod file_name;
 mod looks;
 mod memory_looks;
@@ -21,6 +22,7 @@ pub use account::{
     Accounting, By, Imperfect, Lasting, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle,
 };
 pub use event_word::EventWord;
+pub use figures::{ACCOUNT_DEAR, RefusedTime, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};
 pub use file_name::{FileKind, FileName, or_nameless};
 pub use memory_looks::{LOOKS_PER_SECOND, MemoryLooks};
 pub use names::WaitNames;

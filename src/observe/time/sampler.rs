@@ -14,10 +14,11 @@ use super::trial::{Looking, compute_time_use, describe_trial};
 use crate::linux::clock::{read_monotonic, read_thread_cpu_time};
 use crate::linux::process::read_title;
 use crate::observe::Error;
+use crate::observe::OsSample;
 use crate::observe::gauges::ServerPart;
 use crate::observe::open::RefusedSource;
 use crate::observe::sampler::wait_until;
-use crate::study::{OsSample, TimeFigures, TimeUse, TrialTime};
+use crate::observe::time::{TimeFigures, TimeUse, TrialTime};
 
 /// For so long backends come, whose reports are counted from when they are seen first.
 const COMING: Duration = Duration::from_secs(3);

@@ -7,7 +7,7 @@ use super::source::ProbeCost;
 use crate::observe::gauges::ServerPart;
 use crate::observe::open::RefusedSource;
 use crate::observe::statistic::Statistic;
-use crate::study::{RefusedTime, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};
+use crate::observe::time::{RefusedTime, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};
 
 /// What is known of the looking itself.
 #[derive(Clone, Copy, Debug, Default)]

@@ -13,7 +13,7 @@ use crate::observe::stall::Stall;
 use crate::observe::time::{
     By, Imperfect, Lasting, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, is_idle,
 };
-use crate::study::{DeviceUse, PressureRatios};
+use crate::observe::{DeviceUse, PressureRatios};
 use crate::units::Bytes;
 
 /// What happened between two readings.

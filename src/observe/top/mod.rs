@@ -21,6 +21,3 @@ pub use history::{Brief, History};
 pub use record::{RecordReader, RecordWriter};
 pub use totals::Totals;
 pub use watch::{Here, TopWatch};
-
-// Part of a step.
-pub use crate::study::DeviceUse;

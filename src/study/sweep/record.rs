@@ -13,13 +13,13 @@ use super::trial_generators::TrialGenerators;
 use super::warming::Warming;
 use super::warmup::WarmupFacts;
 use crate::linux::FileSystemFacts;
+use crate::observe::time::TrialTime;
+use crate::observe::{DeviceUse, OsSample, WaitSample, Waits};
 use crate::pgbench::QueryMode;
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
-use crate::study::gauges::{DeviceUse, OsSample, WaitSample, Waits};
 use crate::study::measurement_verdict::MeasurementVerdict;
 use crate::study::order::Turn;
 use crate::study::record::{Machine, Sample, StartState, StrategyOutcome};
-use crate::study::time::TrialTime;
 use crate::units::{Bytes, counted};
 
 /// One invocation of `bench sweep`, and those that went on where it was interrupted.

@@ -1,7 +1,8 @@
 //! What is told in words: throughput, hits, device, checkpoint, memory, cost. A line has as many of its parts as fit.
 
+use crate::observe::DeviceUse;
 use crate::observe::time::{ProbeCost, Tier};
-use crate::observe::top::{CheckpointPhase, CheckpointStep, DeviceUse, TopFrame};
+use crate::observe::top::{CheckpointPhase, CheckpointStep, TopFrame};
 use crate::observe::{GivenUp, looks_after, render_looks};
 use crate::terminal::{printable, render_given_up, render_ns};
 use crate::units::{Bytes, counted};

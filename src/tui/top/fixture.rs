@@ -1,13 +1,12 @@
 //! Steps for tests of the screen.
 
-use crate::observe::Statistic;
 use crate::observe::time::{
     LookingCost, NamedStatistic, PGTHAW, ProbeCost, ProgramCost, StatisticName, Tier, TimeShares,
 };
 use crate::observe::top::{
-    Activity, CheckpointPhase, CheckpointStep, DeviceUse, MachineStep, Missing, Rates, ServerStep, TopFrame,
-    TopStatistic,
+    Activity, CheckpointPhase, CheckpointStep, MachineStep, Missing, Rates, ServerStep, TopFrame, TopStatistic,
 };
+use crate::observe::{DeviceUse, Statistic};
 use crate::units::Bytes;
 
 const SECOND: u64 = 1_000_000_000;

@@ -352,7 +352,7 @@ fn compute_unevenness(reads: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::OsSample;
+    use crate::observe::OsSample;
     use crate::study::sweep::record::tests::trial;
 
     #[test]

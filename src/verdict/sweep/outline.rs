@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::metric::{ByMetric, compute_figures};
+use crate::observe::time::TimeFigures;
 use crate::postgres::{RowDelta, StatisticsDelta};
-use crate::study::{MeasurementVerdict, Point, SweepTrial, TimeFigures, WarmingFigures};
+use crate::study::{MeasurementVerdict, Point, SweepTrial, WarmingFigures};
 
 /// What is told of a trial beside the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,7 +8,8 @@ use super::metric::{ByMetric, Metric};
 use super::outline::{BackgroundWrites, TrialOutline};
 use super::warming::{job_limit, might_have};
 use crate::model::compute_median;
-use crate::study::{MeasurementVerdict, SweepRun, TimeFigures};
+use crate::observe::time::TimeFigures;
+use crate::study::{MeasurementVerdict, SweepRun};
 use crate::verdict::spread::Spread;
 
 /// What speaks against trials of a point.

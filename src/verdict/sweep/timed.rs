@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::metric::Metric;
 use super::summary::PointSummary;
-use crate::study::{SweepRun, TimeFigures};
+use crate::observe::time::TimeFigures;
+use crate::study::SweepRun;
 
 /// The name of the axis.
 const CLIENTS: &str = "clients";
@@ -65,7 +66,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::study::TimeUse;
+    use crate::observe::time::TimeUse;
     use crate::study::sweep::record::tests::run;
     use crate::study::sweep::spec::tests::sweep;
 

@@ -2,7 +2,8 @@
 //! statement.
 
 use crate::model::compute_median;
-use crate::study::{Finding, GeneratorCalibration, OsSample, Saturation, SaturationSign, SweepTrial, TaskShare, Waits};
+use crate::observe::{OsSample, TaskShare, Waits};
+use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, SweepTrial};
 
 /// A thread that uses this share of what it used with the empty statement is the limit, and so is one with this share
 /// of a core.

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use super::bloat::TableGrowth;
 use super::generator::{GeneratorSigns, find_saturation};
 use crate::model::{Judgement, Verdict, compute_median};
+use crate::observe::time::ACCOUNT_DEAR;
+use crate::observe::{DeviceUse, OsSample};
 use crate::postgres::Wait;
 use crate::study::{
-    ACCOUNT_DEAR, AUTOVACUUM, DeviceUse, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict,
-    OsSample, Others, Point, RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming,
-    forecast_warm_seconds,
+    AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, Others, Point,
+    RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
 };
 use crate::units::Bytes;
 use crate::verdict::others::find_others;
@@ -357,10 +358,11 @@ fn find_exceeded_limits(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::{ObservedWait, Waits};
     use crate::study::disk::tests::named;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
-    use crate::study::{ObservedWait, TrialGenerators, Waits, WarmingFigures};
+    use crate::study::{TrialGenerators, WarmingFigures};
     use crate::verdict::judge_samples;
 
     #[test]

@@ -56,8 +56,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::observe::{Flushes, Waits};
     use crate::study::sweep::record::tests::trial;
-    use crate::study::{Flushes, Waits};
 
     #[test]
     fn flushes_are_told_beside_commit_siblings() {

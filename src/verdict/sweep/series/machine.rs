@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::column::{Column, mean_of, most_of, round};
-use crate::study::{Join, MEASURES, OsSample};
+use crate::observe::OsSample;
+use crate::study::{Join, MEASURES};
 
 /// The columns of the measures that have one, by their names; `None` in a span that was not gauged. A span may be empty.
 pub fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::waits::{BackendWaits, Event};
 use crate::model::{StallSpan, find_stalls};
-use crate::study::{Checkpoint, SweepTrial, WaitSample};
+use crate::observe::WaitSample;
+use crate::study::{Checkpoint, SweepTrial};
 
 /// What was seen in so many seconds before a stall is compared with what was seen in it.
 const SECONDS_BEFORE: u32 = 30;
@@ -80,8 +81,8 @@ fn overlap(checkpoint: &Checkpoint, from_second: u32, until_second: u32) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::{ObservedWait, Waits};
     use crate::postgres::Wait;
-    use crate::study::{ObservedWait, Waits};
 
     #[test]
     fn what_was_seen_is_named() {

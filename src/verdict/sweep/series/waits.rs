@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::column::{Column, round};
+use crate::observe::{WaitSample, Waits};
 use crate::postgres::Wait;
-use crate::study::{WaitSample, Waits};
 
 /// So many kinds of waiting have curves of their own; what is left is added up.
 const KINDS_MAX: usize = 7;
@@ -94,7 +94,7 @@ fn is_of_workload(wait: &Wait) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::ObservedWait;
+    use crate::observe::ObservedWait;
 
     fn sample(second: u32, seen: &[(&str, Option<&str>, u32)]) -> WaitSample {
         let waits = seen.iter().map(|(backend, event, observed)| ObservedWait {

@@ -255,7 +255,6 @@ impl TimeFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::{MEASURES, OsSample};
 
     #[test]
     fn every_number_is_added_and_scaled() {
@@ -270,19 +269,6 @@ mod tests {
             assert_eq!(value, if name == "explained_ratio" { 1.0 } else { 2.0 }, "{name}");
         }
         assert_eq!(double, sum);
-    }
-
-    #[test]
-    fn looks_count_neither_commands_nor_switches() {
-        let second = |ready_seconds| OsSample {
-            time: Some(TimeUse { ready_seconds, ..TimeUse::default() }),
-            ..OsSample::default()
-        };
-        for name in ["time_commands", "time_handled_seconds", "time_switches"] {
-            let measure = MEASURES.iter().find(|one| one.name == name).unwrap();
-            assert_eq!((measure.of)(&second(None)), None, "{name}");
-            assert_eq!((measure.of)(&second(Some(0.0))), Some(0.0), "{name}");
-        }
     }
 
     #[test]

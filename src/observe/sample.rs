@@ -19,7 +19,7 @@ pub struct OsSample {
     pub second: u32,
     /// The load generator's threads, in the order in which they were made.
     pub generator_threads: Vec<TaskShare>,
-    /// The server's processes by what they are for ([`crate::observe::ServerPart`]).
+    /// The server's processes by what they are for ([`super::ServerPart`]).
     pub server: BTreeMap<String, TaskShare>,
     /// pgthaw's own, all threads.
     pub pgthaw_cpu_seconds: f64,
