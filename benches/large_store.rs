@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
+use pgthaw::command::http::{ListenOptions, Listener};
 use pgthaw::results::Store;
-use pgthaw::serve::{Server, ServerOptions};
+use pgthaw::serve::serve;
 use pgthaw::study::{SweepRun, SweepTrial};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
@@ -62,10 +63,10 @@ async fn main() -> anyhow::Result<()> {
     }
     let store = Store::open_existing(&path).await?;
     let id = store.read_sweeps().await?.first().context("the store is empty")?.id.clone();
-    let server = Server::bind(ServerOptions::loopback(0, None)).await?;
+    let server = Listener::bind(ListenOptions::loopback(0, None)).await?;
     let host = server.address()?.to_string();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(server.run(store, async {
+    let running = tokio::spawn(serve(server, store, async {
         // Nobody sends: it ends when the sender is gone.
         let _ = ended.await;
     }));

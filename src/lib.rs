@@ -7,10 +7,12 @@ mod untested;
 
 pub mod bench;
 pub mod cache;
+pub mod command;
 pub mod commands;
 pub mod failure;
 pub mod files;
 pub mod lab;
+pub mod laboratory;
 pub mod linux;
 pub mod model;
 pub mod observe;

@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use pgthaw::commands::{Cli, describe, exit_status_of, explain, run_caught, start_runtime};
+use pgthaw::command::{describe, exit_status_of, explain, explain_also, run_caught, start_runtime};
+use pgthaw::commands::Cli;
+use pgthaw::laboratory;
 use pgthaw::terminal;
 
 fn main() -> ExitCode {
+    explain_also(laboratory::ERRORS);
     let arguments: Vec<_> = std::env::args_os().collect();
     // What was asked for is not known yet, except for this.
     let as_json = arguments.iter().any(|argument| argument == "--json");

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
-    ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
-    record, replay, report, restore, results, run, serve, settings, snapshot, steady, top, trace, waits,
+    ConnectionArguments, ExitStatus, OutputArguments, completions, doctor, evict, hydrate, map, predict, record,
+    replay, restore, run, snapshot, top, trace, waits,
 };
+use crate::command::read_command_line;
 use crate::files::FileMode;
+use crate::laboratory::{bench, demo, report, results, serve, steady};
 use crate::linux::arguments::hide_arguments;
 use crate::postgres::hide_password;
 use crate::terminal;
@@ -66,7 +68,7 @@ impl Cli {
             terminal::hide_words(hidden);
             hide_arguments(hide_password);
         }
-        Ok(settings::read_command_line(arguments)?)
+        Ok(read_command_line(arguments, &[])?)
     }
 
     /// Was `--json` given? Failures are then told in JSON too.
@@ -125,6 +127,33 @@ impl Cli {
             Command::Top(arguments) => top::run(arguments, output).await,
             Command::Demo(arguments) => demo::run(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, Cli::command()).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::command::{GONE, SettingsError, find_successor};
+
+    /// Every row is refused by the command line of today, and answered by its successor.
+    #[test]
+    fn whoever_types_what_is_gone_gets_its_successor() {
+        for (gone, instead) in GONE {
+            let words: Vec<OsString> = format!("pgthaw {gone}").split(' ').map(OsString::from).collect();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            let found = find_successor(&error, &words);
+            assert!(matches!(found, Some(SettingsError::Gone { instead: found, .. }) if found == instead), "{gone}");
+        }
+        let with_value: Vec<OsString> = ["pgthaw", "waits", "--lwlocks=5"].map(OsString::from).to_vec();
+        let error = Cli::command().try_get_matches_from(&with_value).unwrap_err();
+        assert!(find_successor(&error, &with_value).is_some());
+        for line in ["pgthaw map --lwlocks", "pgthaw no-such-command", "pgthaw waits --seconds x"] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            assert!(find_successor(&error, &words).is_none(), "{line}");
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::OutputArguments;
-use super::target::Target;
+use super::{OutputArguments, Target};
 use crate::cache::{HeatInputs, Lookups, Map, MapInputs, Snapshot, SnapshotStore, TierState, read_heat, read_map};
 use crate::files::EntryKind;
 use crate::terminal::{self, Progress};

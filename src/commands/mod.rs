@@ -1,71 +1,40 @@
 //! One file per subcommand: its flags beside its behaviour, its doc comment its help. The only place that opens things
 //! and wires them together.
 
-mod bench;
-mod bench_device;
-mod bench_forecast;
-mod bench_judge;
-mod bench_point;
-mod bench_read_ranges;
-mod bench_residency;
-mod bench_sweep;
 mod budget;
-mod caught;
 mod cli;
 mod completions;
-mod connection;
 mod current_map;
-mod demo;
-mod demo_acts;
 mod doctor;
 mod evict;
-mod explain;
-mod finished;
+mod film_page;
 mod hydrate;
 mod job;
-mod lab;
 mod looking;
 mod map;
-mod measured;
 mod named_films;
-mod output;
 mod owners_films;
 mod predict;
 mod record;
 mod recorded_sessions;
 mod recorder;
 mod replay;
-mod report;
 mod restore;
-mod results;
 mod rows;
 mod run;
-mod running;
-mod runtime;
-mod serve;
-mod settings;
 mod snapshot;
-mod steady;
-mod store;
-mod study;
-mod sweep_earlier;
-mod target;
 mod top;
 mod trace;
 mod view;
 mod waits;
 
-pub use caught::{Panicked, run_caught};
 pub use cli::Cli;
-pub use connection::{ConnectionArguments, PositionalArguments};
 pub use current_map::{add_heat, read_current_map};
-pub use explain::{describe, explain};
-pub use lab::{LabArguments, NotALabServer, is_lab_server, require_lab_server};
-pub use measured::MeasuredError;
-pub use output::{ExitStatus, OutputArguments, exit_status_of};
-pub use runtime::{NoThreads, start_runtime};
-pub use settings::SettingsError;
 pub use snapshot::{SnapshotPlace, SnapshotsArguments};
-pub use store::StoreArguments;
-pub use target::{Scope, Target, connect_to_meant, find_cluster, find_directory, page_cache_of, situation_of};
 pub use view::{SelectionArguments, ViewArguments};
+
+pub use crate::command::{
+    ConnectionArguments, ExitStatus, LabArguments, OutputArguments, PositionalArguments, Scope, Target,
+    connect_to_meant, describe, explain, find_cluster, find_directory, is_lab_server, page_cache_of,
+    require_lab_server, situation_of,
+};

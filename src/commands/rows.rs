@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use anyhow::bail;
 use clap::Args;
 
-use super::predict::{hardware, parse_hit, parse_reads};
+use super::predict::{parse_hit, parse_reads};
 use super::{ExitStatus, OutputArguments, Target};
+use crate::command::read_device_with;
 use crate::model::{Error, FillTime, RowDensity};
 use crate::postgres::{
     self, Database, RelationKind, RelationName, RowCount, Server, read_fork_blocks, read_relations, read_row_counts,
@@ -39,7 +40,7 @@ impl FillArguments {
     ) -> anyhow::Result<ExitStatus> {
         let Some(server) = &target.server else { bail!(Error::NoRows) };
         let path = target.data_directory.as_ref().map(|directory| &*directory.path);
-        let (device, device_remark) = hardware::read_device_with(self.riops, None, path)?;
+        let (device, device_remark) = read_device_with(self.riops, None, path)?;
         let block_bytes = f64::from(server.facts.block_size);
         let (tables, unknown, closed) = read_databases(server, &target.databases().await?, with_system).await?;
         let fill = |table: CountedTable| {

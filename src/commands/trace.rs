@@ -10,7 +10,7 @@ use super::named_films::NamedFilms;
 use super::owners_films::owners_store;
 use super::{ConnectionArguments, ExitStatus, OutputArguments};
 use crate::cache::{Error, check_label};
-use crate::report;
+use crate::command::document;
 use crate::terminal::{self, Canvas, FilmLine};
 use crate::trace::{self, Film, FilmHeader, FilmPicture, FilmStore, FilmSummary, FilmWriter, Part, Recorded};
 
@@ -169,8 +169,8 @@ fn show(film: &Film<File>, html: Option<&Path>, output: OutputArguments) -> anyh
     let (path, header, summary) = (film.path(), film.header(), FilmSummary::read(film)?);
     if let Some(html) = html {
         let json = terminal::render_film_summary_json(path, header, &summary);
-        let page = report::render_film_page(header, &summary, &FilmPicture::read(film)?, &json)?;
-        report::write_report(html, &page, false)?;
+        let page = super::film_page::render_film_page(header, &summary, &FilmPicture::read(film)?, &json)?;
+        document::write_report(html, &page, false)?;
     }
     match output.json {
         true => terminal::print_json(&terminal::render_film_summary_json(path, header, &summary))?,

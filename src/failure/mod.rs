@@ -3,11 +3,13 @@
 
 mod capability;
 mod full_disk;
+mod quoting;
 mod readiness;
 mod too_few_files;
 
 pub use capability::Capability;
 pub use full_disk::FullDisk;
+pub use quoting::quote_argument;
 pub use readiness::{Missing, NEEDED, Readiness, Tiers, compute_readiness};
 pub use too_few_files::{TOO_FEW_FILES, is_too_few_files};
 

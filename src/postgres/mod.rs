@@ -72,7 +72,9 @@ pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use pulse::{CheckpointPulse, ServerPulse, read_checkpoint_pulse, read_pulse};
 pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
-pub use remedy::{Address, Psql, quote_argument, quote_value};
+pub use remedy::{Address, Psql, quote_value};
+
+pub use crate::failure::quote_argument;
 pub use scratch::{
     CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, hurry_clusters, remove_cluster,
 };

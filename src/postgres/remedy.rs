@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::SystemUser;
-use crate::units::is_treacherous;
+use crate::failure::quote_argument;
 
 /// Where a server is, as psql's options would say it. `None` is what psql would find by itself without any variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,25 +100,10 @@ fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Quotes a text as one word of a shell. The server's names never have the NUL that cannot be quoted. In a text that a
-/// terminal would obey, each byte but the plainest becomes its octal number, which bash, zsh and ksh read within `$'…'`.
-pub fn quote_argument(text: &str) -> String {
-    if !text.contains(is_treacherous) {
-        return shlex::try_quote(text).map(String::from).unwrap_or_default();
-    }
-    let mut quoted = String::from("$'");
-    for byte in text.bytes().filter(|byte| *byte != 0) {
-        match byte {
-            b'\'' | b'\\' | ..b' ' | 0x7f.. => quoted.push_str(&format!("\\{byte:03o}")),
-            plain => quoted.push(char::from(plain)),
-        }
-    }
-    quoted + "'"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::is_treacherous;
 
     #[test]
     fn names_cannot_break_out_of_a_command() {

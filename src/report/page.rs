@@ -1,15 +1,12 @@
 //! The page: the front end of `web/`, and the data that it draws.
 
-use crate::units::is_treacherous;
+use crate::command::document::{SIGNATURE, escape_json, escape_text};
 
 const SCRIPT: &str = include_str!("../../web/dist/report.js");
 const STYLE: &str = include_str!("../../web/dist/report.css");
 
 /// SHA-256 of `SCRIPT` in base64: the one script that the page's security policy lets run.
 const SCRIPT_SHA256: &str = include_str!("../../web/dist/report.js.sha256");
-
-/// How a report begins; another file is not replaced by one.
-pub(super) const SIGNATURE: &str = "<!doctype html>\n<!-- pgthaw report -->\n";
 
 /// How a page comes by its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,28 +57,6 @@ fn security_policy(kind: PageKind) -> String {
     )
 }
 
-/// JSON has `<` only within strings, where its escape means the same: no name can end the script element.
-pub(super) fn escape_json(json: &str) -> String {
-    json.replace('<', "\\u003c")
-}
-
-/// A name may hold anything: what no page shows as it is becomes an escape such as `\u{1b}`, as in a terminal.
-pub(super) fn escape_text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\n' => escaped.push(character),
-            character if is_treacherous(character) => escaped.extend(character.escape_default()),
-            character => escaped.push(character),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,15 +66,5 @@ mod tests {
         assert!(!SCRIPT.to_lowercase().contains("</script"));
         assert!(!SCRIPT.contains("<!--"));
         assert!(!STYLE.to_lowercase().contains("</style"));
-    }
-
-    #[test]
-    fn no_name_ends_the_script_or_becomes_markup() {
-        let hostile = r#"</script><img src=x onerror="alert(1)"> & "#;
-        let json = escape_json(&serde_json::to_string(hostile).unwrap());
-        assert!(!json.contains('<'));
-        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
-        assert_eq!(escape_text("<b>\"&\"</b>"), "&lt;b&gt;&quot;&amp;&quot;&lt;/b&gt;");
-        assert_eq!(escape_text("a\u{1b}[31m\u{7}\u{202e}b\nc"), "a\\u{1b}[31m\\u{7}\\u{202e}b\nc");
     }
 }

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Error;
 use super::page::{PageKind, render_page};
 use super::tournament::Tournament;
+use crate::command::document::Error;
 use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
 use crate::verdict::{
     Metric, MetricFacts, Noise, PointSummary, TimedPoint, TrialOutline, TrialSeries, WarmerRatio,

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use super::place::{Place, ServerPlace};
+use crate::command::table;
+use crate::failure::quote_argument;
 use crate::failure::{ErrorKind, Explain, FullDisk};
-use crate::postgres::{self, quote_argument};
+use crate::postgres;
 
 /// What can go wrong with the results store.
 #[derive(Debug, thiserror::Error)]
@@ -29,16 +31,14 @@ pub enum Error {
     Stranger(postgres::Error),
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("cannot export to {}: {source}", path.display())]
-    ExportTo { path: PathBuf, option: &'static str, source: std::io::Error },
+    #[error(transparent)]
+    Table(#[from] table::Error),
     #[error("cannot {action} {place}: {source}")]
     Access { action: &'static str, place: Place, source: sqlx::Error },
     #[error("the schema \"{schema}\" of the results server {server} is no safe place: {who} may put functions into it")]
     SharedSchema { server: ServerPlace, schema: String, who: String },
     #[error("what pgthaw asked of its session with the results server {server} did not reach it")]
     Pooled { server: ServerPlace },
-    #[error("cannot write what is exported: {0}")]
-    Export(std::io::Error),
     #[error("the results store {0} holds no run yet")]
     Empty(Place),
     #[error("no run is called \"{0}\"")]
@@ -118,6 +118,7 @@ impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Error::Stranger(error) => error.kind(),
+            Error::Table(error) => error.kind(),
             Error::Missing(_)
             | Error::NoHome
             | Error::Address(_)
@@ -128,17 +129,11 @@ impl Explain for Error {
             | Error::UnknownRun(_)
             | Error::NeitherFileNorRun(_)
             | Error::AmbiguousRun { .. } => ErrorKind::Usage,
-            Error::File { source, .. } | Error::ExportTo { source, .. }
-                if source.kind() == std::io::ErrorKind::PermissionDenied =>
-            {
-                ErrorKind::Privilege
-            }
+            Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::Newer(_)
             | Error::Damaged { .. }
             | Error::DamagedStudy { .. }
-            | Error::Export(_)
-            | Error::ExportTo { .. }
             | Error::Away { .. }
             | Error::File { .. }
             | Error::Access { .. } => ErrorKind::Failed,
@@ -194,14 +189,14 @@ impl Explain for Error {
             Error::Access { place: Place::File(_), source, .. } if is_busy(source) => Some(
                 "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends".into(),
             ),
-            Error::Export(_) | Error::ExportTo { .. } | Error::File { .. } | Error::Access { .. } => None,
+            Error::Table(_) | Error::File { .. } | Error::Access { .. } => None,
         }
     }
 
     fn full_disk(&self) -> Option<FullDisk> {
         let another = Some("--results FILE");
         match self {
-            Error::ExportTo { path, option, source } => FullDisk::of_file(source, path, Some(option)),
+            Error::Table(error) => error.full_disk(),
             Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
             Error::Access { place: Place::File(path), source, .. } => (primary_code(source) == Some(SQLITE_FULL))
                 .then(|| FullDisk { path: Some(path.clone()), instead: another }),

@@ -23,7 +23,7 @@ mod unsent;
 
 pub use damaged::DamagedStudy;
 pub use error::Error;
-pub use export::{Cell, ExportColumn, ExportFile, ExportFormat, ExportTable};
+pub use export::{ExportFormat, ExportTable};
 pub use place::{Place, ServerPlace};
 pub use queue::Sent;
 pub use read::Listed;

@@ -1,68 +1,36 @@
 //! Failures of serving.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
+use crate::command::{document, http};
 use crate::failure::{ErrorKind, Explain, FullDisk};
-use crate::report;
 
 /// What can go wrong before anybody asks for something.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{0} can be reached from other machines, and no token keeps them out")]
-    NoToken(SocketAddr),
-    #[error("a series of metrics for each query or process would be without end")]
-    TooManySeries,
-    #[error("a token needs at least {fewest} characters")]
-    WeakToken { fewest: usize },
-    #[error("cannot read the token in {}: {source}", path.display())]
-    TokenFile { path: PathBuf, source: std::io::Error },
-    #[error("others can read the token in {} (its mode is {mode:04o})", path.display())]
-    TokenIsShown { path: PathBuf, mode: u32 },
-    #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: std::io::Error },
-    #[error("cannot serve: {0}")]
-    Serve(std::io::Error),
     #[error(transparent)]
-    Page(#[from] report::Error),
+    Listen(#[from] http::Error),
+    #[error(transparent)]
+    Page(#[from] document::Error),
 }
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::NoToken(_) | Error::TooManySeries | Error::WeakToken { .. } | Error::TokenIsShown { .. } => {
-                ErrorKind::Usage
-            }
-            Error::Listen { source, .. } | Error::TokenFile { source, .. }
-                if source.kind() == std::io::ErrorKind::PermissionDenied =>
-            {
-                ErrorKind::Privilege
-            }
-            Error::TokenFile { .. } => ErrorKind::Usage,
-            Error::Listen { .. } | Error::Serve(_) | Error::Page(_) => ErrorKind::Failed,
+            Error::Listen(error) => error.kind(),
+            Error::Page(error) => error.kind(),
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::NoToken(_) | Error::WeakToken { .. } | Error::TokenFile { .. } => Some(
-                "write a secret into a file that only you can read, and name it: (umask 077; openssl rand -hex 16 > token); --token-file token"
-                    .into(),
-            ),
-            Error::TokenIsShown { path, .. } => {
-                let path = path.display().to_string();
-                Some(format!("chmod 600 {}, and a new secret where somebody may have read it", shlex::try_quote(&path).unwrap_or_default()))
-            }
-            Error::TooManySeries => Some("--by kind, user or database".into()),
-            Error::Listen { .. } => Some("name another port; 0 is any that is free".into()),
-            Error::Serve(_) | Error::Page(_) => None,
+            Error::Listen(error) => error.hint(),
+            Error::Page(error) => error.hint(),
         }
     }
 
     fn full_disk(&self) -> Option<FullDisk> {
         match self {
+            Error::Listen(error) => error.full_disk(),
             Error::Page(error) => error.full_disk(),
-            _ => None,
         }
     }
 }

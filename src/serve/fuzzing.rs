@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
+use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::sync::watch;
 
-use super::Token;
 use super::answers::Served;
-use super::connection::{LastMoved, PATIENCE, answer};
 use super::server::routes;
+use crate::command::http::{LastMoved, PATIENCE, Token, answer};
 use crate::results::Store;
 
 /// More than a page that says that there is none.
@@ -31,7 +31,7 @@ impl Answers {
         let _ = browser.write_all(sent).await;
         let _ = browser.shutdown().await;
         let (_tell_end, ending) = watch::channel(false);
-        answer(server, LastMoved::now(), self.0.clone(), ending, PATIENCE).await;
+        answer(server, LastMoved::now(), TowerToHyperService::new(self.0.clone()), ending, PATIENCE).await;
         let mut answered = Vec::new();
         let _ = browser.read_to_end(&mut answered).await;
         answered

@@ -1,9 +1,7 @@
 //! Shows what the results store holds to browsers: the front end of the report, which asks for what it shows. It reads,
 //! and changes nothing.
 
-mod access;
 mod answers;
-mod connection;
 mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -12,8 +10,7 @@ mod live;
 mod record_tests;
 mod server;
 
-pub use access::Token;
 pub use answers::read_study;
 pub use error::Error;
 pub use live::LiveBoard;
-pub use server::{Server, ServerOptions};
+pub use server::serve;

@@ -1,6 +1,6 @@
 //! What a hydration did, as text.
 
-use super::device::render_age;
+use super::age::render_age;
 use super::printable;
 use crate::units::{Bytes, counted};
 use crate::warm::TrafficReceipt;

@@ -1,6 +1,7 @@
 //! What a person sees: tables, progress, errors. The only place, beside `main`, that prints.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod age;
 mod columns;
 mod comparison;
 mod curve;
@@ -56,10 +57,11 @@ use screen::{stderr_width, stdout_width};
 
 use crate::failure::ErrorKind;
 
+pub use age::render_age;
 pub use comparison::render_comparison;
 pub use curve::render_seconds;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
-pub use device::{render_age, render_device, render_limit, render_profile};
+pub use device::{render_device, render_limit, render_profile};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
 pub use evict::{render_evict_receipt, render_names};
 pub use film::{
@@ -87,7 +89,7 @@ pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use rows::{RowsOfTable, RowsTable, render_rows};
 pub use run::{render_put_back, render_run};
-pub use screen::{Canvas, exit_interrupted, wait_for_interrupt};
+pub use screen::{Canvas, exit_interrupted, interrupt_then_exit, wait_for_interrupt};
 pub use selected::render_selected;
 pub use snapshot::{
     SnapshotLine, Taken, render_difference, render_dropped, render_other, render_passed_over, render_snapshot_head,
@@ -102,7 +104,7 @@ pub use sweep_comparison::{render_noise, render_sweep_comparison};
 pub use time::{render_time_report, render_top_statistics};
 pub use tournament::render_tournament;
 pub use trial_verdicts::render_trial_verdicts;
-pub use warm_progress::{WarmProgress, interrupt_then_exit};
+pub use warm_progress::WarmProgress;
 pub use wrap::wrap_text;
 
 /// What became of standard output: nothing, until a write fails.

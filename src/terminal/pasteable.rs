@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::postgres::quote_argument;
+use crate::failure::quote_argument;
 
 /// What pgthaw's own commands begin with, and whether a second word follows. A test holds it against the command line.
 const OWN: &[(&str, &[&str])] = &[

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock, RwLock};
 
-use crate::postgres::quote_argument;
+use crate::failure::quote_argument;
 
 /// Commands of pgthaw that connect to a server, longest first where one begins another.
 const CONNECTING: [&str; 15] = [

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::age::render_age;
 use super::columns::{Column, render_columns};
-use super::device::render_age;
 use super::printable;
 use super::selected::render_selected;
 use crate::linux::memory::MemoryBound;

@@ -104,3 +104,13 @@ mod tests {
         assert!(!is_utf8("C") && !is_utf8("de_DE.ISO-8859-1"));
     }
 }
+
+/// The first Ctrl-C (or SIGTERM) is told to `first`, which ends things in good order; a second one ends them at once.
+pub async fn interrupt_then_exit(first: impl FnOnce()) {
+    if wait_for_interrupt().await.is_ok() {
+        first();
+        if wait_for_interrupt().await.is_ok() {
+            exit_interrupted();
+        }
+    }
+}

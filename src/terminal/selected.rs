@@ -1,6 +1,6 @@
 //! Which snapshot a restore takes, in words: what receipts, forecasts, lists and takes say of it.
 
-use super::device::render_age;
+use super::age::render_age;
 use super::printable;
 use crate::cache::{Holding, Reason, Selected};
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Progress, exit_interrupted, wait_for_interrupt};
+use super::Progress;
 use crate::units::Bytes;
 use crate::warm::{Phase, Watcher};
 
@@ -61,16 +61,6 @@ impl Watcher for WarmProgress {
             Some(Bar { progress, steps: Some(total) }) => progress.reach(done, *total),
             Some(Bar { progress, steps: None }) => progress.advance(amount),
             None => {}
-        }
-    }
-}
-
-/// The first Ctrl-C (or SIGTERM) is told to `first`, which ends things in good order; a second one ends them at once.
-pub async fn interrupt_then_exit(first: impl FnOnce()) {
-    if wait_for_interrupt().await.is_ok() {
-        first();
-        if wait_for_interrupt().await.is_ok() {
-            exit_interrupted();
         }
     }
 }

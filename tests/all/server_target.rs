@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use pgthaw::commands::{ConnectionArguments, LabArguments, Target, explain, is_lab_server, require_lab_server};
+use pgthaw::command::{ConnectionArguments, LabArguments, Target, explain, is_lab_server, require_lab_server};
 use pgthaw::failure::ErrorKind;
 use pgthaw::postgres::StopMode;
 

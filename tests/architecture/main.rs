@@ -14,21 +14,52 @@ use syn::visit::Visit;
 use source::{Source, Tree, read_tree, sources, syntax_of, tokens_of};
 
 /// Which folders of `src/` a folder may use, itself aside. A new folder needs a row here.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("units", &[]),
-    ("failure", &[]),
+    ("failure", &["units"]),
     ("files", &[]),
     ("linux", &["files", "units", "failure"]),
     ("pgbench", &[]),
     ("postgres", &["pgbench", "files", "units", "failure"]),
+    ("model", &["pgbench", "units", "failure"]),
+    ("observe", &["model", "linux", "postgres", "files", "units", "failure"]),
     ("cache", &["linux", "postgres", "files", "units", "failure"]),
     ("warm", &["cache", "linux", "postgres", "files", "units", "failure"]),
     ("trace", &["warm", "cache", "observe", "linux", "postgres", "files", "units", "failure"]),
-    ("model", &["pgbench", "units", "failure"]),
+    (
+        "terminal",
+        &["verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure"],
+    ),
+    ("tui", &["terminal", "observe", "cache", "postgres", "units"]),
+    (
+        "command",
+        &[
+            "terminal", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "pgbench", "files", "units",
+            "failure",
+        ],
+    ),
+    (
+        "commands",
+        &[
+            "laboratory",
+            "command",
+            "tui",
+            "terminal",
+            "trace",
+            "warm",
+            "cache",
+            "observe",
+            "model",
+            "linux",
+            "postgres",
+            "files",
+            "units",
+            "failure",
+        ],
+    ),
     ("study", &["observe", "model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
-    ("observe", &["model", "linux", "postgres", "files", "units", "failure"]),
     ("verdict", &["study", "observe", "model", "postgres", "units"]),
-    ("lab", &["study", "linux", "postgres", "pgbench", "files", "units", "failure"]),
+    ("lab", &["study", "observe", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     (
         "bench",
         &[
@@ -36,23 +67,18 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "units", "failure",
         ],
     ),
-    ("results", &["verdict", "study", "linux", "postgres", "files", "units", "failure"]),
-    ("report", &["verdict", "study", "model", "trace", "files", "units", "failure"]),
+    ("results", &["command", "verdict", "study", "observe", "linux", "postgres", "files", "units", "failure"]),
+    ("report", &["command", "verdict", "study", "units"]),
+    ("serve", &["command", "results", "report", "verdict", "study", "files", "units", "failure"]),
     (
-        "terminal",
-        &["verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure"],
-    ),
-    ("tui", &["terminal", "observe", "cache", "postgres", "units"]),
-    ("serve", &["results", "report", "verdict", "study", "files", "units", "failure"]),
-    (
-        "commands",
+        "laboratory",
         &[
-            "serve", "results", "report", "tui", "terminal", "bench", "lab", "verdict", "study", "trace", "warm",
-            "cache", "observe", "model", "linux", "postgres", "files", "units", "failure",
+            "command", "serve", "results", "report", "terminal", "bench", "lab", "verdict", "study", "warm", "cache",
+            "observe", "model", "linux", "postgres", "files", "units", "failure",
         ],
     ),
     // lib.rs and main.rs.
-    ("", &["commands", "terminal"]),
+    ("", &["command", "commands", "laboratory", "terminal"]),
     // A file of tests alone.
     ("untested", &[]),
 ];
@@ -258,7 +284,7 @@ fn contains_word(tokens: TokenStream, word: &str) -> bool {
 
 /// A subcommand's own file, as against what the commands share.
 fn is_command(path: &str, text: &str) -> bool {
-    folder_of(path) == "commands" && text.contains("\npub async fn run(")
+    ["commands", "laboratory"].contains(&folder_of(path)) && text.contains("\npub async fn run(")
 }
 
 /// The first line of a command's file says which command it is and where the work is done.
@@ -285,8 +311,8 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("src/cache/snapshot_file/", STORE),
     ("src/cache/snapshot_store.rs", STORE),
     ("src/commands/completions.rs", "where the user says that the manual pages go"),
-    ("src/commands/measured.rs", "a file of the user's, which may be a pipe: `<(…)`"),
-    ("src/commands/settings/", STORE),
+    ("src/laboratory/measured.rs", "a file of the user's, which may be a pipe: `<(…)`"),
+    ("src/command/settings/", STORE),
     ("src/linux/block_device.rs", KERNEL),
     ("src/linux/capability/", "scratch files that are made anew, and /proc"),
     ("src/linux/cgroup/", KERNEL),
@@ -306,7 +332,8 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("src/postgres/postmaster.rs", KERNEL),
     ("src/postgres/programs.rs", "lists where PostgreSQL is installed"),
     ("src/postgres/scratch/running.rs", KERNEL),
-    ("src/report/", STORE),
+    ("src/command/document/", STORE),
+    ("src/command/table/", STORE),
     ("src/results/", STORE),
     ("src/serve/", STORE),
     ("src/study/sweep/import/files.rs", "lists what the user names"),
@@ -416,7 +443,7 @@ mod planted {
         assert_eq!(forbidden("src/linux/proc.rs", "use crate::postgres::Server;"), ["postgres"]);
         assert_eq!(forbidden("src/postgres/server.rs", "use crate::linux::Error;"), ["linux"]);
         assert_eq!(forbidden("src/bench/run.rs", "use crate::{terminal, results};"), ["results", "terminal"]);
-        assert_eq!(forbidden("src/failure/mod.rs", "use crate::units::Bytes;"), ["units"]);
+        assert_eq!(forbidden("src/units/mod.rs", "use crate::failure::Explain;"), ["failure"]);
         assert_eq!(forbidden("src/main.rs", "use pgthaw::cache::Map;"), ["cache"]);
         assert_eq!(forbidden("src/cache/map.rs", "use crate::*;"), ["crate::*"]);
         assert!(check_layers(&tree([("src/novelty/mod.rs", "")]))[0].contains("not in the table"));
@@ -457,7 +484,8 @@ mod planted {
     fn files_that_are_opened_by_path_are_found() {
         let text = "fn f() { let _ = (std::fs::read(p), File::open(p), tempfile::tempdir(), fs::metadata(p)); }
             #[cfg(test)] mod tests { fn g() { std::fs::write(p, t); } }";
-        let found = check_places(&tree([("src/warm/a.rs", text), ("src/files/a.rs", text), ("src/report/a.rs", text)]));
+        let found =
+            check_places(&tree([("src/warm/a.rs", text), ("src/files/a.rs", text), ("src/results/a.rs", text)]));
         assert_eq!(found, ["src/warm/a.rs: std::fs::read, File::open, tempfile::tempdir go through src/files/"]);
     }
 

@@ -2,8 +2,6 @@
 
 mod probe;
 
-pub use probe::find_profile;
-
 use std::sync::Arc;
 
 use clap::Args;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
+use crate::command::{find_profile, own_limit};
 use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, Target};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::block_device::{BlockDevice, DeviceCounters, read_block_device, read_device_counters};
@@ -105,11 +106,6 @@ fn measure(
     Ok(Some(DeviceRecord::new(&device, limit, measurement, remarks)))
 }
 
-/// The limit that this process is under; none where cgroups cannot be seen.
-fn own_limit(device: &BlockDevice) -> ReadLimit {
-    read_limit_of(std::process::id(), device.number).unwrap_or_default()
-}
-
 /// What to say when the server is under another limit than this process.
 fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option<String> {
     let server = read_limit_of(server_pid, device.number).ok().filter(|server| *server != own)?;
@@ -132,12 +128,6 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
         }
         _ => None,
     }
-}
-
-/// The profile of a directory's device under the limit that this process has.
-pub fn find_profile(directory: &std::path::Path) -> Result<Option<DeviceRecord>, Error> {
-    let device = read_block_device(directory)?;
-    ProfileStore::open().find(&device, own_limit(&device))
 }
 
 /// The line about the stored profile.

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::change::Changes;
-use super::values::{
-    PopularityArgument, parse_accesses, parse_blocks, parse_cores, parse_hit, parse_memory, parse_reads, parse_tps,
-};
+use super::values::{parse_accesses, parse_blocks, parse_cores, parse_hit, parse_memory, parse_reads, parse_tps};
+use crate::command::workload::PopularityArgument;
 use crate::commands::restore::positive_rate;
 use crate::commands::{ConnectionArguments, SnapshotsArguments};
 use crate::model::compute_hit_seconds;

@@ -2,7 +2,8 @@
 
 use super::arguments::PredictArguments;
 use super::base::{Base, Knees, Steepest};
-use super::hardware::{DEFAULT_LATENCY_SECONDS, read_cores};
+use super::hardware::read_cores;
+use crate::command::DEFAULT_LATENCY_SECONDS;
 use crate::model::{Device, Error, PageClass, Popularity, Server, WarmUp, Workload};
 use crate::units::counted;
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::classes::WantedClass;
 use crate::cache::Selected;
+use crate::command::workload::WantedClass;
 use crate::model::{Access, Knee, Outlook, Server, Workload};
 use crate::warm::plan::Geometry;
 

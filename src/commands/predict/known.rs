@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use super::arguments::PredictArguments;
 use super::base::{Base, RestoreInput};
-use super::classes::{make_classes, wanted_of};
-use super::hardware::{read_ahead_bytes, read_device};
+use super::hardware::read_device;
 use crate::cache::{self, BEST, Chosen, Tiers};
+use crate::command::read_ahead_bytes;
+use crate::command::workload::{make_classes, wanted_of};
 use crate::commands::Target;
 use crate::model::{ColdStart, Scenario};
 use crate::postgres::Activity;

@@ -1,16 +1,14 @@
 //! `pgthaw predict`: the work is done in `src/model/`.
 
-mod accesses;
 mod arguments;
 mod bare;
 mod base;
 mod change;
-mod classes;
 mod film;
-pub(super) mod hardware;
+mod hardware;
 mod known;
 mod live;
-mod origin;
+mod page;
 mod reads;
 mod restore_plan;
 mod scenarios;
@@ -18,13 +16,12 @@ mod stopped;
 mod values;
 
 pub use self::arguments::PredictArguments;
-pub use self::classes::make_classes;
-pub use self::values::{PopularityArgument, parse_hit, parse_reads};
+pub use self::values::{parse_hit, parse_reads};
 
 use self::base::{Base, Prediction, RoughEstimate};
 use super::{ExitStatus, OutputArguments, Target};
+use crate::command::document;
 use crate::model::{Error, PageClass, compute_outlook};
-use crate::report;
 use crate::terminal::{self, Canvas};
 
 /// Runs the command.
@@ -54,8 +51,8 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
     let prediction = Prediction { assumptions, classes, snapshot, knees, rough_estimate, remarks, scenarios: outlooks };
     if let Some(path) = &arguments.html {
         let told = [&prediction.remarks[..], &prediction.assumptions].concat();
-        let page = report::render_forecast(&prediction.scenarios, &told)?;
-        report::write_report(path, &page, arguments.force)?;
+        let page = page::render_forecast(&prediction.scenarios, &told)?;
+        document::write_report(path, &page, arguments.force)?;
     }
     if output.json {
         terminal::print_json(&prediction)?;

@@ -2,7 +2,7 @@
 
 use roaring::RoaringBitmap;
 
-use super::classes::WantedClass;
+use crate::command::workload::WantedClass;
 use crate::model::{Device, PageClass, WarmStep, Warmer};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;

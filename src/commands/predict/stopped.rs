@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::arguments::PredictArguments;
 use super::base::Base;
-use super::classes::levels_of;
 use super::hardware::{read_cores, read_memory_pages};
 use super::known::{Known, describe_snapshot, read_heat};
-use super::origin::what_it_says;
 use crate::cache::{Map, RelationMap};
+use crate::command::workload::levels_of;
+use crate::command::workload::what_it_says;
 use crate::commands::Target;
 use crate::model::Error;
 use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, RowCounts, read_configured_setting};

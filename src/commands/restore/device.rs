@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use crate::commands::doctor::find_profile;
+use crate::command::find_profile;
 use crate::linux::block_device::read_block_device;
 use crate::units::{Bytes, ParseBytesError};
 use crate::warm::probe::ProfileStore;

@@ -6,13 +6,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::arguments::TopArguments;
+use crate::command::http::{Error, ListenOptions, Listener, Token};
 use crate::observe::time::By;
 use crate::observe::top::{TopFrame, Totals, render_metrics};
-use crate::serve::{Error, Server, ServerOptions, Token};
 
 /// An endpoint that listens, and does not answer yet.
 pub struct Endpoint {
-    server: Server,
+    listener: Listener,
     /// `http://127.0.0.1:9187/metrics`.
     pub address: String,
 }
@@ -22,9 +22,9 @@ pub async fn bind(arguments: &TopArguments) -> Result<Option<Endpoint>, Error> {
     let Some(address) = arguments.listen else { return Ok(None) };
     require_few_names(arguments.by)?;
     let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
-    let server = Server::bind(ServerOptions::listening(address, token)?).await?;
-    let address = format!("http://{}/metrics", server.address()?);
-    Ok(Some(Endpoint { server, address }))
+    let listener = Listener::bind(ListenOptions::listening(address, token)?).await?;
+    let address = format!("http://{}/metrics", listener.address()?);
+    Ok(Some(Endpoint { listener, address }))
 }
 
 /// An endpoint that answers until it is dropped.
@@ -42,7 +42,7 @@ impl Endpoint {
         let (end, ended) = oneshot::channel();
         let to_read = Arc::clone(&totals);
         let render = move || render_metrics(&to_read.lock().unwrap_or_else(PoisonError::into_inner));
-        let task = tokio::spawn(self.server.run_metrics(render, async {
+        let task = tokio::spawn(self.listener.run_metrics(render, async {
             // Who tells no end is gone.
             let _ = ended.await;
         }));

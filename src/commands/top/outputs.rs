@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use super::arguments::TopArguments;
 use super::endpoint::{Answering, Endpoint};
 use super::opened::look_on;
-use crate::commands::study::hear_signals;
+use crate::command::hear_signals;
 use crate::commands::{OutputArguments, Target};
 use crate::observe::top::{RecordWriter, TopFrame, TopWatch};
 use crate::terminal;

@@ -14,6 +14,7 @@ use tokio::process::Command;
 pub use arguments::WaitsArguments;
 
 use super::{ExitStatus, OutputArguments, Target};
+use crate::command::table::ExportFile;
 use crate::failure::ErrorKind;
 use crate::linux::clock::read_own_cpu_time;
 use crate::linux::count_cores;
@@ -21,7 +22,6 @@ use crate::linux::process::terminate;
 use crate::linux::signals::{status_of, status_of_end};
 use crate::observe::time::{LookingCost, Tier, TimeReport, TimeSource as _, Watch};
 use crate::observe::{BudgetedSource, Error, RefusedSource};
-use crate::results::ExportFile;
 use crate::terminal::{self, Canvas, Progress};
 use opened::{Following, Here};
 

@@ -1,8 +1,8 @@
 //! What was seen as one table, for other programs: docs/formats.md has its columns.
 
+use crate::command::table::{Cell, ExportColumn};
 use crate::observe::time::{NamedStatistic, TimeReport, TimeSecond};
 use crate::observe::{BUCKETS, Statistic};
-use crate::results::{Cell, ExportColumn};
 
 /// Of the file: a change of what a column means is another number.
 const FORMAT_VERSION: u32 = 1;

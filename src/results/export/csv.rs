@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use super::table::{Cell, ExportTable, RowWriter};
+use super::table::ExportTable;
+use crate::command::table::{Cell, RowWriter};
 
 /// Rows as lines.
 pub(super) struct CsvRows<W: Write> {

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use serde_json::{Map, Value};
 
-use super::table::{Cell, ExportTable, RowWriter};
+use super::table::ExportTable;
+use crate::command::table::{Cell, RowWriter};
 
 /// Rows as objects, each on a line of its own.
 pub(super) struct JsonRows<W: Write> {

@@ -3,22 +3,18 @@
 //! Studies are read and written one after the other, so that a large store needs the memory of its largest one.
 
 mod csv;
-mod file;
 mod json;
-mod parquet;
 mod table;
 
 use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
 
-pub use file::ExportFile;
-pub use table::{Cell, ExportColumn, ExportTable};
-
-use table::{Kind, RowWriter};
+pub use table::ExportTable;
 
 use super::database::{Query, Row};
 use super::{Error, Store};
+use crate::command::table::{self as rows_of, Cell, ExportColumn, ExportFile, Kind, ParquetRows, RowWriter};
 use crate::postgres::keep_text;
 
 /// What can be written.
@@ -60,12 +56,12 @@ impl Store {
         format: ExportFormat,
         output: W,
     ) -> Result<u64, Error> {
-        let failed = |source: std::io::Error| Error::Export(source);
+        let failed = |source: std::io::Error| rows_of::Error::Export(source);
         let mut writer: Box<dyn RowWriter> = match format {
             ExportFormat::Csv => Box::new(csv::CsvRows::new(table, output).map_err(failed)?),
             ExportFormat::Json => Box::new(json::JsonRows::new(table, output)),
             ExportFormat::Parquet => {
-                Box::new(parquet::ParquetRows::new("results", table.columns(), &[], output).map_err(failed)?)
+                Box::new(ParquetRows::new("results", table.columns(), &[], output).map_err(failed)?)
             }
         };
         let mut exported = 0;
@@ -88,7 +84,11 @@ impl Store {
         path: &Path,
     ) -> Result<u64, Error> {
         let file = ExportFile::open(path, "--output FILE")?;
-        let rows = self.export(table, ids, format, file.output()?).await.map_err(|error| file.told(error))?;
+        let rows = self.export(table, ids, format, file.output()?).await;
+        let rows = rows.map_err(|error| match error {
+            Error::Table(error) => Error::Table(file.told(error)),
+            other => other,
+        })?;
         file.place()?;
         Ok(rows)
     }

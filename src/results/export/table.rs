@@ -1,9 +1,10 @@
-//! Which tables can be exported: a documented view each, its columns with their types; and what is written of them.
+//! Which tables can be exported: a documented view each, its columns with their types.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
 
 use super::super::sweep_gauges::{FLOATS, INTEGERS};
+use crate::command::table::ExportColumn;
 use crate::study::MEASURES;
 
 /// Rows of one kind: the points of studies, their trials, or every second of these.
@@ -12,46 +13,6 @@ pub enum ExportTable {
     Points,
     Trials,
     Seconds,
-}
-
-/// A column of a table.
-#[derive(Clone, Copy, Debug)]
-pub struct ExportColumn {
-    pub name: &'static str,
-    pub(super) kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Text,
-    Integer,
-    Float,
-}
-
-/// One value; `None` is SQL's NULL.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    Text(Option<String>),
-    Integer(Option<i64>),
-    Float(Option<f64>),
-}
-
-/// Writes groups of rows, and what belongs behind them.
-pub(super) trait RowWriter {
-    fn write(&mut self, rows: Vec<Vec<Cell>>) -> std::io::Result<()>;
-    fn finish(self: Box<Self>) -> std::io::Result<()>;
-}
-
-impl ExportColumn {
-    /// Of text.
-    pub const fn text(name: &'static str) -> ExportColumn {
-        ExportColumn { name, kind: Kind::Text }
-    }
-
-    /// Of whole numbers, 64 bits with a sign.
-    pub const fn integer(name: &'static str) -> ExportColumn {
-        ExportColumn { name, kind: Kind::Integer }
-    }
 }
 
 const fn text(name: &'static str) -> ExportColumn {
@@ -63,7 +24,7 @@ const fn integer(name: &'static str) -> ExportColumn {
 }
 
 const fn float(name: &'static str) -> ExportColumn {
-    ExportColumn { name, kind: Kind::Float }
+    ExportColumn::float(name)
 }
 
 const POINTS: &[ExportColumn] = &[

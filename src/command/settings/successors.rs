@@ -1,0 +1,33 @@
+//! Commands and options that are gone, each with its successor in one sentence.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::SettingsError;
+
+/// What stands behind `pgthaw`, up to the word that is gone, and what to use instead.
+pub const GONE: [(&str, &str); 2] = [
+    ("rows", "pgthaw map --rows shows how densely rows lie, with the same --riops and --hit"),
+    ("waits --lwlocks", "pgthaw waits counts LWLock waits by tranche without it: client backend::LWLock::WALWrite"),
+];
+
+/// The successor of a command or an option that clap does not know.
+pub fn find_successor(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
+    let context = match error.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => return None,
+    };
+    let Some(ContextValue::String(refused)) = error.get(context) else { return None };
+    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    let is_it = |gone: &str| match gone.rsplit_once(' ') {
+        Some((command, option)) if option.starts_with('-') => {
+            option == refused && words.starts_with(&command.split(' ').collect::<Vec<_>>())
+        }
+        _ => gone.split(' ').any(|word| word == refused) && words.starts_with(&gone.split(' ').collect::<Vec<_>>()),
+    };
+    let (gone, instead) = GONE.iter().find(|(gone, _)| is_it(gone))?;
+    Some(SettingsError::Gone { gone, instead })
+}
