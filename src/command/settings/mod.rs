@@ -89,8 +89,11 @@ fn without_tip(mut error: clap::Error) -> clap::Error {
 pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&str]) -> Result<Command, SettingsError> {
     for setting in file.settings()? {
         let places = places_of(&command, &setting);
-        // A key at the top is one of those that are known: of this program's commands none has it.
-        let is_other = setting.table.as_deref().is_none_or(|table| elsewhere.contains(&table));
+        // A key at the top is one of those that are known.
+        let is_other = match setting.table.as_deref() {
+            None => !elsewhere.is_empty(),
+            Some(table) => elsewhere.contains(&table),
+        };
         if places.is_empty() && is_other {
             continue;
         }
