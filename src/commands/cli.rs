@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
-    ConnectionArguments, ExitStatus, OutputArguments, completions, doctor, evict, hydrate, map, predict, record,
-    replay, restore, run, snapshot, top, trace, waits,
+    ConnectionArguments, ExitStatus, OutputArguments, completions, doctor, evict, film, hydrate, map, predict, restore,
+    run, snapshot, top, waits,
 };
 use crate::command::read_command_line;
 use crate::files::FileMode;
@@ -34,10 +34,8 @@ enum Command {
     Restore(restore::RestoreArguments),
     Evict(evict::EvictArguments),
     Hydrate(hydrate::HydrateArguments),
-    Record(record::RecordArguments),
     Run(run::RunArguments),
-    Replay(replay::ReplayArguments),
-    Trace(trace::TraceArguments),
+    Film(film::FilmArguments),
     Bench(bench::BenchArguments),
     Results(results::ResultsArguments),
     Report(report::ReportArguments),
@@ -85,10 +83,8 @@ impl Cli {
             Command::Evict(arguments) => Some(arguments.named()),
             Command::Restore(arguments) => Some(arguments.connection.clone()),
             Command::Hydrate(arguments) => Some(arguments.connection.clone()),
-            Command::Record(arguments) => Some(arguments.connection.clone()),
             Command::Run(arguments) => Some(arguments.connection.clone()),
-            Command::Replay(arguments) => Some(arguments.connection.clone()),
-            Command::Trace(arguments) => Some(arguments.named()),
+            Command::Film(arguments) => Some(arguments.named()),
             Command::Predict(arguments) => Some(arguments.connection.clone()),
             Command::Waits(arguments) => Some(arguments.connection.clone()),
             Command::Top(arguments) => Some(arguments.connection.clone()),
@@ -113,10 +109,8 @@ impl Cli {
             Command::Restore(arguments) => restore::run(arguments, output).await,
             Command::Evict(arguments) => evict::run(arguments, output).await,
             Command::Hydrate(arguments) => hydrate::run(arguments, output).await,
-            Command::Record(arguments) => record::run(arguments, output).await,
             Command::Run(arguments) => run::run(arguments, output).await,
-            Command::Replay(arguments) => replay::run(arguments, output).await,
-            Command::Trace(arguments) => trace::run(arguments, output).await,
+            Command::Film(arguments) => film::run(arguments, output).await,
             Command::Bench(arguments) => bench::run(arguments, output).await,
             Command::Results(arguments) => results::run(arguments, output).await,
             Command::Report(arguments) => report::run(arguments, output).await,

@@ -8,7 +8,6 @@ mod fill;
 mod fit;
 mod general;
 mod instant;
-mod job;
 mod outlook;
 mod root;
 mod series;
@@ -28,7 +27,6 @@ pub use general::{
     Workload, compute_forecast,
 };
 pub use instant::{AT_ONCE, is_at_once, show_computed, tell_after, tell_computed_after, tell_from};
-pub use job::{JobCosts, JobForecast, PriceSource, RecordedJob};
 pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
 pub use series::{Bucket, Collector, Facts, Reader, Series};
 pub use stall::{StallFinder, StallSpan, find_stalls};

@@ -43,7 +43,7 @@ pub enum Strategy {
     Run,
     /// The job under `pgthaw run --like --protect=isolate`.
     Isolate,
-    /// The job under `pgthaw replay`.
+    /// The job under `pgthaw run --film`.
     Replay,
 }
 

@@ -10,10 +10,7 @@ use super::pasted::without_advice;
 use super::printable::printable;
 use super::screen::Canvas;
 use crate::cache::Generation;
-use crate::trace::{
-    Error, FilmDifference, FilmHeader, FilmSummary, MOMENTS, MissRatioCurve, Moment, RelationDifference,
-    RelationTouches,
-};
+use crate::trace::{Error, FilmHeader, FilmSummary, MOMENTS, MissRatioCurve, Moment, RelationTouches};
 use crate::units::{Bytes, counted};
 
 /// A name with its time and number (22 cells) and a label of some length.
@@ -271,46 +268,6 @@ pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &Film
                 "points": curve.points,
             })
         }),
-    })
-}
-
-/// How two films differ, relation by relation.
-pub fn render_film_difference(headers: [&FilmHeader; 2], difference: &FilmDifference, canvas: Canvas) -> String {
-    let relations = &difference.relations;
-    let size = |blocks: u64| headers[0].bytes(blocks).to_string();
-    let cells = |text: &dyn Fn(&RelationDifference) -> String| relations.iter().map(text).collect::<Vec<_>>();
-    let columns = vec![
-        Column::text("relation", 16, cells(&|one| printable(&one.name.to_string()).into_owned())),
-        Column::text("database", 8, cells(&|one| printable(&one.name.database).into_owned())),
-        Column::number("first", 0, cells(&|one| size(one.first_blocks))),
-        Column::number("second", 0, cells(&|one| size(one.second_blocks))),
-        Column::number("in both", 0, cells(&|one| size(one.both_blocks))),
-        Column::text("", 2, cells(&|one| if one.is_rewritten { "rewritten" } else { "" }.to_owned())),
-    ];
-    let sum = |blocks: fn(&RelationDifference) -> u64| relations.iter().map(blocks).sum::<u64>();
-    let (first, second, both) = (sum(|one| one.first_blocks), sum(|one| one.second_blocks), sum(|one| one.both_blocks));
-    let mut lines = vec![format!(
-        "the first has {} in {:.1} s, the second {} in {:.1} s, both have {} of them",
-        size(first),
-        headers[0].seconds,
-        size(second),
-        headers[1].seconds,
-        size(both)
-    )];
-    if !relations.is_empty() {
-        lines.push(String::new());
-    }
-    lines.extend(render_columns(columns, canvas.width, canvas.mark()));
-    lines.join("\n")
-}
-
-/// How two films differ, for programs.
-pub fn render_film_difference_json(headers: [&FilmHeader; 2], difference: &FilmDifference) -> Value {
-    json!({
-        "block_size": headers[0].source.block_size,
-        "first_seconds": headers[0].seconds,
-        "second_seconds": headers[1].seconds,
-        "relations": difference.relations,
     })
 }
 

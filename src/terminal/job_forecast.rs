@@ -10,7 +10,7 @@ use super::pasteable::pasted_path;
 use super::pasted::without_advice;
 use super::printable;
 use super::screen::Canvas;
-use crate::model::JobCosts;
+use crate::trace::PriceSource;
 use crate::units::{Bytes, counted};
 
 /// What `predict --film --json` prints.
@@ -30,6 +30,20 @@ pub struct JobPrediction {
     pub sufficient_bytes: Bytes,
     pub costs: JobCosts,
     pub cases: Vec<JobCase>,
+}
+
+/// What a job's time and its reads are made of.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct JobCosts {
+    /// In which it does not wait for the device.
+    pub own_seconds: f64,
+    /// Of the device for a missed block, in the mean, with its reads and their bytes.
+    pub miss_seconds: f64,
+    pub miss_reads: f64,
+    pub miss_bytes: f64,
+    /// Blocks that the recorded run missed.
+    pub missed_blocks: f64,
+    pub source: PriceSource,
 }
 
 /// The job as its film has it.

@@ -65,12 +65,11 @@ pub use device::{render_device, render_limit, render_profile};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
 pub use evict::{render_evict_receipt, render_names};
 pub use film::{
-    FilmLine, render_film, render_film_difference, render_film_difference_json, render_film_json,
-    render_film_summary_json, render_films, render_films_json, render_recorded,
+    FilmLine, render_film, render_film_json, render_film_summary_json, render_films, render_films_json, render_recorded,
 };
 pub use forecasts::{render_judged_forecasts, render_study_forecast, render_sweep_verdict, render_written_forecast};
 pub use hydrate::render_hydration;
-pub use job_forecast::{JobAsRecorded, JobCase, JobPrediction, render_job_prediction};
+pub use job_forecast::{JobAsRecorded, JobCase, JobCosts, JobPrediction, render_job_prediction};
 pub use live::{StudyDisplay, render_kept_cluster, render_where_kept};
 pub use map::{MapView, render_map, render_states};
 pub use map_json::render_map_json;

@@ -13,10 +13,8 @@ const OWN: &[(&str, &[&str])] = &[
     ("restore", &[]),
     ("evict", &[]),
     ("hydrate", &[]),
-    ("record", &[]),
-    ("replay", &[]),
     ("run", &[]),
-    ("trace", &["list", "show", "diff", "cut", "merge"]),
+    ("film", &["record", "list", "show", "drop"]),
     ("bench", &["device", "forecast", "judge", "point", "read-ranges", "residency", "sweep", "warmup"]),
     ("results", &["list", "show", "time", "export", "import", "noise", "compare", "drop", "send"]),
     ("report", &[]),
@@ -52,7 +50,7 @@ const OTHERS: &[&str] = &[
 const CLAUSE_ENDS: &[&str] = &[" (", ", ", "; ", ": ", " or ", " makes ", " lists "];
 
 /// What commands begin with that run one.
-const RUNNING: &[&str] = &["pgthaw run ", "pgthaw record ", "pgthaw replay "];
+const RUNNING: &[&str] = &["pgthaw run "];
 
 /// A loop of the shell, to its end.
 const LOOP: (&str, &str) = ("for d in ", "; done");

@@ -7,15 +7,14 @@ use std::sync::{LazyLock, OnceLock, RwLock};
 use crate::failure::quote_argument;
 
 /// Commands of pgthaw that connect to a server, longest first where one begins another.
-const CONNECTING: [&str; 15] = [
+const CONNECTING: [&str; 14] = [
     "doctor",
     "map",
     "evict",
     "restore",
     "hydrate",
     "predict",
-    "record",
-    "replay",
+    "film record",
     "run",
     "snapshot take",
     "snapshot list",
@@ -217,7 +216,7 @@ mod tests {
         let pasted = PastedCommands {
             options: " -p 5433".into(),
             psql: "psql -p 5433".into(),
-            typed: "pgthaw trace list -p 5433".into(),
+            typed: "pgthaw film list -p 5433".into(),
             monitor: Some("psql -c 'GRANT pg_monitor TO \"bob\"'".into()),
             ..PastedCommands::default()
         };

@@ -1,58 +1,56 @@
-//! Attends a job while it runs: finds its sessions on the server, and sets them apart from the others if it is asked to.
+//! Attends a job while it runs: finds its sessions on the server by who is connected to them, and isolates them from the others if it is
+//! asked to, with the share of the device that the others leave.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::sessions::{Asked, Sessions};
-use super::share::{Share, Step};
 use crate::linux::block_device::Devices;
 use crate::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
 use crate::linux::memory::{LoadableMemory, read_unused_memory};
 use crate::linux::ready::Over;
-use crate::linux::{DeviceCounters, DeviceNumber, Error, process};
-use crate::postgres::DataDirectory;
+use crate::linux::sockets::is_connected;
+use crate::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
+use crate::postgres::{DataDirectory, leader_of};
 use crate::units::{Bytes, counted};
 use crate::warm::{DeviceProfile, Room};
 
 /// Time from look to look: a session or a worker is found within this.
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// A session whose client has ended misses him only when it answers: within a long statement it works on. It is waited for so long while
-/// it asks files for something, no longer than this when it does not, and told from so long on.
+/// A session whose client has ended works on to the end of its statement. pgthaw waits so long while it reads, no longer than QUIET_FOR
+/// when it does not, and mentions the wait from TOLD_FROM on.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Looks after which it is seen whether others wait, those after which the share of the device is chosen anew, and those after which the
-/// bound on the page cache is.
+/// Looks between checks whether others wait, choices of the device's share, and choices of the page cache's bound.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
 
-/// Others that are looked at for whether they wait: more of them tell nothing more.
+/// Other processes that are checked for waits at most.
 const OTHERS_MAX: usize = 64;
 
-/// The page cache of a job that is set apart is never bounded to less: read-ahead takes some of it. Beyond that it is a hundredth of
-/// what the server may have, and 64 MB at most, for that is what others lose and have to read again; and the part of what nobody uses
-/// that is sure to stay.
+/// Bounds of an isolated job's page cache: never less than the first, for read-ahead takes some; a hundredth of the server's limit, at most
+/// the second, for others lose that much; or this share of unused memory.
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
 const UNUSED_SHARE: f64 = 0.6;
 
-/// How a job that was set apart fared.
+/// What an isolated job had.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Isolated {
-    /// What of the page cache it could have, at the end.
+    /// Bound of its page cache, at the end.
     pub cache_bytes: Bytes,
     /// Its share of the device, 0 to 1: on the mean and at the least.
     pub share_mean: f64,
     pub share_min: f64,
-    /// What it read of the device, with what was preloaded for it.
+    /// Its reads of the device, the preload's included.
     pub reads: u64,
     pub read_bytes: Bytes,
 }
@@ -63,7 +61,7 @@ pub struct Attended {
     /// Sessions that served it, and parallel workers.
     pub sessions: usize,
     pub workers: usize,
-    /// What they asked files for, cached or not.
+    /// Requested from files, cached or not.
     pub requested_bytes: Bytes,
     /// `None` where that was not asked for, or could not be done.
     pub isolated: Option<Isolated>,
@@ -71,31 +69,31 @@ pub struct Attended {
     pub remarks: Vec<String>,
 }
 
-/// How far a job is, for who paces himself by it.
+/// How far a job is.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// What its sessions have asked files for so far.
+    /// Requested from files by its sessions so far.
     pub requested_bytes: AtomicU64,
-    /// What they had the device fetch of it.
+    /// The part of it that came from the device.
     pub fetched_bytes: AtomicU64,
     /// Sessions and parallel workers that have served it.
     pub sessions_seen: AtomicUsize,
     pub workers_seen: AtomicUsize,
     /// The page cache that it may have; 0 where it is not set apart.
     pub cache_bytes: AtomicU64,
-    /// Sessions that work on after the job's end are not to be waited for.
+    /// Do not wait for sessions that work on after the job's end.
     pub goes_on: AtomicBool,
 }
 
 impl Progress {
-    /// What it has asked files for; `None` where no session of it is known.
+    /// Requested from files; `None` where no session of it is known.
     pub fn requested(&self) -> Option<Bytes> {
         let is_known = self.sessions_seen.load(Ordering::Relaxed) > 0;
         is_known.then(|| Bytes(self.requested_bytes.load(Ordering::Relaxed)))
     }
 }
 
-/// The page cache that a preload may fill: the room that there is, and no more than the job may have.
+/// Room for a preload: what is free, and no more than the job's bound.
 #[derive(Debug)]
 pub struct BoundedRoom<R> {
     pub room: R,
@@ -129,14 +127,14 @@ pub struct Attend {
     /// Sessions that call themselves as the job's do.
     pub named: Arc<Mutex<BTreeSet<u32>>>,
     pub progress: Arc<Progress>,
-    /// What it brought goes when it has ended: whether it goes on to bring more is told.
+    /// The cache is put back afterwards, so sessions that work on are waited for.
     pub is_protected: bool,
     /// Tells when the job has ended.
     pub over: Over,
 }
 
 impl Attend {
-    /// Does so until it is stopped. Then everybody is back where he was.
+    /// Runs until the job is over. Then all sessions are back in their cgroup.
     pub fn run(mut self) -> Attended {
         let mut remarks = Vec::new();
         let isolation = self.isolation.take();
@@ -163,7 +161,7 @@ impl Attend {
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
-    /// Waits for the job's sessions to end, at most [`WAITED_FOR`] and while they read, and tells what that was like.
+    /// Waits for the job's sessions to end, at most [`WAITED_FOR`] and while they read; returns a remark on it.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
         let mut last = (begun, self.sessions.read_asked().requested);
@@ -215,7 +213,6 @@ impl Attend {
         apart
     }
 
-    /// Who came and who went.
     fn look(&mut self, apart: Option<&mut Apart>) {
         if !process::is_alive(self.sessions.postmaster())
             && let Some(postmaster) = self.directory.find_postmaster_pid()
@@ -244,7 +241,6 @@ struct Apart {
     share: Share,
     progress: Arc<Progress>,
     bound: Bytes,
-    /// When the share was last chosen.
     last: Seen,
     /// Others that were seen to wait since then, added up over the looks.
     waiting: u64,
@@ -258,7 +254,6 @@ struct Apart {
 struct Seen {
     at: Option<Instant>,
     own: ReadUsage,
-    /// Whoever read.
     all: DeviceCounters,
     /// Of the cgroup that the job's sessions come from.
     home: Option<ReadUsage>,
@@ -326,7 +321,6 @@ impl Apart {
         self.note(done);
     }
 
-    /// What the job may have of the page cache: a little, and of what nobody uses the part that is sure to stay.
     fn choose_bound(&mut self, postmaster: u32) {
         let own = self.isolation.read_cached().unwrap_or_default();
         if let Some(bound) = read_cache_bound(postmaster, own) {
@@ -353,8 +347,7 @@ impl Apart {
     }
 }
 
-/// What of the page cache a job may have that is set apart on the server that runs as `postmaster`, and has `own` of it; `None` where
-/// memory cannot be looked at.
+/// Bound of the page cache of an isolated job that has `own` of it now; `None` where memory cannot be read.
 pub fn read_cache_bound(postmaster: u32, own: Bytes) -> Option<Bytes> {
     let (unused, limit) = read_unused_memory(postmaster).ok()?;
     let least = limit.map_or(CACHE_MAX, |limit| (limit.0 / LIMIT_PARTS).clamp(CACHE_MIN, CACHE_MAX));
@@ -366,5 +359,403 @@ fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
     ReadUsage {
         reads: now.reads.saturating_sub(before.reads),
         read_bytes: Bytes(now.read_bytes.0.saturating_sub(before.read_bytes.0)),
+    }
+}
+
+/// The job's least share, 0 to 1: it has to come to an end.
+const SHARE_MIN: f64 = 0.1;
+
+/// The share at the beginning, before the others' reads are known, 0 to 1.
+const SHARE_FIRST: f64 = 0.7;
+
+/// The share rises by this in a step, 0 to 1. It falls at once.
+const STEP: f64 = 0.1;
+
+/// A smaller use of the device by others is ignored, 0 to 1.
+const USED_MIN: f64 = 0.01;
+
+/// Left free beside the others' use, 0 to 1: so that their reads do not queue; more where they wait.
+const SPARE: f64 = 0.05;
+const SPARE_WAITED_FOR: f64 = 0.2;
+
+/// Processes waiting for the device in the mean, from which on the others count as waiting.
+const WAITING_MIN: f64 = 0.1;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Step {
+    pub seconds: f64,
+    /// What was read in it, by the job and by the others.
+    pub own: ReadUsage,
+    pub others: ReadUsage,
+    /// Other processes of the server that waited for a device, on the mean.
+    pub others_waiting: f64,
+}
+
+/// The job's share of the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    share: f64,
+    /// What the device gives; of one that nobody measured the most that it was seen to give.
+    capacity: DeviceProfile,
+    is_known: bool,
+    /// The server has a limit, which does not hold for whom is set apart.
+    has_ceiling: bool,
+}
+
+impl Share {
+    /// `profile` is what the device gives, if known; `ceiling` the server's own limit.
+    pub fn new(profile: Option<DeviceProfile>, ceiling: ReadLimit) -> Share {
+        let mut capacity =
+            profile.unwrap_or(DeviceProfile { bandwidth: Bytes(1), reads_per_second: 1.0, ..DeviceProfile::default() });
+        let has_ceiling = ceiling != ReadLimit::default();
+        if let Some(reads) = ceiling.reads_per_second {
+            capacity.reads_per_second = reads as f64;
+        }
+        if let Some(bytes) = ceiling.read_bytes_per_second {
+            capacity.bandwidth = bytes;
+        }
+        let both = ceiling.reads_per_second.is_some() && ceiling.read_bytes_per_second.is_some();
+        Share { share: SHARE_FIRST, capacity, is_known: profile.is_some() || both, has_ceiling }
+    }
+
+    pub fn ratio(&self) -> f64 {
+        self.share
+    }
+
+    /// Is it the share of a limit of the server's?
+    pub fn has_ceiling(&self) -> bool {
+        self.has_ceiling
+    }
+
+    /// The job's limit after such a step.
+    pub fn next(&mut self, step: Step) -> ReadLimit {
+        if step.seconds > 0.0 {
+            self.learn(step);
+            let wanted = self.wanted(step);
+            self.share = if wanted < self.share { wanted } else { wanted.min(self.share + STEP) };
+        }
+        self.limit()
+    }
+
+    /// An unknown device gives at least what it was seen to give.
+    fn learn(&mut self, step: Step) {
+        if !self.is_known {
+            let per_second = |count: u64| count as f64 / step.seconds;
+            let capacity = &mut self.capacity;
+            capacity.reads_per_second = capacity.reads_per_second.max(per_second(step.own.reads + step.others.reads));
+            let bytes = per_second(step.own.read_bytes.0 + step.others.read_bytes.0);
+            capacity.bandwidth = capacity.bandwidth.max(Bytes(bytes as u64));
+        }
+    }
+
+    fn wanted(&self, step: Step) -> f64 {
+        let used = self.capacity.seconds(step.others.reads, step.others.read_bytes) / step.seconds;
+        let waits = step.others_waiting >= WAITING_MIN;
+        if used < USED_MIN && !waits {
+            return 1.0;
+        }
+        let spare = if waits { SPARE_WAITED_FOR } else { SPARE };
+        (1.0 - used - spare).max(SHARE_MIN)
+    }
+
+    fn limit(&self) -> ReadLimit {
+        // All of a device needs no limit, and an unknown one can have none.
+        let is_free = self.share >= 1.0 && !self.has_ceiling;
+        if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
+            return ReadLimit::default();
+        }
+        let of = |whole: f64| ((whole * self.share).round() as u64).max(1);
+        ReadLimit {
+            reads_per_second: Some(of(self.capacity.reads_per_second)),
+            read_bytes_per_second: Some(Bytes(of(self.capacity.bandwidth.0 as f64))),
+        }
+    }
+}
+
+/// Prefix of a process title that is set; a process that was just started has the postmaster's.
+const TITLE: &str = "postgres: ";
+
+const KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// A client may have started since the job's processes were listed, so a backend is looked at a second time after this.
+const SEEN_TWICE: Duration = Duration::from_millis(15);
+
+/// The server's processes, as far as they serve a job.
+#[derive(Debug)]
+pub struct Sessions {
+    postmaster: u32,
+    /// The job's processes, with the ticks of their start, for pids are reused.
+    family: BTreeMap<u32, u64>,
+    children: HashMap<u32, Child>,
+    /// What sessions had asked for that are gone.
+    ended: Asked,
+    sessions: usize,
+    workers: usize,
+    /// Why it cannot be seen who is connected to whom.
+    trouble: Option<String>,
+}
+
+/// A child of the postmaster.
+#[derive(Debug)]
+struct Child {
+    since: Instant,
+    kind: Kind,
+    /// Counters when it became the job's, and now.
+    first: Asked,
+    last: Asked,
+}
+
+/// Bytes requested from files, and those of them that had to be fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub requested: u64,
+    pub fetched: u64,
+}
+
+impl Asked {
+    fn add_since(&mut self, last: Asked, first: Asked) {
+        self.requested += last.requested.saturating_sub(first.requested);
+        self.fetched += last.fetched.saturating_sub(first.fetched);
+    }
+
+    fn read(pid: u32) -> Option<Asked> {
+        let (requested, fetched) = process::read_asked_bytes(pid).ok()?;
+        Some(Asked { requested: requested.0, fetched: fetched.0 })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Unknown,
+    /// It serves a process of the job's.
+    Session,
+    /// It is called as the job's sessions are.
+    Named,
+    Worker,
+    Other,
+}
+
+impl Kind {
+    fn is_own(self) -> bool {
+        matches!(self, Kind::Session | Kind::Named | Kind::Worker)
+    }
+}
+
+/// What has changed since the last look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Processes that serve the job from now on.
+    pub joined: Vec<u32>,
+    /// Processes that live and serve it no more.
+    pub left: Vec<u32>,
+}
+
+impl Sessions {
+    /// Those of the job that runs as `job` and its children, on the server that runs as `postmaster`.
+    pub fn new(postmaster: u32, job: u32) -> Sessions {
+        let family = BTreeMap::from([(job, process::read_start_ticks(job).unwrap_or_default())]);
+        Sessions {
+            postmaster,
+            family,
+            children: HashMap::new(),
+            ended: Asked::default(),
+            sessions: 0,
+            workers: 0,
+            trouble: None,
+        }
+    }
+
+    pub fn move_to(&mut self, postmaster: u32) {
+        self.postmaster = postmaster;
+    }
+
+    pub fn postmaster(&self) -> u32 {
+        self.postmaster
+    }
+
+    /// Sessions of the job's own that were there at the last look.
+    pub fn count_there(&self) -> usize {
+        self.children.values().filter(|child| child.kind == Kind::Session).count()
+    }
+
+    /// Looks at who is there. `named` are sessions that call themselves as the job's do, whoever is connected to them.
+    pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
+        self.look_at_family();
+        let pids = process::read_listed_children(self.postmaster).unwrap_or_default();
+        let there: BTreeSet<u32> = pids.iter().copied().collect();
+        for (_, gone) in self.children.extract_if(|pid, _| !there.contains(pid)) {
+            self.ended.add_since(gone.last, gone.first);
+        }
+        let mut changed = Changed::default();
+        // Leaders before their workers.
+        for pid in there {
+            let (first, last) = Default::default();
+            let new = Child { since: Instant::now(), kind: Kind::Unknown, first, last };
+            let child = self.children.entry(pid).or_insert(new);
+            let (before, since) = (child.kind, child.since);
+            let now = self.find_kind(pid, before, since, named);
+            self.turn(pid, before, now, &mut changed);
+        }
+        changed
+    }
+
+    /// The job's processes: those that were known and live, and their children.
+    fn look_at_family(&mut self) {
+        self.family.retain(|pid, ticks| process::read_start_ticks(*pid).is_ok_and(|now| now == *ticks));
+        let mut waiting: Vec<u32> = self.family.keys().copied().collect();
+        while let Some(parent) = waiting.pop() {
+            for child in process::read_listed_children(parent).unwrap_or_default() {
+                if let Ok(ticks) = process::read_start_ticks(child)
+                    && self.family.insert(child, ticks).is_none()
+                {
+                    waiting.push(child);
+                }
+            }
+        }
+    }
+
+    fn find_kind(&mut self, pid: u32, before: Kind, since: Instant, named: &BTreeSet<u32>) -> Kind {
+        match before {
+            Kind::Session | Kind::Worker => return before,
+            _ if named.contains(&pid) => return Kind::Named,
+            Kind::Named => return Kind::Other,
+            Kind::Other => return Kind::Other,
+            Kind::Unknown => {}
+        }
+        match is_connected(pid, &self.family.keys().copied().collect()) {
+            Ok(true) => return Kind::Session,
+            Ok(false) => {}
+            // One that has ended in this moment is no trouble.
+            Err(error) if process::is_alive(pid) => _ = self.trouble.get_or_insert(error.to_string()),
+            Err(_) => {}
+        }
+        let title = process::read_title(pid).unwrap_or_default();
+        match leader_of(&title) {
+            Some(leader) if self.children.get(&leader).is_some_and(|leader| leader.kind.is_own()) => Kind::Worker,
+            Some(_) => Kind::Other,
+            None if since.elapsed() > if title.starts_with(TITLE) { SEEN_TWICE } else { KNOWN_WITHIN } => Kind::Other,
+            None => Kind::Unknown,
+        }
+    }
+
+    fn turn(&mut self, pid: u32, before: Kind, now: Kind, changed: &mut Changed) {
+        let Some(child) = self.children.get_mut(&pid) else { return };
+        child.kind = now;
+        match (before.is_own(), now.is_own()) {
+            (false, true) => {
+                // What an old process requested before was not the job's.
+                child.first = Asked::read(pid).unwrap_or_default();
+                child.last = child.first;
+                *(if now == Kind::Worker { &mut self.workers } else { &mut self.sessions }) += 1;
+                changed.joined.push(pid);
+            }
+            (true, false) => {
+                self.ended.add_since(child.last, child.first);
+                (child.first, child.last) = Default::default();
+                changed.left.push(pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// Requests of the job's sessions so far, without those that shared_buffers answered.
+    pub fn read_asked(&mut self) -> Asked {
+        let mut sum = self.ended;
+        for (pid, child) in self.children.iter_mut().filter(|(_, child)| child.kind.is_own()) {
+            child.last = Asked::read(*pid).unwrap_or(child.last);
+            sum.add_since(child.last, child.first);
+        }
+        sum
+    }
+
+    /// The server's other processes.
+    pub fn others(&self) -> Vec<u32> {
+        self.children.iter().filter(|(_, child)| !child.kind.is_own()).map(|(pid, _)| *pid).collect()
+    }
+
+    /// Sessions and workers that were found so far.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.sessions, self.workers)
+    }
+
+    /// Why some of them may not have been found.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod share_tests {
+    use super::*;
+
+    const GP3: ReadLimit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: Some(Bytes(125 << 20)) };
+
+    fn step(own: u64, others: u64, others_waiting: f64) -> Step {
+        let usage = |reads: u64| ReadUsage { reads, read_bytes: Bytes(reads * 8192) };
+        Step { seconds: 0.2, own: usage(own), others: usage(others), others_waiting }
+    }
+
+    #[test]
+    fn who_is_alone_with_the_device_has_all_of_it() {
+        let mut share = Share::new(Some(DeviceProfile::default()), ReadLimit::default());
+        let limits: Vec<ReadLimit> = (0..6).map(|_| share.next(step(300, 0, 0.0))).collect();
+        assert_eq!(limits[0].reads_per_second, Some(2400));
+        assert_eq!(limits[5], ReadLimit::default(), "no limit at all");
+        // Where the server has one the job has it too.
+        let mut share = Share::new(None, GP3);
+        assert_eq!((0..6).map(|_| share.next(step(300, 0, 0.0))).last(), Some(GP3));
+    }
+
+    #[test]
+    fn what_others_use_is_theirs_and_more_where_they_wait() {
+        let mut share = Share::new(None, GP3);
+        (0..10).for_each(|_| _ = share.next(step(300, 0, 0.0)));
+        let beside = share.next(step(300, 240, 0.0)).reads_per_second.unwrap();
+        assert!((1600..=1700).contains(&beside), "{beside}");
+        let waiting = share.next(step(300, 240, 2.0)).reads_per_second.unwrap();
+        assert!((1100..=1250).contains(&waiting), "{waiting}");
+        assert_eq!(share.next(step(60, 600, 8.0)).reads_per_second, Some(300), "a tenth is left to the job");
+        let again = share.next(step(60, 0, 0.0)).reads_per_second.unwrap();
+        assert!((500..=620).contains(&again), "given back step by step: {again}");
+    }
+
+    #[test]
+    fn a_device_that_nobody_knows_is_limited_when_others_wait() {
+        let mut share = Share::new(None, ReadLimit::default());
+        assert_eq!(share.next(Step { seconds: 0.2, ..Step::default() }), ReadLimit::default());
+        (0..10).for_each(|_| _ = share.next(step(4000, 0, 0.0)));
+        assert_eq!(share.next(step(4000, 0, 0.0)), ReadLimit::default());
+        let limit = share.next(step(3000, 1000, 3.0));
+        assert!(limit.reads_per_second.is_some_and(|reads| reads < 12_000), "{limit:?}");
+    }
+}
+
+#[cfg(test)]
+mod sessions_tests {
+    use super::*;
+    use std::process::{Child as Started, Command};
+
+    fn sleep() -> Started {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn who_is_called_so_is_the_jobs_until_he_is_not() {
+        let (mut job, mut other) = (sleep(), sleep());
+        // This process stands for the postmaster: both are its children.
+        let mut sessions = Sessions::new(std::process::id(), job.id());
+        let named = BTreeSet::from([other.id()]);
+        assert_eq!(sessions.look(&named).joined, [other.id()]);
+        assert_eq!(sessions.look(&named), Changed::default());
+        assert!(!sessions.others().contains(&other.id()));
+        sessions.read_asked();
+        assert_eq!(sessions.look(&BTreeSet::new()).left, [other.id()]);
+        assert_eq!(sessions.look(&named).joined, [other.id()], "and again");
+        for one in [&mut job, &mut other] {
+            one.kill().unwrap();
+            one.wait().unwrap();
+        }
+        assert_eq!(sessions.look(&named), Changed::default());
+        assert_eq!(sessions.counts(), (2, 0));
     }
 }

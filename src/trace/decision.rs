@@ -4,10 +4,11 @@ use std::thread;
 
 use serde::Serialize;
 
-use super::Error;
-use super::simulation::{GAIN_MIN, Job, Run, Way};
+use super::error::Error;
+use super::job::Job;
+use super::preload::{Window, forecast_windows};
+use super::simulation::{GAIN_MIN, Run, Way};
 use super::touched::{Touched, plan_reads};
-use super::windows::{self, Window};
 use crate::units::Bytes;
 use crate::warm::plan::{Geometry, Read};
 use crate::warm::{DeviceProfile, map_on_threads};
@@ -36,21 +37,19 @@ const READ_AHEAD_MEAN: f64 = 40960.0;
 /// A device that delivered more than this, as a multiple of what the job touched, worked for others too: its reads tell nothing.
 const OWN_BYTES_MAX: f64 = 1.5;
 
-/// How dear a read is taken for when gaps are priced, beside what the device's profile says: of the plans that come of them the best
-/// is taken.
+/// Factors on the price of a read when gaps are priced: the best of the resulting plans is taken.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// Further prices where no plan of those fits, until one does. On a common volume single blocks are read over with the first; with the last,
-/// where a read costs nothing, no gap is on any device.
+/// Further factors where none of those plans fits, until one does. With the last a read costs nothing, so no gap is read over.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
 /// A film of which more than this part is not there any more tells nothing of the job, 0 to 1.
 const LOST_MAX: f64 = 0.9;
 
-/// To bring all first is only worth it if it is better than to begin together by this part, 0 to 1.
+/// Bringing all before the job has to be better than beginning together by this part, 0 to 1.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
-/// Seconds that the job is forecast to take, by how what it needs is brought.
+/// Forecast seconds of the job, by way.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Forecasts {
     pub nothing: f64,
@@ -63,7 +62,6 @@ pub struct Forecasts {
 }
 
 impl Forecasts {
-    /// Those of one way.
     pub fn of(&self, way: Way) -> Option<f64> {
         match way {
             Way::Nothing => Some(self.nothing),
@@ -96,7 +94,6 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Nothing is brought.
     pub fn nothing(reason: impl Into<String>) -> Decision {
         Decision {
             way: Way::Nothing,
@@ -111,7 +108,6 @@ impl Decision {
     }
 }
 
-/// What a job runs under.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances {
     /// What its film tells of the run that it is of, with the bytes that the device delivered then.
@@ -125,7 +121,7 @@ pub struct Circumstances {
     pub room: Option<Bytes>,
 }
 
-/// Decides for a job of which a film knows what it will touch. `cut` cuts the film into windows, if it comes to that.
+/// Decides for a job. `cut` cuts its film into windows, if needed.
 pub fn decide(
     touched: &Touched,
     now: Circumstances,
@@ -145,9 +141,8 @@ pub fn decide(
     if touched.is_too_long {
         return Ok(Decision::nothing("the film has too many pieces to keep them in order"));
     }
-    let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
-    let job = Job::new(touched, now.run, device, now.geometry.block_size);
     let most = now.room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
+    let job = job_of(touched, &now, most);
     let missing = bytes(touched.missing_blocks());
     match most.filter(|most| missing > *most) {
         Some(most) => decide_windowed(&job, missing, most, now, cut),
@@ -155,8 +150,7 @@ pub fn decide(
     }
 }
 
-/// Why a job that touches so much is left alone at once, before its film is read: the kernel reads ahead of it. `None` where it has to
-/// be looked at.
+/// Why a job that touches so much is left alone before its film is read: the kernel reads ahead of it. `None`: read the film.
 pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
     let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
     let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
@@ -171,18 +165,26 @@ pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
 
 /// What is forecast for a job that is left alone.
 pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
-    let nothing = Job::new(touched, now.run, now.device, now.geometry.block_size).simulate(&[]);
+    let nothing = job_of(touched, &now, now.room).simulate(&[]);
     Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None }
 }
 
-/// Reads that were made up, with the way in which they are brought.
+/// The job, for which `most` can be cached. Where memory is short it fetches again what it fetched again then: that is its own time.
+fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
+    let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
+    let missing = touched.missing_blocks() * u64::from(now.geometry.block_size);
+    let is_short = most.is_some_and(|most| missing > most.0);
+    let run = if is_short { Run { fetches: 1.0, ..now.run } } else { now.run };
+    Job::new(touched, run, device, now.geometry.block_size)
+}
+
+/// Planned reads, and the way to bring them.
 struct Candidate {
     way: Way,
     reads: Vec<Read>,
 }
 
 impl Candidate {
-    /// Seconds that the job takes with it.
     fn simulate(&self, job: &Job) -> f64 {
         match self.way {
             Way::SetFirst => job.simulate_set_first(&self.reads),
@@ -191,7 +193,6 @@ impl Candidate {
     }
 }
 
-/// What to choose by: seconds, or a little more.
 fn rank(way: Way, seconds: f64) -> f64 {
     if way == Way::SetFirst { seconds / (1.0 - FIRST_GAIN_MIN) } else { seconds }
 }
@@ -300,7 +301,7 @@ fn decide_windowed(
         return declined(forecasts, "that is too little to read ahead");
     }
     let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device())?;
-    let seconds = windows::forecast(&windows, &job.device(), job.own_seconds());
+    let seconds = forecast_windows(&windows, &job.device(), job.own_seconds());
     forecasts.windowed = Some(seconds);
     let told = render_forecasts(seconds, forecasts.nothing);
     if !is_worth_it(seconds, forecasts.nothing) {
@@ -325,7 +326,7 @@ fn gain(seconds: f64, nothing: f64) -> f64 {
     1.0 - seconds / nothing.max(f64::MIN_POSITIVE)
 }
 
-/// Both forecasts in figures that differ as they do, and why the gain is not worth it.
+/// Renders both forecasts, and why the gain is not worth it.
 fn render_forecasts(seconds: f64, nothing: f64) -> String {
     let digits = digits_of(nothing);
     let told = format!("{seconds:.digits$} s are forecast with it and {nothing:.digits$} s without");
@@ -336,7 +337,7 @@ fn render_forecasts(seconds: f64, nothing: f64) -> String {
     }
 }
 
-/// Digits behind the point that seconds of this size are told with.
+/// Decimals for seconds of this size.
 fn digits_of(seconds: f64) -> usize {
     match seconds {
         ..1.0 => 3,
@@ -377,6 +378,7 @@ fn by_first_touch(touched: &Touched, sorted: &[Read]) -> Vec<Read> {
 mod tests {
     use super::*;
     use crate::postgres::RelationPath;
+    use crate::trace::simulation::PriceSource;
     use crate::trace::touched::{Piece, TouchedFork};
     use crate::units::{BlockRange, Fork};
 
@@ -392,7 +394,8 @@ mod tests {
     }
 
     fn circumstances(seconds: f64, room: Option<Bytes>) -> Circumstances {
-        let run = Run { seconds, device_reads: None, is_cold: true, preloaded: Bytes(0) };
+        let (preloaded, source) = (Bytes(0), PriceSource::NotCounted);
+        let run = Run { seconds, device_reads: None, is_cold: true, preloaded, fetches: 1.0, source };
         let device = DeviceProfile::default();
         Circumstances { run, device_bytes: None, is_paced: false, device, geometry: GEOMETRY, room }
     }

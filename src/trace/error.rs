@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::part::Part;
 use crate::cache::sealed_file::Flaw;
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::{cache, linux, observe, postgres, warm};
@@ -35,8 +34,6 @@ pub enum Error {
     SeveralClusters { name: String, candidates: Vec<String> },
     #[error("film {} does not say what other memory would do to its job: {reason}", path.display())]
     NoCurve { path: PathBuf, reason: &'static str },
-    #[error("film {} has nothing {part}: it has {seconds:.1} s", path.display())]
-    NothingThen { path: PathBuf, part: Part, seconds: f64 },
     #[error("nothing was named that could be recorded")]
     NothingNamed,
     #[error("process {pid} is no server process of the cluster at {cluster}: {reason}")]
@@ -125,7 +122,6 @@ impl Explain for Error {
             | Error::OtherCluster { .. }
             | Error::NoFilm(_)
             | Error::NoCurve { .. }
-            | Error::NothingThen { .. }
             | Error::NothingNamed
             | Error::NoBackend { .. }
             | Error::UnknownFilm { .. }
@@ -138,7 +134,7 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => "pgthaw trace list shows the films that there are",
+            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => "pgthaw film list shows the films that there are",
             Error::Damaged { path, .. } => {
                 let file = postgres::quote_argument(&path.display().to_string());
                 return Some(format!("record the job again, and remove this one: rm -- {file}"));
@@ -149,14 +145,13 @@ impl Explain for Error {
             Error::OtherCluster { .. } => {
                 "connect to the cluster that it was recorded on, or record the job on this one"
             }
-            Error::NoFilm(_) => "pgthaw record -- COMMAND makes one; pgthaw run --like NAME -- COMMAND too",
+            Error::NoFilm(_) => "pgthaw run --like NAME -- COMMAND makes one",
             Error::NoCurve { .. } => {
-                "record the job again as root, on a kernel that tells of requests: pgthaw record --source bpf -- COMMAND"
+                "record the job again as root, on a kernel that tells of requests: pgthaw run --record-only --source bpf -- COMMAND"
             }
-            Error::NothingThen { .. } => "pgthaw trace show FILM tells when what was touched",
             Error::NothingNamed => {
-                "give a command behind --, as in `pgthaw record -- psql -c 'SELECT 1'`, or say whose reads: --seconds N records all of the \
-                 server's, --backend PID, --application-name NAME or --database DB some of them"
+                "--seconds N records all that the server reads, --backend PID, --application-name NAME or --database DB some of its processes; \
+                 `pgthaw run --record-only -- COMMAND` records a command"
             }
             Error::NoBackend { .. } => {
                 "psql -c 'SELECT pid, application_name, query FROM pg_stat_activity' lists those that there are; another server is named with -h \
@@ -164,13 +159,13 @@ impl Explain for Error {
             }
             Error::AmbiguousFilm { .. } => "write more of the name",
             Error::SeveralClusters { .. } => {
-                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as pgthaw trace list shows it"
+                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as pgthaw film list shows it"
             }
             Error::NothingSeen(_) => {
                 "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing"
             }
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "pgthaw trace list shows the films that there are"
+                "pgthaw film list shows the films that there are"
             }
             Error::File { .. } => return None,
             other => return other.inner().and_then(Explain::hint),

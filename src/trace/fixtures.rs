@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::event::{Event, EventKind, FilmRelation};
-use super::film::{Film, FilmHeader, FilmWriter};
+use super::film::{Event, EventKind, FilmHeader, FilmRelation};
+use super::film_file::{Film, FilmWriter};
 use super::record::Recorded;
+use super::source::JobSeen;
 use crate::cache::ForkMap;
 use crate::cache::fixtures::relation;
 use crate::files::{Draft, draft_beside};
@@ -37,7 +38,7 @@ pub fn event(millisecond: u64, relation: &Arc<FilmRelation>, blocks: Range<u64>,
 pub fn record(mut writer: FilmWriter, told: &FilmHeader, events: impl IntoIterator<Item = Event>) -> Recorded {
     events.into_iter().for_each(|event| writer.push(&event).unwrap());
     let (draft, header) = writer.finish(told).unwrap();
-    Recorded::made(draft, header)
+    Recorded { draft, header, job_seen: JobSeen::Unknown, guessed: Vec::new() }
 }
 
 /// A writer of the film that will be at a path.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use roaring::RoaringBitmap;
 
-use super::Error;
+use super::error::Error;
 use super::record::Came;
 use crate::cache::sealed_file::DRAFT_PREFIX;
 use crate::cache::{ForkMap, Map, RelationMap, Snapshot};

@@ -1,58 +1,42 @@
-//! Films of what jobs touch: recorded, kept, and used to bring what a job needs while it starts.
+//! Films of what jobs touch: recorded, kept, and used to read what a job needs while it starts.
 
 mod assist;
 mod attend;
-mod brought;
-mod choice;
 mod decision;
-mod edit;
 mod error;
-mod event;
-mod fetching;
 mod film;
+mod film_file;
 #[cfg(test)]
 mod fixtures;
+mod job;
 mod journal;
-mod part;
-mod picture;
-mod polling;
 mod preload;
 mod put_back;
-mod receipt;
 mod record;
 mod requests;
-mod reuse;
-mod sessions;
-mod share;
 mod simulation;
 mod source;
 mod store;
 mod summary;
 mod touched;
-mod windowed;
-mod windows;
 
-pub use assist::{Assist, Means, Planned, Which};
-pub use attend::{Attend, Attended, BoundedRoom, Isolated, Progress, WAITED_FOR, read_cache_bound};
-pub use choice::{Chosen, Films};
+pub use assist::{Assist, Judged, KeptFilm, Means, OthersSeen, Planned, RunReceipt, Which, describe_sessions};
+pub use attend::{Attend, Attended, BoundedRoom, Isolated, Progress, Sessions, WAITED_FOR, read_cache_bound};
 pub use decision::{Circumstances, Decision, Forecasts, decide};
-pub use edit::{FilmDifference, RelationDifference, compare, cut, merge};
 pub use error::Error;
-pub use event::{Event, EventKind, FilmRelation};
-pub use film::{Film, FilmHeader, FilmWriter, ProbeShare, Sampled, Totals};
+pub use film::{Event, EventKind, FilmHeader, FilmRelation, ProbeShare, Sampled, Totals};
+pub use film_file::{Film, FilmWriter};
+pub use job::Job;
 pub use journal::{Journal, Journals, Left, Restoring};
-pub use part::Part;
-pub use picture::{COLUMNS, FilmPicture, ROWS, RelationPicture};
-pub use polling::{Own, Polling};
 pub use preload::{Bringer, Preloaded};
 pub use put_back::{PutBack, PuttingBack};
-pub use receipt::{Judged, KeptFilm, OthersSeen, RunReceipt, describe_sessions};
 pub use record::{Came, Recorded, Recording};
 pub use requests::{AskSessions, Followed, Named, Requests, Wanted};
-pub use reuse::{CurvePoint, MissRatioCurve};
-pub use sessions::Sessions;
-pub use simulation::{Run, Way};
-pub use source::{JobSeen, Source, SourceEnd, Touch};
-pub use store::{FilmStore, KEPT, Like, databases_of};
-pub use summary::{FilmSummary, MOMENTS, Moment, RelationTouches};
+pub use simulation::{PriceSource, Run, Way};
+pub use source::{JobSeen, Own, Polling, Source, SourceEnd, Touch};
+pub use store::{Chosen, FilmStore, Films, KEPT, Like, databases_of};
+pub use summary::{
+    COLUMNS, CurvePoint, FilmPicture, FilmSummary, MOMENTS, MissRatioCurve, Moment, ROWS, RelationPicture,
+    RelationTouches,
+};
 pub use touched::Touched;

@@ -1,14 +1,18 @@
 //! Puts the caches back to what they were before a job: only what it brought in goes, only what it pushed out comes back.
+//!
+//! Who reads a row first sets its hint bits, so that a job that only reads leaves dirty pages too. Asked to drop a dirty page the kernel begins
+//! to write it, and keeps it; a moment later it can go. So what stayed is asked for again, as long as some of it goes. Nobody syncs: who asks
+//! what became of a write may take its error away from the server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 use serde::Serialize;
+use tokio::time::sleep;
 
-use super::Error;
-use super::brought::{Brought, Gone, drop_brought};
+use super::error::Error;
 use super::journal::Left;
 use super::record::Came;
 use crate::cache::{ForkMap, Map, MapInputs, RelationMap, TierState, Tiers, read_map_of};
@@ -16,7 +20,7 @@ use crate::linux::page_cache::PageCache;
 use crate::postgres::{DataDirectory, Database, Relation, RelationPath, Server};
 use crate::units::{Bytes, Fork};
 use crate::warm::plan::Geometry;
-use crate::warm::restore::{Answer, Files, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
+use crate::warm::restore::{Answer, Dropped, Files, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
 use crate::warm::traffic::ServerTraffic;
 use crate::warm::{Control, PlannedDevice, Refusal, Sharing, SkipReason, TierReceipt, Unwatched};
 
@@ -254,6 +258,93 @@ fn compute_gone(before: &Map, now: &Map) -> Map {
     Map { relations, buffers: now.buffers.clone(), ..before.clone() }
 }
 
+/// Time from one try to the next, beside what a try takes: half a processor at most.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A device that writes nothing for so long is left alone.
+const STUCK: Duration = Duration::from_secs(5);
+
+/// The same where nothing is known to wait for the device. Kernels before 6.5 do not tell.
+const STUCK_UNSEEN: Duration = Duration::from_millis(500);
+
+/// Blocks of a fork that jobs brought.
+#[derive(Clone, Debug)]
+pub struct Brought<'a> {
+    pub path: &'a RelationPath,
+    pub fork: Fork,
+    pub blocks: RoaringBitmap,
+}
+
+/// What became of them.
+#[derive(Debug, Default)]
+pub struct Gone {
+    /// Bytes that were there, those that stayed, and those of them that have yet to be written.
+    pub brought_bytes: Bytes,
+    pub stayed_bytes: Bytes,
+    pub unwritten_bytes: Bytes,
+    /// Of which nothing is known, in words.
+    pub remarks: Vec<String>,
+}
+
+/// Drops them, until nothing goes any more.
+pub async fn drop_brought(files: Files<'_>, brought: Vec<Brought<'_>>, control: &Control) -> Gone {
+    let mut gone = Gone::default();
+    let mut left = try_once(files, brought, control, &mut gone);
+    gone.brought_bytes = left.before_bytes;
+    let mut last = Instant::now();
+    while !left.stayed.is_empty() && !control.is_interrupted() {
+        let stuck = if left.unwritten_bytes > Bytes(0) { STUCK } else { STUCK_UNSEEN };
+        if last.elapsed() > stuck {
+            break;
+        }
+        sleep(PAUSE.max(left.took)).await;
+        let next = try_once(files, left.stayed, control, &mut gone);
+        if next.after_bytes < left.after_bytes {
+            last = Instant::now();
+        }
+        left = next;
+    }
+    (gone.stayed_bytes, gone.unwritten_bytes) = (left.after_bytes, left.unwritten_bytes);
+    gone
+}
+
+/// What one try came to.
+struct Tried<'a> {
+    before_bytes: Bytes,
+    after_bytes: Bytes,
+    unwritten_bytes: Bytes,
+    stayed: Vec<Brought<'a>>,
+    took: Duration,
+}
+
+fn try_once<'a>(files: Files<'_>, all: Vec<Brought<'a>>, control: &Control, gone: &mut Gone) -> Tried<'a> {
+    let (started, none) = (Instant::now(), Bytes(0));
+    let mut tried = Tried {
+        before_bytes: none,
+        after_bytes: none,
+        unwritten_bytes: none,
+        stayed: Vec::new(),
+        took: Duration::ZERO,
+    };
+    for one in all {
+        if control.is_interrupted() {
+            break;
+        }
+        let Dropped { before_bytes, after_bytes, unwritten_bytes, stayed, error } =
+            files.drop_blocks(one.path, one.fork, &one.blocks, |_, run| Ok(vec![files.pages(run)]));
+        if let Some(error) = error {
+            gone.remarks.push(format!("what was brought in of {} may still be there: {error}", one.path));
+            continue;
+        }
+        tried.before_bytes += before_bytes;
+        tried.after_bytes += after_bytes;
+        tried.unwritten_bytes += unwritten_bytes;
+        tried.stayed.extend((!stayed.is_empty()).then_some(Brought { blocks: stayed, ..one }));
+    }
+    tried.took = started.elapsed();
+    tried
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,5 +382,50 @@ mod tests {
         assert_eq!(passed[0].blocks, (10..20).collect(), "of shared_buffers what was not in the page cache too");
         let made = map_of(vec![relation(1, fork(0..30, 100)), relation(3, fork(0..7, 7))]);
         assert_eq!(count_unread(&before, &came, &made), 10 + 7, "what nobody read and had not been there");
+    }
+}
+
+#[cfg(test)]
+mod brought_tests {
+    use super::*;
+    use crate::linux::page_cache::FakePageCache;
+    use crate::units::PageRange;
+    use crate::warm::plan::Geometry;
+    use std::path::Path;
+
+    const FILE: &str = "/data/base/5/1";
+    const PATH: RelationPath = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
+
+    /// Drops these blocks of a file of 100, in segments of 40.
+    async fn dropped(cache: &FakePageCache, blocks: impl IntoIterator<Item = u32>) -> Gone {
+        let geometry = Geometry { block_size: 8192, segment_blocks: 40 };
+        let files = Files { cache, directory: Path::new("/data"), geometry };
+        let brought = vec![Brought { path: &PATH, fork: Fork::Main, blocks: blocks.into_iter().collect() }];
+        drop_brought(files, brought, &Control::default()).await
+    }
+
+    fn cached(pages: u64) -> FakePageCache {
+        let cache = FakePageCache::new();
+        cache.insert(FILE, 100 * 8192, &[PageRange::new(0, pages)]);
+        cache
+    }
+
+    #[tokio::test]
+    async fn what_was_brought_is_dropped_and_what_stays_is_counted() {
+        let cache = cached(100);
+        cache.pin(Path::new(FILE), PageRange::new(20, 22));
+        let gone = dropped(&cache, (5..20).chain(39..45).chain(60..61)).await;
+        assert_eq!((gone.brought_bytes, gone.stayed_bytes), (Bytes(16 * 8192), Bytes(8192)));
+        let expected = [PageRange::new(0, 10), PageRange::new(20, 22), PageRange::new(40, 78), PageRange::new(80, 100)];
+        assert_eq!(cache.resident(Path::new(FILE)), expected);
+    }
+
+    #[tokio::test]
+    async fn what_is_dirty_goes_when_it_is_written() {
+        let cache = cached(100);
+        cache.write(Path::new(FILE), PageRange::new(12, 70));
+        let gone = dropped(&cache, 5..30).await;
+        assert_eq!((gone.brought_bytes, gone.stayed_bytes, gone.unwritten_bytes.0), (Bytes(25 * 8192), Bytes(0), 0));
+        assert_eq!(cache.resident(Path::new(FILE)), [PageRange::new(0, 10), PageRange::new(60, 100)]);
     }
 }

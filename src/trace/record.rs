@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-use super::Error;
 use super::attend::Progress;
-use super::event::{Event, EventKind, FilmRelation};
-use super::film::{FilmHeader, FilmWriter, ProbeShare};
-use super::polling::runs;
-use super::source::{JobSeen, Source, SourceEnd, Touch};
+use super::error::Error;
+use super::film::{Event, EventKind, FilmHeader, FilmRelation, ProbeShare};
+use super::film_file::FilmWriter;
+use super::source::{JobSeen, Source, SourceEnd, Touch, runs};
 use crate::cache::{Map, TierState};
 use crate::files::Draft;
 use crate::linux::block_device::{DeviceCounters, Devices};
@@ -34,13 +33,6 @@ pub struct Recorded {
     pub job_seen: JobSeen,
     /// What was taken for the command's without having been seen to be; it stands in the header too.
     pub guessed: Vec<String>,
-}
-
-impl Recorded {
-    /// A film that was made of others.
-    pub fn made(draft: Draft, header: FilmHeader) -> Recorded {
-        Recorded { draft, header, job_seen: JobSeen::Unknown, guessed: Vec::new() }
-    }
 }
 
 /// A film that is being recorded, by a thread of its own. Dropping it ends that, and leaves nothing behind.

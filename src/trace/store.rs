@@ -1,4 +1,5 @@
-//! Where films are kept: as snapshots are, a directory per cluster, a file per film, numbered in the order in which they were taken.
+//! Where films are kept, as snapshots are: a directory per cluster, a file per film, numbered in the order in which they were taken. And
+//! which of them a name means.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,11 +8,11 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::Error;
-use super::choice::{Chosen, Films, WHOLE, find_alone, largest_blocks, read_header, read_headers};
-use super::film::{Film, FilmHeader};
+use super::error::Error;
+use super::film::FilmHeader;
+use super::film_file::Film;
 use super::record::Recorded;
-use crate::cache::{Generation, SnapshotStore, is_path};
+use crate::cache::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
 use crate::files::{Draft, draft_beside};
 use crate::linux::home::state_in;
 use crate::warm::{STATE, state_directory};
@@ -19,7 +20,7 @@ use crate::warm::{STATE, state_directory};
 /// Films that are kept under one name.
 pub const KEPT: usize = 7;
 
-/// A film of another command that has less than this part of the largest's blocks is a slip's, 0 to 1: somebody tried `SELECT 1` under the name.
+/// A film of another command with less than this share of the largest film's blocks is a slip, 0 to 1: `SELECT 1` under the wrong name.
 const SLIP_SHARE: f64 = 0.01;
 
 /// In the directory where pgthaw keeps its state.
@@ -29,14 +30,13 @@ const BELOW_STATE: &str = "films";
 #[derive(Clone, Debug)]
 pub struct FilmStore(SnapshotStore);
 
-/// A film that a job's blocks are taken from, and what was passed over for it.
+/// The film that a job goes by, and what was passed over for it.
 #[derive(Debug)]
 pub struct Like {
     pub film: Option<Film<File>>,
-    /// The film that tells best how the job goes alone, in which order and for how long, where that is another one: of those as large
-    /// the one of which the job found the least, and first of those that were not preloaded.
+    /// The film that shows best the job's order and time without help, where that is another one: of the films as large, not preloaded
+    /// before preloaded, the one whose job found the least in memory.
     pub alone: Option<Film<File>>,
-    /// Its name in the store.
     pub name: String,
     pub remarks: Vec<String>,
 }
@@ -47,12 +47,11 @@ impl FilmStore {
         FilmStore::at(state_directory().join(BELOW_STATE))
     }
 
-    /// Where a user with this home keeps his, unless he said otherwise.
+    /// The store of a user with this home directory, unless XDG_STATE_HOME says otherwise.
     pub fn in_home(home: &Path) -> FilmStore {
         FilmStore::at(state_in(home).join(STATE).join(BELOW_STATE))
     }
 
-    /// The store in a directory.
     pub fn at(root: PathBuf) -> FilmStore {
         FilmStore(SnapshotStore::of_others(root))
     }
@@ -61,7 +60,7 @@ impl FilmStore {
         self.0.root()
     }
 
-    /// A file that will be a film: in the store, or where `path` says. Also what messages call it.
+    /// Creates a draft in the store or beside `path`; also returns its name for messages.
     pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf), Error> {
         match path {
             None => Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier))),
@@ -72,7 +71,7 @@ impl FilmStore {
         }
     }
 
-    /// Gives a film its place. Under `path` nothing may be yet.
+    /// Places a film in the store or at `path`, which must not exist.
     pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader), Error> {
         let Recorded { draft, header, .. } = recorded;
         let path = match path {
@@ -89,7 +88,7 @@ impl FilmStore {
         Ok((path, header))
     }
 
-    /// Every film of every cluster that is there now, the newest first.
+    /// All films of all clusters, the newest first.
     pub fn read_all(&self) -> Result<Films, Error> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
@@ -99,6 +98,28 @@ impl FilmStore {
     /// As [`Films::find_of`].
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
+    }
+
+    /// The films that `name` means: all of a label of one cluster, or one.
+    pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>, Error> {
+        let all = self.read_all()?;
+        let path = all.find_of(cluster, name)?;
+        let found = all.films.iter().find(|one| one.path == path).map(|one| (one.label(), one.system_identifier));
+        let is_label = found.is_some_and(|(label, _)| label == Some(name) && name != NEWEST);
+        let is_meant = |one: &&Generation| match is_label {
+            true => found == Some((one.label(), one.system_identifier)),
+            false => one.path == path,
+        };
+        let meant: Vec<Generation> = all.films.iter().filter(is_meant).cloned().collect();
+        match meant.is_empty() {
+            true => Err(Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() }),
+            false => Ok(meant),
+        }
+    }
+
+    /// Removes a film.
+    pub fn forget(&self, film: &Generation) -> Result<(), Error> {
+        Ok(self.0.forget(film)?)
     }
 
     /// The film of [`Films::find_alone`], and what to tell of the choice.
@@ -111,8 +132,8 @@ impl FilmStore {
         self.open_sound(name, |films| films.find_newest(cluster, name))
     }
 
-    /// Opens what `find` takes. Where `name` could mean several films, a damaged one gives way to another; when there is no other, its damage
-    /// is what went wrong.
+    /// Opens what `find` returns. Where `name` could mean several films, a damaged one gives way to another; if there is none, its damage is
+    /// the error.
     fn open_sound(
         &self,
         name: &str,
@@ -143,8 +164,8 @@ impl FilmStore {
         }
     }
 
-    /// The databases that a cluster's films under `label` say their jobs asked, the newest film's first. `None` where there is none, or one
-    /// does not tell.
+    /// The databases that the jobs of a cluster's films under `label` used, the newest film's first. `None` without a film, or where one does
+    /// not have them.
     pub fn databases_like(&self, cluster: u64, label: &str) -> Option<Vec<String>> {
         let films = self.0.read_generations(cluster).ok()?;
         let headers = read_headers(films.iter().filter(|one| one.label() == Some(label)));
@@ -152,8 +173,7 @@ impl FilmStore {
         databases_of(headers.filter(|header| header.source.system_identifier == cluster))
     }
 
-    /// The database that a job is likely to ask first, before it is known of which cluster it is: where the newest films under `label`
-    /// of all clusters agree.
+    /// The database that a job is likely to use first, where the newest films under `label` of all clusters agree: the cluster is not known yet.
     pub fn first_database_like(&self, label: &str) -> Option<String> {
         let films = self.read_all().ok()?;
         let headers = read_headers(films.newest_of_clusters(label));
@@ -168,9 +188,9 @@ impl FilmStore {
         Ok(films.into_iter().find(|one| one.label() == Some(label)).map(|one| one.path))
     }
 
-    /// The film under `label` that says best what `job` will touch: of those whose command is the most alike, and that have four fifths of
-    /// the blocks of the largest, for a job that ran on a warm server left a small one, the newest of this day of the week, or the newest.
-    /// What cannot be read is passed over, and with `after` what was not recorded later than that.
+    /// The film under `label` that says best what `job` will touch: of those with the most similar command and four fifths of the largest
+    /// film's blocks (a job that ran warm left a small one), the newest of this day of the week, or the newest. Skips unreadable films, and
+    /// with `after` those recorded before.
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like, Error> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
@@ -212,8 +232,8 @@ impl FilmStore {
         Ok(Like { film: None, alone: None, name: String::new(), remarks })
     }
 
-    /// Would this film under `label` be a slip's: of a command that none there is of, with next to nothing of what the largest has? It would be
-    /// the newest, and stand for the job. `lost` does not count, for most of it is not there any more.
+    /// Is this film a slip: of a command that no other film under `label` has, with next to nothing of the largest film's blocks? As the
+    /// newest it would stand for the job. `lost` does not count: most of its blocks are gone.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
         let films = self.0.read_generations(header.source.system_identifier)?;
         let is_there = |one: &&Generation| one.label() == Some(label) && Some(one.name.as_str()) != lost;
@@ -223,9 +243,8 @@ impl FilmStore {
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
     }
 
-    /// Removes all films of a label but the newest [`KEPT`], the largest and those that tell best how the job goes alone, of all of them and
-    /// of the newest one's command; returns how many. Not of each command: a command with the day in it is another every day. `lost` is none
-    /// of those: most of it is not there any more.
+    /// Removes all films of a label but the newest [`KEPT`], the largest, and those that show best how the job goes alone, of all of them and
+    /// of the newest one's command; returns how many. Not of each command: one that contains the date is new every day. `lost` is not spared.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<usize, Error> {
         let films = self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label));
         let films: Vec<Generation> = films.collect();
@@ -258,7 +277,7 @@ pub fn databases_of(headers: impl Iterator<Item = FilmHeader>) -> Option<Vec<Str
     (!all.is_empty()).then_some(all)
 }
 
-/// Of films with so many blocks, of the day of the week or not, the newest first, the one to take; `None` when none has any.
+/// Chooses among films, the newest first, by their blocks and whether they are of this day of the week; `None` when none has any block.
 fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
     let largest = films.clone().map(|(blocks, _)| blocks).max().filter(|largest| *largest > 0)?;
     let whole = |blocks: u64| blocks as f64 >= largest as f64 * WHOLE;
@@ -266,22 +285,177 @@ fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
     of_day.or_else(|| films.into_iter().position(|(blocks, _)| whole(blocks)))
 }
 
-/// How alike two commands are: the words that both have as a part of those that either has, 0 to 1.
+/// Jaccard similarity of two commands' words, 0 to 1.
 fn likeness(one: &str, other: &str) -> f64 {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>();
     let (one, other) = (words(one), words(other));
     one.intersection(&other).count() as f64 / one.union(&other).count().max(1) as f64
 }
 
+/// A film with this share of the largest film's blocks is as good as that, 0 to 1.
+pub const WHOLE: f64 = 0.8;
+
+/// The films of a store, as they were when it was read.
+#[derive(Clone, Debug)]
+pub struct Films {
+    root: PathBuf,
+    pub films: Vec<Generation>,
+}
+
+/// The film that a name means.
+#[derive(Debug)]
+pub struct Chosen {
+    pub path: PathBuf,
+    /// Films of its command that the name could mean, this one among them.
+    pub films: usize,
+    why: &'static str,
+    /// Other clusters have films that are called so too.
+    has_others: bool,
+}
+
+const NEWEST_OF_THEM: &str = "is the newest";
+const TELLS_ALONE: &str = "tells best how the job goes alone";
+
+impl Chosen {
+    /// Says which of how many was taken, where there was a choice.
+    pub fn remark(&self, name: &str) -> Option<String> {
+        let Chosen { films, why, has_others, .. } = self;
+        let of_others = if *has_others { "; those of other clusters were passed over" } else { "" };
+        match films {
+            1 => has_others.then(|| format!("this film called {name} is of this server's cluster{of_others}")),
+            _ => Some(format!("of {films} films of this command called {name} this one {why}{of_others}")),
+        }
+    }
+}
+
+impl Films {
+    fn new(root: PathBuf, films: Vec<Generation>) -> Films {
+        Films { root, films }
+    }
+
+    pub fn has_label(&self, label: &str) -> bool {
+        self.films.iter().any(|one| one.label() == Some(label))
+    }
+
+    /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name. Those of this cluster come before those
+    /// of others.
+    ///
+    /// # Errors
+    /// When there is none, or it could be several: by the beginnings of their names, or as a label of several clusters that are not this one.
+    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
+        if is_path(name) {
+            return Ok(name.into());
+        }
+        let mut films = self.films.clone();
+        films.sort_by_key(|one| cluster.is_some_and(|cluster| one.system_identifier != cluster));
+        if films.is_empty() {
+            return Err(Error::NoFilm(self.root.clone()));
+        }
+        if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
+            let is_own = cluster == Some(one.system_identifier) || name == NEWEST || one.name == name;
+            let candidates: Vec<String> = self.newest_of_clusters(name).map(|one| one.name.clone()).collect();
+            return match is_own || candidates.len() < 2 {
+                true => Ok(one.path.clone()),
+                false => Err(Error::SeveralClusters { name: name.to_owned(), candidates }),
+            };
+        }
+        find_by_beginning(films, name).map(|one| one.path).map_err(|candidates| match candidates.is_empty() {
+            true => Error::UnknownFilm { name: name.to_owned(), directory: self.root.clone() },
+            false => Error::AmbiguousFilm { name: name.to_owned(), candidates },
+        })
+    }
+
+    /// Of each cluster that has films under this label the newest.
+    fn newest_of_clusters(&self, label: &str) -> impl Iterator<Item = &Generation> {
+        let mut clusters = BTreeSet::new();
+        let is_newest = move |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
+        self.films.iter().filter(is_newest)
+    }
+
+    /// The newest film under a label, if all of them are of other clusters.
+    pub fn find_other_clusters(&self, cluster: u64, label: &str) -> Option<&Generation> {
+        let mut films = self.films.iter().filter(|one| one.label() == Some(label));
+        let newest = films.next()?;
+        (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
+    }
+
+    /// Leaves out a film, and those of other clusters: they are no replacement for it.
+    fn leave_out(&mut self, path: &Path) {
+        let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
+        self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
+    }
+
+    /// Could `name` ([`NEWEST`] or a label) mean another film than this one?
+    fn could_be_another(&self, path: &Path, name: &str) -> bool {
+        let is_label = |one: &Generation| one.path == path && one.label() == Some(name);
+        !is_path(name) && (name == NEWEST || self.films.iter().any(is_label))
+    }
+
+    /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
+    /// those that know what it asked for.
+    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
+        let path = self.find_of(cluster, name)?;
+        let mut films = self.read_alike(&path, name);
+        let (count, has_others) = (films.len().max(1), self.has_others(&films, name));
+        films.retain(|(_, header)| header.sampling.is_some());
+        let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
+        Ok(Chosen { path: alone, films: count, why: TELLS_ALONE, has_others })
+    }
+
+    /// As [`Films::find_of`], with how many there were to choose from.
+    pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
+        let path = self.find_of(cluster, name)?;
+        let films = self.read_alike(&path, name);
+        let has_others = self.has_others(&films, name);
+        Ok(Chosen { path, films: films.len().max(1), why: NEWEST_OF_THEM, has_others })
+    }
+
+    /// Are there films under this label of other clusters than of this one's?
+    fn has_others(&self, films: &[(Generation, FilmHeader)], label: &str) -> bool {
+        !films.is_empty() && self.newest_of_clusters(label).count() > 1
+    }
+
+    /// The films of the command of this one, which `name` means, that are called so; none where it is no label.
+    fn read_alike(&self, path: &Path, name: &str) -> Vec<(Generation, FilmHeader)> {
+        let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
+        let Some(newest) = self.films.iter().find(is_meant) else { return Vec::new() };
+        let is_like =
+            |one: &&Generation| one.label() == newest.label() && one.system_identifier == newest.system_identifier;
+        let mut films: Vec<(Generation, FilmHeader)> = read_headers(self.films.iter().filter(is_like));
+        let job = films.first().map(|(_, header)| header.job.clone());
+        films.retain(|(_, header)| Some(&header.job) == job.as_ref());
+        films
+    }
+}
+
+/// What a film in the store says of itself; its file may be damaged.
+fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
+    one.require_file()?;
+    FilmHeader::read_unverified(&one.path)
+}
+
+fn read_headers<'a>(films: impl Iterator<Item = &'a Generation>) -> Vec<(Generation, FilmHeader)> {
+    films.filter_map(|one| Some((one.clone(), read_header(one).ok()?))).collect()
+}
+
+fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
+    films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
+}
+
+/// Of films as large as one of so many blocks the one that tells best how the job goes alone.
+fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
+    let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
+    let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));
+    alone.map(|(one, _)| one)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::cache::NEWEST;
-    use crate::trace::event::{Event, EventKind};
-    use crate::trace::film::{FilmWriter, Totals};
+    use crate::trace::film::{Event, EventKind, Totals};
+    use crate::trace::film_file::FilmWriter;
     use crate::trace::fixtures::{self, film_relation};
+    use std::sync::Arc;
 
     #[test]
     fn the_newest_film_that_is_nearly_whole_is_taken() {
@@ -498,5 +672,18 @@ mod tests {
         assert_eq!(told(25), 1.0);
         assert!(told(24) > 0.5 && told(24) > likeness("psql -f another.sql", "psql -v day=2026-11-25 -f report.sql"));
         assert_eq!(likeness("", ""), 0.0);
+    }
+}
+
+#[cfg(test)]
+mod choice_tests {
+    use super::*;
+
+    #[test]
+    fn which_was_taken_is_told_where_there_was_a_choice() {
+        let of = |films, has_others| Chosen { path: "f".into(), films, why: NEWEST_OF_THEM, has_others };
+        assert_eq!(of(1, false).remark("x"), None);
+        assert!(of(1, true).remark("x").unwrap().ends_with("of other clusters were passed over"));
+        assert!(of(2, true).remark("x").unwrap().contains("is the newest; those of other clusters"));
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use parquet::file::reader::ChunkReader;
 use roaring::RoaringBitmap;
 
-use super::Error;
-use super::event::EventKind;
-use super::film::Film;
+use super::error::Error;
+use super::film::EventKind;
+use super::film_file::Film;
 use crate::cache::{ForkMap, Map};
 use crate::postgres::{RelationName, RelationPath};
 use crate::units::Fork;
@@ -82,7 +82,20 @@ impl Touched {
         map: &Map,
         buffers_are_gone: bool,
     ) -> Result<Touched, Error> {
-        let there = there(map);
+        Touched::read_against(films, Some(map), buffers_are_gone)
+    }
+
+    /// Reads a film as it was recorded: all of it is there, and nothing is cached.
+    pub fn recorded<S: ChunkReader + 'static>(film: &Film<S>) -> Result<Touched, Error> {
+        Touched::read_against(&[film], None, false)
+    }
+
+    fn read_against<S: ChunkReader + 'static>(
+        films: &[&Film<S>],
+        map: Option<&Map>,
+        buffers_are_gone: bool,
+    ) -> Result<Touched, Error> {
+        let there = map.map(there).unwrap_or_default();
         let mut touched = Touched::default();
         // What a relation of the film became; one that is gone is `None`.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
@@ -105,6 +118,10 @@ impl Touched {
                 let fetcher = if film_place == 0 { fetchers.see(event.pid, event.time) } else { 0 };
                 let key = (event.relation.path.clone(), event.fork);
                 let place = *places.entry(key.clone()).or_insert_with_key(|(path, fork)| {
+                    let Some(map) = map else {
+                        let whole = ForkMap::empty(*fork, u64::from(u32::MAX));
+                        return Some(touched.add_fork(usize::MAX, path.clone(), &whole));
+                    };
                     let is_same =
                         |at: usize| is_same_name(&map.relations[at].relation.name, &event.relation.name, path);
                     match there.get(&(path, *fork)).filter(|(at, _)| is_same(*at)) {

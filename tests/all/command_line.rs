@@ -34,8 +34,7 @@ fn with_json_the_failure_is_one_object() {
 #[test]
 fn a_full_standard_error_changes_no_exit_status() {
     let home = Home::new();
-    for (arguments, status) in [(&["run", "--", "sh", "-c", "exit 9"][..], 9), (&["trace", "show", "/nonexistent"], 1)]
-    {
+    for (arguments, status) in [(&["run", "--", "sh", "-c", "exit 9"][..], 9), (&["film", "show", "/nonexistent"], 1)] {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let ended = home.command(arguments).stderr(full).status().unwrap();
         assert_eq!(ended.code(), Some(status), "{arguments:?}");
@@ -48,8 +47,8 @@ fn forgotten_dashes_before_a_job_are_told_with_the_command_that_is_right() {
     for (arguments, right) in [
         (&["run", "psql", "-f", "x.sql"][..], "hint: pgthaw run -- psql -f x.sql"),
         (
-            &["record", "--name", "nightly", "psql", "-f", "x.sql"],
-            "hint: pgthaw record --name nightly -- psql -f x.sql",
+            &["run", "--record-only", "--like", "nightly", "psql", "-f", "x.sql"],
+            "hint: pgthaw run --record-only --like nightly -- psql -f x.sql",
         ),
     ] {
         let told = home.pgthaw(arguments).ends_with(2).stderr;

@@ -11,13 +11,14 @@ use crate::servers::{self, TestServer};
 
 /// Records whatever runs for a second, and returns the film's path.
 fn record(server: &TestServer, name: &str) -> PathBuf {
-    let recorded = server.pgthaw(&["record", "--seconds", "1", "--source", "polling", "--name", name, "--json"]).ok();
+    let recorded =
+        server.pgthaw(&["film", "record", "--seconds", "1", "--source", "polling", "--like", name, "--json"]).ok();
     PathBuf::from(recorded.json()["path"].as_str().unwrap())
 }
 
 /// Refused in these words, and the job did not run.
 fn assert_not_run(server: &TestServer, film: &Path, status: i32, words: &str) {
-    let refused = server.pgthaw(&["replay", film.to_str().unwrap(), "--", "echo", "ran"]).ends_with(status);
+    let refused = server.pgthaw(&["run", "--film", film.to_str().unwrap(), "--", "echo", "ran"]).ends_with(status);
     assert!(refused.stderr.contains(words), "{}: {}", film.display(), refused.stderr);
     assert_eq!(refused.stdout, "", "{}", film.display());
 }
@@ -35,7 +36,7 @@ fn nothing_runs_for_a_film_that_was_named_and_is_no_good() {
     assert_not_run(&server, &path("damaged.parquet"), 1, "is damaged");
     fs::write(path("text.parquet"), "no film").unwrap();
     assert_not_run(&server, &path("text.parquet"), 2, "is not a film");
-    assert_not_run(&server, &path("missing.parquet"), 1, "pgthaw trace list shows");
+    assert_not_run(&server, &path("missing.parquet"), 1, "pgthaw film list shows");
 
     let other = servers::start_new(15, &[]);
     let others = record(&other, "x");
@@ -48,7 +49,7 @@ fn what_is_no_file_is_called_no_film() {
     let store = record(&server, "x").parent().unwrap().to_owned();
     mknodat(CWD, store.join("20990101-000000.000.6-x.parquet"), FileType::Fifo, Mode::RUSR, 0).unwrap();
     fs::create_dir(store.join("20990101-000000.000.7-x.parquet")).unwrap();
-    let listed = server.pgthaw(&["trace", "list", "--json"]).ok().json();
+    let listed = server.pgthaw(&["film", "list", "--json"]).ok().json();
     let reasons: Vec<String> = listed["films"].as_array().unwrap().iter().map(|one| one["error"].to_string()).collect();
     let told = |reason: &str| reasons.iter().any(|told| told.contains("is not a film") && told.contains(reason));
     assert!(told("a directory") && told("a pipe") && !reasons.concat().contains("snapshot"), "{reasons:?}");
@@ -66,11 +67,6 @@ fn a_film_is_called_what_its_name_cannot_be_mistaken_for() {
         assert!(refused.stderr.contains(&told) && refused.stdout.is_empty(), "{refused:?}");
         server.pgthaw(&["snapshot", "take", "--name", name]).ends_with(2);
     }
-    let nowhere = server.pgthaw(&["trace", "cut", "x"]).ends_with(2).stderr;
-    assert!(nowhere.contains("--output") && nowhere.contains("--name"), "{nowhere}");
-    let empty = server.pgthaw(&["trace", "cut", "x", "--from", "3600", "--name", "part"]).ends_with(2).stderr;
-    assert!(empty.contains("has nothing from second 3600 on"), "{empty}");
-    assert!(!server.pgthaw(&["trace", "list"]).ok().stdout.contains("part"));
 }
 
 #[test]

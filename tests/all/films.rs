@@ -1,4 +1,4 @@
-//! `pgthaw record`, `run` and `trace` on real servers: a cold job is recorded, preloaded, and leaves the cache as it was.
+//! `pgthaw run` and `film` on real servers: a cold job is recorded, preloaded, and leaves the cache as it was.
 
 use std::fs;
 use std::io::Write as _;
@@ -127,7 +127,7 @@ test_every_version! {
         // By that film alone; a new one is not kept.
         make_cold_and_slow(&mut server, limit.as_ref());
         let psql = psql(&server);
-        let told = ["replay", "nightly", "--json", "--riops", "3000", "--rbps", "125MiB", "--", &psql, "-XAtqc", JOB];
+        let told = ["run", "--film", "nightly", "--json", "--riops", "3000", "--rbps", "125MiB", "--", &psql, "-XAtqc", JOB];
         let replayed = server.pgthaw(&told).ok();
         assert_eq!(replayed.stdout, first.stdout);
         let replayed = receipt(&replayed);
@@ -135,7 +135,7 @@ test_every_version! {
 
         // Nothing is saved for a job that fails, or that asks no server.
         for (job, status) in [(&[psql.as_str(), "-XAtqc", "SELECT 1/0"][..], 1), (&["true"], 0)] {
-            let done = server.pgthaw(&[&["replay", "nightly", "--json", "--"], job].concat()).ends_with(status);
+            let done = server.pgthaw(&[&["run", "--film", "nightly", "--json", "--"], job].concat()).ends_with(status);
             assert!(receipt(&done)["judged"].is_null(), "{done:?}");
         }
 
@@ -144,16 +144,16 @@ test_every_version! {
         let brought = again["preloaded"]["bytes"].as_u64().unwrap_or(0);
         assert!(brought < fetched * 8192 / 10, "{again:#}");
 
-        let films = server.pgthaw(&["trace", "list", "--json"]).ok().json();
+        let films = server.pgthaw(&["film", "list", "--json"]).ok().json();
         assert_eq!(films["films"].as_array().unwrap().len(), 3, "{films:#}");
         let oldest = films["films"][2]["name"].as_str().unwrap();
-        let film = server.pgthaw(&["trace", "show", oldest, "--json"]).ok().json();
+        let film = server.pgthaw(&["film", "show", oldest, "--json"]).ok().json();
         assert_eq!(film["relations"][0]["name"], "t", "{film:#}");
         assert!(number(&film, "/relations/0/blocks") > 7500, "{film:#}");
         assert_eq!(film["moments"].as_array().unwrap().len(), 20);
-        let text = server.pgthaw(&["trace", "show", oldest]).ok().stdout;
+        let text = server.pgthaw(&["film", "show", oldest]).ok().stdout;
         assert!(text.contains("public.t") && text.contains("recorded "), "{text}");
-        assert!(server.pgthaw(&["trace", "list"]).ok().stdout.contains("nightly"));
+        assert!(server.pgthaw(&["film", "list"]).ok().stdout.contains("nightly"));
     }
 }
 
@@ -218,7 +218,7 @@ fn a_server_whose_films_name_no_database_of_it_is_asked_for_all_its_names() {
         let mut command = server.command(&[&["run", "--json", "--like", "x"][..], &job].concat());
         let receipt = receipt(&servers::output_of(command.env("XDG_STATE_HOME", &state)).ok());
         let film = receipt["kept"]["path"].as_str().unwrap().to_owned();
-        servers::output_of(server.command(&["trace", "show", &film]).env("XDG_STATE_HOME", &state)).ok().stdout
+        servers::output_of(server.command(&["film", "show", &film]).env("XDG_STATE_HOME", &state)).ok().stdout
     };
     assert!(run_in(&first, "shop").contains("public.t"));
     // The films of that name are of another cluster, whose databases say nothing of this one's.
@@ -234,7 +234,8 @@ fn a_server_whose_films_name_no_database_of_it_is_asked_for_all_its_names() {
     let file = directory.join(file);
     let (directory, file) = (directory.to_str().unwrap(), file.to_str().unwrap());
     other.pgthaw(&["evict", "--all", "--tier", "os", "-D", directory]).ok();
-    let way = ["record", "-D", directory, "--name", "x", "--json", "--source", "polling", "--", "cat", file];
+    let way =
+        ["run", "--record-only", "-D", directory, "--like", "x", "--json", "--source", "polling", "--", "cat", file];
     let film = servers::output_of(other.command(&way).env("XDG_STATE_HOME", &state)).ok();
     let film = fs::read(receipt(&film)["path"].as_str().unwrap()).unwrap();
     assert!(String::from_utf8_lossy(&film).contains(&format!("[\"{oid}\"]")), "it names no database");
@@ -317,10 +318,11 @@ fn a_job_is_itself_under_pgthaw() {
 #[test]
 fn a_film_of_a_command_that_failed_is_kept_without_its_name() {
     let server = servers::start_any(&[]);
-    server.pgthaw(&["record", "--name", "x", "--", "sh", "-c", "exit 3"]).ends_with(3);
-    let killed = server.pgthaw(&["record", "--name", "x", "--", "sh", "-c", "kill -TERM $$"]).ends_with(128 + 15);
+    server.pgthaw(&["run", "--record-only", "--like", "x", "--", "sh", "-c", "exit 3"]).ends_with(3);
+    let killed =
+        server.pgthaw(&["run", "--record-only", "--like", "x", "--", "sh", "-c", "kill -TERM $$"]).ends_with(128 + 15);
     assert!(killed.stderr.contains("it is not called x, for its command failed"), "{}", killed.stderr);
-    let films = server.pgthaw(&["trace", "list", "--json"]).ok().json();
+    let films = server.pgthaw(&["film", "list", "--json"]).ok().json();
     let labels: Vec<&Value> = films["films"].as_array().unwrap().iter().map(|film| &film["label"]).collect();
     assert_eq!(labels, [&Value::Null, &Value::Null], "{films:#}");
     let (_, receipt) = run(&server, &["--like", "x"], "SELECT 1");
@@ -355,8 +357,8 @@ fn where_pgthaw_cannot_help_the_job_just_runs() {
     assert!(output.stderr.contains("nothing was preloaded, because cannot connect"), "{}", output.stderr);
     let bare = home.pgthaw(&["run", "--", "echo", "done"]).ok();
     assert!(bare.stdout == "done\n" && bare.stderr.contains("--like NAME"), "{}", bare.stderr);
-    assert!(home.pgthaw(&["trace", "list"]).ok().stdout.contains("no film"));
-    home.pgthaw(&["trace", "show", "newest"]).ends_with(2);
+    assert!(home.pgthaw(&["film", "list"]).ok().stdout.contains("no film"));
+    home.pgthaw(&["film", "show", "newest"]).ends_with(2);
 }
 
 #[test]
@@ -365,14 +367,14 @@ fn a_film_that_is_damaged_or_of_another_cluster_is_passed_over() {
     server.psql("CREATE TABLE t AS SELECT generate_series(1, 100000) AS i; CHECKPOINT");
     server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
     run(&server, &["--like", "x"], "SELECT count(*) FROM t");
-    let list = || server.pgthaw(&["trace", "list", "--json"]).ok().json();
+    let list = || server.pgthaw(&["film", "list", "--json"]).ok().json();
     let path = PathBuf::from(list()["films"][0]["path"].as_str().unwrap());
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
     let (_, receipt) = run(&server, &["--like", "x"], "SELECT count(*) FROM t");
     let remarks = receipt["remarks"].to_string();
     assert!(remarks.contains("passed over") && remarks.contains("cut off"), "{receipt:#}");
-    let shown = server.pgthaw(&["trace", "show", path.to_str().unwrap()]).ends_with(1).stderr;
+    let shown = server.pgthaw(&["film", "show", path.to_str().unwrap()]).ends_with(1).stderr;
     assert!(shown.contains("is damaged") && shown.contains("record the job again"), "{shown}");
     assert!(list()["films"].to_string().contains("cut off"));
 
@@ -393,7 +395,7 @@ fn whatever_runs_is_recorded_too() {
     server.psql("SELECT count(*) FROM pg_class");
     let file = server.home().join("film.parquet");
     let file = file.to_str().unwrap();
-    let mut command = server.command(&["record", "--seconds", "4", "-o", file, "--json"]);
+    let mut command = server.command(&["film", "record", "--seconds", "4", "-o", file, "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(2));
     server.psql("SELECT count(body) FROM u");
@@ -401,14 +403,17 @@ fn whatever_runs_is_recorded_too() {
     assert!(number(&film, "/totals/fetched_blocks") >= 900, "{film:#}");
     assert!(number(&film, "/totals/buffers_blocks") > 0, "what shared_buffers had is there: {film:#}");
     assert_eq!(film["lost_events"], 0);
-    let shown = server.pgthaw(&["trace", "show", file]).ok().stdout;
+    let shown = server.pgthaw(&["film", "show", file]).ok().stdout;
     assert!(shown.contains("public.u") && shown.contains("not proven"), "{shown}");
     assert!(shown.contains("of which nothing came had") && !shown.contains(" 0 bytes"), "{shown}");
-    let again = server.pgthaw(&["record", "-o", file, "--", "true"]).ends_with(2).stderr;
+    let again = server.pgthaw(&["run", "--record-only", "-o", file, "--", "true"]).ends_with(2).stderr;
     assert!(again.contains("exists already"), "{again}");
-    let told = server.pgthaw(&["record"]).ends_with(2).stderr;
-    assert!(told.contains("pgthaw record -h ") && told.contains(" -- psql") && told.contains("--seconds N"), "{told}");
-    server.pgthaw(&["record", "--name", "x", "--", "sh", "-c", "exit 3"]).ends_with(3);
+    let told = server.pgthaw(&["film", "record"]).ends_with(2).stderr;
+    assert!(
+        told.contains("pgthaw run -h ") && told.contains(" --record-only -- COMMAND") && told.contains("--seconds N"),
+        "{told}"
+    );
+    server.pgthaw(&["run", "--record-only", "--like", "x", "--", "sh", "-c", "exit 3"]).ends_with(3);
 }
 
 #[test]
@@ -421,7 +426,7 @@ fn what_a_killed_recording_left_goes_with_the_next() {
     };
     let start = || {
         let had = drafts();
-        let mut command = server.command(&["record", "--seconds", "60", "--name", "killed"]);
+        let mut command = server.command(&["film", "record", "--seconds", "60", "--like", "killed"]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(60);
         while drafts().iter().all(|draft| had.contains(draft)) {
@@ -450,7 +455,7 @@ fn what_a_killed_recording_left_goes_with_the_next() {
 fn who_may_not_see_the_page_cache_records_nothing() {
     needs_root!();
     let server = servers::start_any(&[]);
-    let refused = server.pgthaw_as(65534, &["record", "-U", "postgres", "--", "true"]);
+    let refused = server.pgthaw_as(65534, &["run", "--record-only", "-U", "postgres", "--", "true"]);
     assert_eq!(refused.status, 3, "{refused:?}");
     let output = server.pgthaw_as(65534, &["run", "-U", "postgres", "--like", "x", "--", "echo", "done"]).ok();
     assert_eq!(output.stdout, "done\n");
@@ -501,17 +506,19 @@ fn a_film_that_the_servers_owner_has_is_told_to_who_lacks_it() {
     fs::rename(server.home().join("state/pgthaw/films"), &films).unwrap();
     let told = |arguments: &[&str]| pgthaw_with_owners_home(&server, &home, arguments);
 
-    let listed = told(&["trace", "list"]).ok().stdout.replace("\n  ", " ");
+    let listed = told(&["film", "list"]).ok().stdout.replace("\n  ", " ");
     assert!(listed.contains("the server's owner keeps his in") && listed.contains("owner/.local"), "{listed}");
-    for refused in
-        [&["trace", "show", "nightly"][..], &["replay", "nightly", "--", "true"], &["predict", "--film", "nightly"]]
-    {
+    for refused in [
+        &["film", "show", "nightly"][..],
+        &["run", "--film", "nightly", "--", "true"],
+        &["predict", "--film", "nightly"],
+    ] {
         let refused = told(refused).ends_with(2).stderr;
         assert!(refused.contains("the server's owner has one") && refused.contains("-nightly.parquet"), "{refused}");
     }
     let first = told(&["run", "--json", "--like", "nightly", "--", "true"]).ok();
     let remarks = receipt(&first)["remarks"].to_string();
-    assert!(remarks.contains("pgthaw replay") && remarks.contains("-nightly.parquet"), "{remarks}");
+    assert!(remarks.contains("pgthaw run --film") && remarks.contains("-nightly.parquet"), "{remarks}");
     // By now this user has one.
     let second = told(&["run", "--json", "--like", "nightly", "--", "true"]).ok();
     assert!(!receipt(&second)["remarks"].to_string().contains("owner"), "{second:?}");

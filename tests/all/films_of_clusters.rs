@@ -26,7 +26,7 @@ fn a_name_means_a_film_of_the_server_that_is_there() {
     let state = home.path().join("state");
     let (first, second) = (servers::start_any(&[]), servers::start_new(15, &[]));
     let record = |server: &TestServer, name: &str| {
-        let way = ["record", "--seconds", "1", "--source", "polling", "--name", name, "--json"];
+        let way = ["film", "record", "--seconds", "1", "--source", "polling", "--like", name, "--json"];
         pgthaw(server, &state, &way).ok();
     };
     // The newest of all is the second's.
@@ -36,40 +36,46 @@ fn a_name_means_a_film_of_the_server_that_is_there() {
     let [own, others] = [&first, &second].map(identifier);
     assert_ne!(own, others);
 
-    let list = pgthaw(&first, &state, &["trace", "list", "--json"]).ok().json();
+    let list = pgthaw(&first, &state, &["film", "list", "--json"]).ok().json();
     let told: Vec<&Value> = list["films"].as_array().unwrap().iter().map(|film| &film["system_identifier"]).collect();
     assert_eq!(told, [&*others, &*others, &*own]);
-    let list = pgthaw(&first, &state, &["trace", "list"]).ok().stdout;
+    let list = pgthaw(&first, &state, &["film", "list"]).ok().stdout;
     assert!(list.contains("cluster") && list.contains(&own) && list.contains(&others), "{list}");
     let marked: Vec<&str> = list.lines().filter(|line| line.starts_with('*')).collect();
     assert!(marked.len() == 2 && marked[0].contains(&own) && marked[1].contains("this server's cluster"), "{list}");
 
     for (server, cluster) in [(&first, &own), (&second, &others)] {
-        let shown = pgthaw(server, &state, &["trace", "show", "x", "--json"]).ok();
+        let shown = pgthaw(server, &state, &["film", "show", "x", "--json"]).ok();
         assert_eq!(cluster_of(&shown.json()), cluster);
         assert!(shown.stderr.contains("those of other clusters were passed over"), "{}", shown.stderr);
-        pgthaw(server, &state, &["trace", "diff", "x", "x"]).ok();
-        let merge = ["trace", "merge", "x", "x", "--name", "made", "--json"];
-        assert_eq!(pgthaw(server, &state, &merge).ok().json()["system_identifier"], **cluster);
-        let empty = pgthaw(server, &state, &["trace", "cut", "x", "--to", "0", "--name", "part"]).ends_with(2).stderr;
-        assert!(empty.contains(cluster) && empty.contains("has nothing from second 0 to 0"), "{empty}");
     }
 
     // Nobody is there.
     let alone =
         |arguments: &[&str]| output_of(home.command(arguments).env("XDG_STATE_HOME", &state).env("PGHOST", "/nowhere"));
-    for way in [&["trace", "show", "x"][..], &["trace", "merge", "x", "x", "--name", "z"], &["predict", "--film", "x"]]
-    {
+    for way in [&["film", "show", "x"][..], &["film", "drop", "x"], &["predict", "--film", "x"]] {
         let refused = alone(way).ends_with(2).stderr;
         assert!(refused.contains("films called \"x\" are of 2 clusters") && refused.contains("-h and -p"), "{refused}");
     }
-    assert_eq!(cluster_of(&alone(&["trace", "show", "y", "--json"]).ok().json()), others, "it is one cluster's");
+    assert_eq!(cluster_of(&alone(&["film", "show", "y", "--json"]).ok().json()), others, "it is one cluster's");
     let directory = first.data_directory();
     let by_directory = ["-D", directory.to_str().unwrap()];
-    let shown = alone(&[&["trace", "show", "x", "--json"][..], &by_directory].concat()).ok().json();
+    let shown = alone(&[&["film", "show", "x", "--json"][..], &by_directory].concat()).ok().json();
     assert_eq!(cluster_of(&shown), own);
-    let refused = alone(&[&["trace", "show", "y"][..], &by_directory].concat()).ends_with(2).stderr;
-    assert!(refused.contains("of another cluster"), "{refused}");
+    for verb in ["show", "drop"] {
+        let refused = alone(&[&["film", verb, "y"][..], &by_directory].concat()).ends_with(2).stderr;
+        assert!(refused.contains("of another cluster"), "{refused}");
+    }
+    // All of a name of one cluster go, and no other's.
+    record(&first, "x");
+    let dropped = alone(&[&["film", "drop", "x", "--json"][..], &by_directory].concat()).ok().json();
+    assert_eq!(dropped["dropped"].as_array().unwrap().len(), 2, "{dropped:#}");
+    let list = alone(&["film", "list", "--json"]).ok().json();
+    let left: Vec<&Value> = list["films"].as_array().unwrap().iter().map(|film| &film["system_identifier"]).collect();
+    assert_eq!(left, [&*others, &*others]);
+    let name = list["films"][0]["name"].as_str().unwrap().to_owned();
+    assert!(alone(&["film", "drop", &name]).ok().stdout.contains(&name));
+    alone(&["film", "drop", &name]).ends_with(2);
 }
 
 #[test]
@@ -77,8 +83,8 @@ fn a_film_of_another_cluster_alone_helps_no_job() {
     let home = Home::new();
     let state = home.path().join("state");
     let (first, second) = (servers::start_any(&[]), servers::start_new(15, &[]));
-    pgthaw(&second, &state, &["record", "--seconds", "1", "--source", "polling", "--name", "y", "--json"]).ok();
-    let refused = pgthaw(&first, &state, &["replay", "y", "--", "echo", "done"]).ends_with(2);
+    pgthaw(&second, &state, &["film", "record", "--seconds", "1", "--source", "polling", "--like", "y", "--json"]).ok();
+    let refused = pgthaw(&first, &state, &["run", "--film", "y", "--", "echo", "done"]).ends_with(2);
     assert!(refused.stderr.contains("of another cluster") && refused.stdout.is_empty(), "{refused:?}");
     let ran = receipt(&pgthaw(&first, &state, &["run", "--like", "y", "--json", "--", "true"]).ok());
     assert!(ran["remarks"].to_string().contains("called y are of other clusters"), "{ran:#}");

@@ -17,7 +17,7 @@ fn record_two_passes(server: &TestServer) -> Value {
     let pass = "SELECT sum(length(body)) FROM (SELECT body FROM t WHERE j < 25000 ORDER BY j) AS in_no_order;";
     let job = format!("{BY_INDEX} {pass} {pass}");
     let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
-    film(&server.pgthaw(&["record", "--name", "passes", "--json", "--", &psql, "-XAtqc", &job]).ok())
+    film(&server.pgthaw(&["run", "--record-only", "--like", "passes", "--json", "--", &psql, "-XAtqc", &job]).ok())
 }
 
 fn seconds(case: &Value) -> f64 {
@@ -32,7 +32,7 @@ test_every_version! {
         if !is_seen(&record_two_passes(&server)) {
             untested!("the kernel takes no program here");
         }
-        let shown = server.pgthaw(&["trace", "show", "passes", "--json"]).ok().json();
+        let shown = server.pgthaw(&["film", "show", "passes", "--json"]).ok().json();
         let (requests, first) = (number(&shown, "/curve/requests"), number(&shown, "/curve/first_requests"));
         assert!(first > 5000 && requests > 3 * first && shown["curve"]["sampling"] == 0, "{shown:#}");
         // The most that any request needs: with a block less one is missed.
@@ -84,7 +84,7 @@ fn what_a_film_cannot_tell_is_refused(server: &TestServer) {
         let told = server.pgthaw(&[&["predict"], &arguments[..]].concat()).ends_with(2).stderr;
         assert!(told.contains(message), "{message}: {told}");
     }
-    server.pgthaw(&["record", "--source", "polling", "--seconds", "1", "--name", "looked"]).ok();
+    server.pgthaw(&["film", "record", "--source", "polling", "--seconds", "1", "--like", "looked"]).ok();
     let told = server.pgthaw(&["predict", "--film", "looked"]).ends_with(2).stderr;
     assert!(told.contains("what came into memory") && told.contains("--source bpf -- COMMAND"), "{told}");
     let file = server.home().join("no_film.parquet");
@@ -101,7 +101,8 @@ fn a_film_is_forecast_without_its_server() {
     let (psql, file) = (server.command_of("psql"), server.home().join("film.parquet"));
     let (psql, file) = (psql.get_program().to_str().unwrap(), file.to_str().unwrap());
     let job = "SELECT count(body) FROM t; SELECT count(body) FROM t";
-    let recorded = film(&server.pgthaw(&["record", "-o", file, "--json", "--", psql, "-XAtqc", job]).ok());
+    let recorded =
+        film(&server.pgthaw(&["run", "--record-only", "-o", file, "--json", "--", psql, "-XAtqc", job]).ok());
     if !is_seen(&recorded) {
         untested!("the kernel takes no program here");
     }
@@ -146,7 +147,7 @@ fn what_a_job_fetches_again_is_counted() {
     let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
     let scan = format!("{psql} -XAtqc 'SELECT count(body) FROM t'");
     let evict = format!("{} evict --all --tier os -q", env!("CARGO_BIN_EXE_pgthaw"));
-    let again = |job: &str| film(&server.pgthaw(&["record", "--json", "--", "sh", "-c", job]).ok());
+    let again = |job: &str| film(&server.pgthaw(&["run", "--record-only", "--json", "--", "sh", "-c", job]).ok());
     let once = again(&format!("{scan}; {scan}"));
     if !is_seen(&once) {
         untested!("the kernel takes no program here");
@@ -155,6 +156,6 @@ fn what_a_job_fetches_again_is_counted() {
     let twice = again(&format!("{evict}; {scan}; {evict}; {scan}"));
     let ratio = number(&twice, "/fetched_again_bytes") as f64 / bytes as f64;
     assert!((0.9..1.2).contains(&ratio), "{twice:#}");
-    let shown = server.pgthaw(&["trace", "show", "newest"]).ok().stdout;
+    let shown = server.pgthaw(&["film", "show", "newest"]).ok().stdout;
     assert!(shown.contains("had to be fetched again"), "{shown}");
 }

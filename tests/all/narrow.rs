@@ -51,9 +51,11 @@ fn a_terminal_without_a_screen_gets_lines_or_is_told() {
 #[test]
 fn who_records_seconds_sees_them_go_by() {
     let server = servers::start_any(&[]);
-    let shown = on_terminal(&server.command(&["record", "--seconds", "2", "--name", "seconds"]), 80).ok().stdout;
+    let shown =
+        on_terminal(&server.command(&["film", "record", "--seconds", "2", "--like", "seconds"]), 80).ok().stdout;
     assert!(shown.contains("recording, by seconds") && shown.contains("kept a film"), "{shown}");
-    let quiet = on_terminal(&server.command(&["record", "--seconds", "1", "--name", "quiet", "-q"]), 80).ok().stdout;
+    let quiet =
+        on_terminal(&server.command(&["film", "record", "--seconds", "1", "--like", "quiet", "-q"]), 80).ok().stdout;
     assert!(!quiet.contains("by seconds"), "{quiet}");
 }
 
@@ -115,7 +117,7 @@ fn what_is_said_of_a_server_fits() {
     let model =
         ["--pages", "100000", "--hit", "0.2ms", "--riops", "3000", "--clients", "8", "--what-if", "riops=16000"];
     let predict = [&["predict"], &model[..]].concat();
-    let commands: [&[&str]; 26] = [
+    let commands: [&[&str]; 25] = [
         &["doctor"],
         &["map"],
         &["map", "--forks", "--system"],
@@ -130,13 +132,12 @@ fn what_is_said_of_a_server_fits() {
         &["evict", "--all", "--yes", "-q", "-v"],
         &["restore", "-q", "-v"],
         &["hydrate", "-q"],
-        &["record", "--seconds", "1", "--name", "a", "-q"],
-        &["trace", "list"],
-        &["trace", "show", "a"],
+        &["film", "record", "--seconds", "1", "--like", "a", "-q"],
+        &["film", "list"],
+        &["film", "show", "a"],
         &["predict", "--film", "a", "--what-if", "memory=1GiB"],
-        &["trace", "diff", "a", "a"],
-        &["trace", "merge", "a", "a", "--name", "b"],
-        &["trace", "cut", "a", "--to", "0.5", "--name", "c"],
+        &["film", "record", "--seconds", "1", "--like", "b", "-q"],
+        &["film", "drop", "b"],
         &predict,
         &["waits", "--seconds", "1", "-q"],
         &["waits", "--seconds", "1", "-q", "--by", "query", "--source", "sql"],
@@ -176,7 +177,7 @@ fn what_is_to_be_copied_stays_whole() {
     let path = |line: &&str| line.trim().starts_with(&format!("'{}/pgthaw/snapshots/", state.display()));
     let line = taken.lines().find(path).unwrap_or_else(|| panic!("{taken}"));
     assert!(line.ends_with(".parquet'"), "{taken}");
-    let mut record = server.command(&["record", "--name", "a", "--", "true"]);
+    let mut record = server.command(&["run", "--record-only", "--like", "a", "--", "true"]);
     let recorded = on_terminal(record.env("XDG_STATE_HOME", &state), 80).stdout;
     let path = |line: &str| line.trim().starts_with(&format!("'{}/pgthaw/films/", state.display()));
     assert!(recorded.lines().any(|line| path(line) && line.ends_with("-a.parquet'")), "{recorded}");

@@ -1,4 +1,4 @@
-//! `pgthaw record` by the kernel's account: what a job asks the page cache for, and nobody else.
+//! `pgthaw run --record-only` and `film record` by the kernel's account: what a job asks the page cache for, and nobody else.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ fn number(value: &Value, path: &str) -> u64 {
 
 /// Blocks of a relation that a film has.
 fn blocks_of(server: &TestServer, film: &str, relation: &str) -> u64 {
-    let shown = server.pgthaw(&["trace", "show", film, "--json"]).ok().json();
+    let shown = server.pgthaw(&["film", "show", film, "--json"]).ok().json();
     let relations = shown["relations"].as_array().unwrap();
     relations.iter().filter(|one| one["name"] == relation).map(|one| one["blocks"].as_u64().unwrap()).sum()
 }
@@ -80,7 +80,7 @@ test_every_version! {
         let job = format!("{BY_INDEX} SELECT sum(length(body)) FROM (SELECT body FROM t ORDER BY j) AS in_no_order");
         let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
         let other = start_other(&server);
-        let output = server.pgthaw(&["record", "--name", "warm", "--json", "--", &program, "-XAtqc", &job]).ok();
+        let output = server.pgthaw(&["run", "--record-only", "--like", "warm", "--json", "--", &program, "-XAtqc", &job]).ok();
         stop(other);
         // Its server process goes on for a moment, and would ask for `u` in the next film's stead.
         wait_until_gone(&server, "other");
@@ -96,44 +96,26 @@ test_every_version! {
         assert_eq!(blocks_of(&server, "warm", "t"), BLOCKS);
         assert_eq!(blocks_of(&server, "warm", "u"), 0, "another reads it");
         // Of its 40,000 requests some are answered by shared_buffers.
-        let shown = server.pgthaw(&["trace", "show", "warm", "--json"]).ok().json();
+        let shown = server.pgthaw(&["film", "show", "warm", "--json"]).ok().json();
         assert_eq!(shown["curve"]["sampling"], 0, "{shown:#}");
         assert!(number(&shown, "/curve/requests") > 30_000, "{shown:#}");
         assert!(number(&shown, "/curve/sufficient_blocks") > 1000, "{shown:#}");
-        let text = server.pgthaw(&["trace", "show", "warm"]).ok().stdout;
+        let text = server.pgthaw(&["film", "show", "warm"]).ok().stdout;
         assert!(text.contains("of page cache would have sufficed"), "{text}");
-        films_are_cut_merged_compared_and_drawn(&server);
+        films_are_told_apart_and_drawn(&server);
     }
 }
 
 /// The film `warm` has `t`; of a second film `u` is the most.
-fn films_are_cut_merged_compared_and_drawn(server: &TestServer) {
+fn films_are_told_apart_and_drawn(server: &TestServer) {
     let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
     let job = "SET enable_seqscan = off; SELECT sum(length(body)) FROM (SELECT body FROM u ORDER BY i) AS all_of_it";
-    server.pgthaw(&["record", "--name", "other", "--json", "--", &program, "-XAtqc", job]).ok();
-    let difference = server.pgthaw(&["trace", "diff", "warm", "other", "--json"]).ok().json();
-    let of = |name: &str| {
-        let relations = difference["relations"].as_array().unwrap();
-        relations.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {difference:#}")).clone()
-    };
-    assert_eq!((&of("t")["first_blocks"], &of("t")["second_blocks"]), (&BLOCKS.into(), &0.into()));
-    assert!(number(&of("u"), "/second_blocks") > 1000 && of("u")["first_blocks"] == 0);
-    assert!(server.pgthaw(&["trace", "diff", "warm", "other"]).ok().stdout.contains("public.u"));
-
-    let merged = server.pgthaw(&["trace", "merge", "warm", "other", "--name", "both", "--json"]).ok().json();
-    assert!(number(&merged, "/totals/events") > BLOCKS / 2, "{merged:#}");
-    assert_eq!(blocks_of(server, "both", "t"), BLOCKS);
-    assert_eq!(blocks_of(server, "both", "u"), number(&of("u"), "/second_blocks"));
-
-    let half = (merged["seconds"].as_f64().unwrap() / 2.0).to_string();
-    server.pgthaw(&["trace", "cut", "both", "--to", &half, "--name", "begin"]).ok();
-    server.pgthaw(&["trace", "cut", "both", "--from", &half, "--name", "end"]).ok();
-    assert_eq!(blocks_of(server, "begin", "t") + blocks_of(server, "end", "t"), BLOCKS);
-    server.pgthaw(&["trace", "cut", "both", "--from", "x", "--name", "y"]).ends_with(2);
-    server.pgthaw(&["trace", "merge", "both", "--name", "y"]).ends_with(2);
+    server.pgthaw(&["run", "--record-only", "--like", "other", "--json", "--", &program, "-XAtqc", job]).ok();
+    assert_eq!((blocks_of(server, "other", "t"), blocks_of(server, "warm", "t")), (0, BLOCKS));
+    assert!(blocks_of(server, "other", "u") > 1000);
 
     let page = server.home().join("film.html");
-    server.pgthaw(&["trace", "show", "warm", "--html", page.to_str().unwrap()]).ok();
+    server.pgthaw(&["film", "show", "warm", "--html", page.to_str().unwrap()]).ok();
     let html = std::fs::read_to_string(page).unwrap();
     for part in ["public.t</h3>", "Working set", "How much memory would have sufficed", "<polyline"] {
         assert!(html.contains(part), "{part}");
@@ -148,7 +130,8 @@ fn parallel_workers_belong_to_their_job() {
     let job =
         "SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0;
                SET parallel_tuple_cost = 0; SET parallel_leader_participation = off; SELECT count(body) FROM t";
-    let output = server.pgthaw(&["record", "--name", "parallel", "--json", "--", &program, "-XAtqc", job]).ok();
+    let output =
+        server.pgthaw(&["run", "--record-only", "--like", "parallel", "--json", "--", &program, "-XAtqc", job]).ok();
     if !is_seen(&film(&output)) {
         untested!("the kernel takes no program here");
     }
@@ -160,7 +143,7 @@ fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
     needs_root!();
     let server = server(15);
     let named = psql(&server, "report", "SELECT pg_sleep(2); SELECT count(body) FROM t; SELECT pg_sleep(60)");
-    let arguments = ["record", "--application-name", "report", "--seconds", "4", "--name", "named", "--json"];
+    let arguments = ["film", "record", "--application-name", "report", "--seconds", "4", "--like", "named", "--json"];
     let recorded = film(&server.pgthaw(&arguments).ok());
     stop(named);
     if !is_seen(&recorded) {
@@ -172,7 +155,7 @@ fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
     let backend = psql(&server, "one", "SELECT pg_sleep(3); SELECT count(body) FROM t");
     let pid = wait_for_pid(&server, "one");
     let begun = Instant::now();
-    let recorded = film(&server.pgthaw(&["record", "--backend", &pid, "--name", "backend", "--json"]).ok());
+    let recorded = film(&server.pgthaw(&["film", "record", "--backend", &pid, "--like", "backend", "--json"]).ok());
     assert!(begun.elapsed() < Duration::from_secs(60), "it ends with the backend");
     stop(backend);
     stop(other);
@@ -184,7 +167,8 @@ fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
 fn what_is_no_server_process_or_database_is_not_waited_for() {
     let server = servers::start_any(&[]);
     let other = servers::start_new(15, &[]);
-    let record = |option: &str, name: &str| server.pgthaw(&["record", option, name, "--seconds", "1", "--name", "x"]);
+    let record =
+        |option: &str, name: &str| server.pgthaw(&["film", "record", option, name, "--seconds", "1", "--like", "x"]);
     let postmaster = server.psql("SELECT pg_read_file('postmaster.pid')").lines().next().unwrap().to_owned();
     let of_other = other.psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
     let gone = Command::new("true").spawn().map(|mut child| (child.id().to_string(), child.wait())).unwrap().0;
@@ -202,11 +186,12 @@ fn what_is_no_server_process_or_database_is_not_waited_for() {
     }
     let refused = record("--database", "shopp").ends_with(2).stderr;
     assert!(refused.contains("there is no database \"shopp\"") && refused.contains(" -l"), "{refused}");
-    let films = server.pgthaw(&["trace", "list", "--json"]).ok().json();
+    let films = server.pgthaw(&["film", "list", "--json"]).ok().json();
     assert!(films["films"].as_array().unwrap().is_empty(), "{films:#}");
 
     // Sessions may come yet; that none came is told.
-    let recorded = server.pgthaw(&["record", "--application-name", "nobody", "--seconds", "1", "--json"]).ok().json();
+    let recorded =
+        server.pgthaw(&["film", "record", "--application-name", "nobody", "--seconds", "1", "--json"]).ok().json();
     if is_seen(&recorded) {
         assert!(recorded["remarks"].to_string().contains("nobody who was to be recorded"), "{recorded:#}");
     }
@@ -255,7 +240,7 @@ fn sessions_that_a_run_names_are_in_its_film() {
     let job = r"printf 'SELECT count(body) FROM t;\n\\! touch done\n' >pipe; while [ ! -e done ]; do sleep 0.05; done";
     let named = ["run", "--like", "named", "--application-name", "pooled", "--", "sh", "-c", job];
     server.pgthaw(&named).ok();
-    let shown = server.pgthaw(&["trace", "show", "named", "--json"]).ok().json();
+    let shown = server.pgthaw(&["film", "show", "named", "--json"]).ok().json();
     stop(pooled);
     stop(other);
     if !is_seen(&shown["header"]) {
@@ -297,7 +282,7 @@ fn a_connection_by_tcp_is_the_commands_too() {
     let script = format!(
         "PGHOST=127.0.0.1 {program} -XAtqc 'SELECT pg_sleep(1); SELECT count(body) FROM t; SELECT pg_sleep(1)'"
     );
-    let output = server.pgthaw(&["record", "--name", "tcp", "--json", "--", "sh", "-c", &script]);
+    let output = server.pgthaw(&["run", "--record-only", "--like", "tcp", "--json", "--", "sh", "-c", &script]);
     if output.status != 0 {
         untested!(machine: "the server does not listen on 127.0.0.1");
     }
@@ -313,12 +298,14 @@ fn a_connection_by_tcp_is_the_commands_too() {
 fn who_may_load_no_program_looks_and_says_so() {
     needs_root!();
     let server = server(15);
-    let looked = film(&server.pgthaw(&["record", "--source", "polling", "--seconds", "1", "--json"]).ok());
+    let looked = film(&server.pgthaw(&["film", "record", "--source", "polling", "--seconds", "1", "--json"]).ok());
     assert!(looked["recorder"].as_str().unwrap().contains("several times a second"), "{looked:#}");
     assert_eq!((&looked["probe"], &looked["sampling"]), (&Value::Null, &Value::Null));
     server.pgthaw(&["evict", "-r", "t", "--tier", "os"]).ok();
     let others = film(
-        &server.pgthaw(&["record", "--source", "polling", "--database", "postgres", "--seconds", "1", "--json"]).ok(),
+        &server
+            .pgthaw(&["film", "record", "--source", "polling", "--database", "postgres", "--seconds", "1", "--json"])
+            .ok(),
     );
     assert!(others["remarks"].to_string().contains("nobody's reads can be told apart"), "{others:#}");
 }
@@ -328,7 +315,8 @@ fn a_command_without_a_server_process_is_told() {
     needs_root!();
     let server = servers::start_any(&[]);
     let script = "true";
-    let nothing = film(&server.pgthaw(&["record", "--name", "none", "--json", "--", "sh", "-c", script]).ok());
+    let nothing =
+        film(&server.pgthaw(&["run", "--record-only", "--like", "none", "--json", "--", "sh", "-c", script]).ok());
     if !is_seen(&nothing) {
         untested!("the kernel takes no program here");
     }
@@ -348,7 +336,7 @@ fn a_full_disk_takes_the_film_and_not_the_job() {
     let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
     let job = format!("{BY_INDEX} SELECT sum(length(body)) FROM (SELECT body FROM t ORDER BY j) AS in_no_order");
     let file = small.join("film.parquet");
-    let output = server.pgthaw(&["record", "-o", file.to_str().unwrap(), "--", &program, "-XAtqc", &job]);
+    let output = server.pgthaw(&["run", "--record-only", "-o", file.to_str().unwrap(), "--", &program, "-XAtqc", &job]);
     let left = std::fs::read_dir(&small).unwrap().count();
     assert!(Command::new("umount").arg(&small).status().unwrap().success());
     assert_eq!(output.stdout.trim(), "60000000");
@@ -361,12 +349,12 @@ fn a_full_disk_takes_the_film_and_not_the_job() {
 #[test]
 fn an_interrupted_recording_is_kept() {
     let server = servers::start_any(&[]);
-    let mut command = server.command(&["record", "--seconds", "600", "--name", "cut", "--json"]);
+    let mut command = server.command(&["film", "record", "--seconds", "600", "--like", "cut", "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(3));
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(status.success());
     let film = film(&Output::from(child.wait_with_output().unwrap()));
     assert!(film["seconds"].as_f64().unwrap() < 60.0, "{film:#}");
-    assert!(server.pgthaw(&["trace", "list"]).ok().stdout.contains("cut"));
+    assert!(server.pgthaw(&["film", "list"]).ok().stdout.contains("cut"));
 }

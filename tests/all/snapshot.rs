@@ -339,8 +339,8 @@ fn quiet_leaves_standard_error_to_failures() {
         &["restore"],
         &["evict", "-r", "t", "--tier", "os"],
         &["hydrate"],
-        &["record", "--seconds", "1"],
-        &["record", "--name", "job", "--", "true"],
+        &["film", "record", "--seconds", "1"],
+        &["run", "--record-only", "--like", "job", "--", "true"],
         &["run", "--", "true"],
     ];
     for arguments in commands {

@@ -48,9 +48,12 @@ fn a_job_runs_beside_the_load_alone_and_by_its_film() {
     let path = spec(&home, &study);
     let output = sweep(&place, &home, VERSION, path.to_str().unwrap(), &["--json"]).output().unwrap();
     let printed = Output::from(output).ok().json();
-    for (strategy, command) in
-        [("job", "-Xqf"), ("run", " run --like job "), ("isolate", " --protect=isolate "), ("replay", " replay job ")]
-    {
+    for (strategy, command) in [
+        ("job", "-Xqf"),
+        ("run", " run --like job "),
+        ("isolate", " --protect=isolate "),
+        ("replay", " run --film job "),
+    ] {
         let outcome = outcome(&printed, strategy, "cold");
         assert!(outcome["failure"].is_null() && outcome["ended_after_seconds"].is_f64(), "{strategy}: {outcome:#}");
         assert!(text(outcome, "/command").contains(command), "{strategy}: {outcome:#}");
@@ -64,7 +67,7 @@ fn a_job_runs_beside_the_load_alone_and_by_its_film() {
         assert_eq!(said.contains("1 session had"), strategy == "isolate", "{strategy}: {said}");
     }
     // Whoever runs the study has the films that he had.
-    assert_eq!(home.pgthaw(&["trace", "list", "--json"]).ok().json()["films"], json!([]));
+    assert_eq!(home.pgthaw(&["film", "list", "--json"]).ok().json()["films"], json!([]));
     let shown = home.pgthaw(&["results", "show"]).ok();
     assert!(shown.stdout.contains("command took, s"), "{}", shown.stdout);
     let compare = ["results", "compare", "--metric", "warmer", "strategy=job", "strategy=run", "--json"];

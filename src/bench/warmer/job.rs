@@ -31,7 +31,7 @@ impl StudyJob {
 
     /// Records a film of the job. The server is cold.
     pub fn plan_recording(&self, lab: &Lab) -> Result<Launch, Error> {
-        let record = ["record", "--name", LABEL, "--"].map(OsString::from);
+        let record = ["run", "--record-only", "--like", LABEL, "--"].map(OsString::from);
         Ok(self.launch(lab, [own_program()?].into_iter().chain(record)))
     }
 
@@ -64,7 +64,7 @@ impl StudyJob {
         let words: &[&str] = match strategy {
             Strategy::Run => &["run", "--like", LABEL],
             Strategy::Isolate => &["run", "--like", LABEL, "--protect=isolate"],
-            Strategy::Replay => &["replay", LABEL],
+            Strategy::Replay => &["run", "--film", LABEL],
             _ => return Ok(self.launch(lab, [])),
         };
         let words = words.iter().map(OsString::from).chain(device_arguments(disk)).chain([OsString::from("--")]);

@@ -7,8 +7,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::SettingsError;
 use crate::postgres::quote_argument;
 
-/// The commands that run one.
-const RUNNING: [&str; 2] = ["run", "record"];
+/// The command that runs one.
+const RUNNING: &str = "run";
 
 /// The option of every command that has a value.
 const WITH_VALUE: &str = "--mode";
@@ -23,7 +23,7 @@ pub fn find_forgotten_dashes(error: &clap::Error, arguments: &[OsString]) -> Opt
         return None;
     }
     let is_option = |at: usize| words[at].starts_with('-') || (at > 0 && words[at - 1] == WITH_VALUE);
-    let command = (0..words.len()).find(|at| !is_option(*at)).filter(|at| RUNNING.contains(&&*words[*at]))?;
+    let command = (0..words.len()).find(|at| !is_option(*at)).filter(|at| words[*at] == RUNNING)?;
     let mut places = (command + 1..words.len()).filter(|at| words[*at] == *refused);
     // What follows an option may be its value.
     let job = places.clone().find(|at| !is_option(at - 1)).or_else(|| places.next())?;

@@ -7,9 +7,17 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::SettingsError;
 
 /// What stands behind `pgthaw`, up to the word that is gone, and what to use instead.
-pub const GONE: [(&str, &str); 2] = [
+pub const GONE: [(&str, &str); 10] = [
     ("rows", "pgthaw map --rows shows how densely rows lie, with the same --riops and --hit"),
     ("waits --lwlocks", "pgthaw waits counts LWLock waits by tranche without it: client backend::LWLock::WALWrite"),
+    ("record", "pgthaw run --record-only -- COMMAND records a job, pgthaw film record the server's own sessions"),
+    ("replay", "pgthaw run --film FILM -- COMMAND goes by one film"),
+    ("trace list", "pgthaw film list"),
+    ("trace show", "pgthaw film show FILM"),
+    ("trace diff", "pgthaw film show FILM --json lists the relations of each film, to compare"),
+    ("trace cut", "pgthaw film record --seconds N records the part that you need"),
+    ("trace merge", "pgthaw run --like NAME chooses among all films of a name"),
+    ("trace", "pgthaw film list, show or drop"),
 ];
 
 /// The successor of a command or an option that clap does not know.

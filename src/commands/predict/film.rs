@@ -9,12 +9,13 @@ use super::change::Changes;
 use super::hardware::read_device;
 use super::stopped::read_buffers_bytes;
 use crate::commands::Target;
-use crate::commands::owners_films::with_owners;
+use crate::commands::film::with_owners;
 use crate::linux::memory::read_memory;
-use crate::model::{Error, JobCosts, PriceSource, RecordedJob};
-use crate::terminal::{self, JobAsRecorded, JobCase, JobPrediction};
-use crate::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, MissRatioCurve};
+use crate::model::Error;
+use crate::terminal::{self, JobAsRecorded, JobCase, JobCosts, JobPrediction};
+use crate::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, Job, MissRatioCurve, PriceSource, Run, Touched};
 use crate::units::{Bytes, counted};
+use crate::warm::DeviceProfile;
 
 /// The row of a job that has all the memory that it can use.
 const ENOUGH: &str = "enough";
@@ -67,7 +68,7 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         };
         trace::Error::NoCurve { path: film.path().to_owned(), reason }
     })?;
-    let mut prediction = make_prediction(&film, &summary, curve, asked, arguments)?;
+    let mut prediction = make_prediction(&film, curve, asked, arguments)?;
     prediction.assumptions.splice(0..0, remarks);
     Ok(prediction)
 }
@@ -84,14 +85,23 @@ fn ask(target: &Target) -> Asked {
 
 fn make_prediction(
     film: &Film<File>,
-    summary: &FilmSummary,
     curve: &MissRatioCurve,
     asked: Asked,
     arguments: &PredictArguments,
 ) -> anyhow::Result<JobPrediction> {
     let header = film.header();
     let (device, described) = read_device(arguments, asked.directory.as_deref())?;
-    let costs = JobCosts::new(&recorded_job(header, summary, curve), &device);
+    let device = DeviceProfile {
+        reads_per_second: device.reads_per_second,
+        bandwidth: Bytes(device.bandwidth as u64),
+        alone_seconds: device.latency_at(1.0),
+        // A read within the limits takes its latency, beyond them they are all there is.
+        overlap: 1.0,
+        ..DeviceProfile::default()
+    };
+    let run = Run::of(header);
+    let job = Job::new(&Touched::recorded(film)?, run, device, header.source.block_size);
+    let costs = costs_of(header, run, &job);
     let mut assumptions = vec![
         "none of its blocks is cached when the job begins, and what was used longest ago goes first".to_owned(),
         describe_price(header, &costs),
@@ -116,8 +126,9 @@ fn make_prediction(
     let told = arguments.what_if.iter();
     let told = told.filter_map(|case: &Changes| Some((case.text().to_owned(), case.memory_alone()?)));
     let memories: Vec<(String, Bytes)> = now.into_iter().chain(told).collect();
+    let forecast = Forecast { header, curve, job: &job, costs };
     Ok(JobPrediction {
-        cases: make_cases(memories, asked.buffers.unwrap_or_default(), header, curve, &costs)?,
+        cases: forecast.cases(memories, asked.buffers.unwrap_or_default())?,
         film: film.path().to_owned(),
         job: header.job.clone(),
         assumptions,
@@ -142,62 +153,64 @@ fn memory_now(told: Option<Bytes>, is_here: bool) -> Option<(String, Bytes)> {
     told.or_else(|| here().map(|memory| (format!("now: {memory}"), memory)))
 }
 
-/// The job with each of these memories; where none is known, with all that it can use.
-fn make_cases(
-    memories: Vec<(String, Bytes)>,
-    buffers: Bytes,
-    header: &FilmHeader,
-    curve: &MissRatioCurve,
-    costs: &JobCosts,
-) -> Result<Vec<JobCase>, Error> {
-    if memories.is_empty() {
-        let most = header.bytes(curve.most_blocks());
-        return Ok(vec![make_case(ENOUGH.to_owned(), Bytes(most.0 + buffers.0), most, header, curve, costs)]);
-    }
-    let case = |(name, memory): (String, Bytes)| {
-        let page_cache = memory.0.checked_sub(buffers.0).ok_or(Error::BuffersBeyondMemory { buffers, memory })?;
-        Ok(make_case(name, memory, Bytes(page_cache), header, curve, costs))
-    };
-    memories.into_iter().map(case).collect()
+/// A job that is forecast.
+struct Forecast<'a> {
+    header: &'a FilmHeader,
+    curve: &'a MissRatioCurve,
+    job: &'a Job,
+    costs: JobCosts,
 }
 
-/// The job with so much page cache.
-fn make_case(
-    name: String,
-    memory_bytes: Bytes,
-    page_cache_bytes: Bytes,
-    header: &FilmHeader,
-    curve: &MissRatioCurve,
-    costs: &JobCosts,
-) -> JobCase {
-    let blocks = page_cache_bytes.0 / u64::from(header.source.block_size);
-    let miss_ratio = curve.miss_ratio(blocks).unwrap_or_default();
-    let forecast = costs.forecast(miss_ratio * curve.requests as f64);
-    JobCase {
-        name,
-        memory_bytes,
-        page_cache_bytes,
-        missed_requests: forecast.missed_requests.round() as u64,
-        miss_ratio,
-        device_reads: forecast.device_reads.round() as u64,
-        device_bytes: Bytes(forecast.device_bytes as u64),
-        seconds: forecast.seconds,
+impl Forecast<'_> {
+    /// The job with each of these memories; where none is known, with all that it can use.
+    fn cases(&self, memories: Vec<(String, Bytes)>, buffers: Bytes) -> Result<Vec<JobCase>, Error> {
+        if memories.is_empty() {
+            let most = self.header.bytes(self.curve.most_blocks());
+            return Ok(vec![self.case(ENOUGH.to_owned(), Bytes(most.0 + buffers.0), most)]);
+        }
+        let case = |(name, memory): (String, Bytes)| {
+            let page_cache = memory.0.checked_sub(buffers.0).ok_or(Error::BuffersBeyondMemory { buffers, memory })?;
+            Ok(self.case(name, memory, Bytes(page_cache)))
+        };
+        memories.into_iter().map(case).collect()
+    }
+
+    /// The job with so much page cache.
+    fn case(&self, name: String, memory_bytes: Bytes, page_cache_bytes: Bytes) -> JobCase {
+        let blocks = page_cache_bytes.0 / u64::from(self.header.source.block_size);
+        let miss_ratio = self.curve.miss_ratio(blocks).unwrap_or_default();
+        let missed = miss_ratio * self.curve.requests as f64;
+        JobCase {
+            name,
+            memory_bytes,
+            page_cache_bytes,
+            missed_requests: missed.round() as u64,
+            miss_ratio,
+            device_reads: (missed * self.costs.miss_reads).round() as u64,
+            device_bytes: Bytes((missed * self.costs.miss_bytes) as u64),
+            seconds: self.job.simulate_fetching(missed / self.curve.first_requests.max(1) as f64),
+        }
     }
 }
 
-/// What the model has to know of a film.
-fn recorded_job(header: &FilmHeader, summary: &FilmSummary, curve: &MissRatioCurve) -> RecordedJob {
-    let counted = header.device_reads.zip(header.device_bytes);
-    RecordedJob {
-        seconds: header.seconds,
-        requests: curve.requests as f64,
-        first_requests: curve.first_requests as f64,
-        fetched_blocks: header.totals.fetched_blocks as f64,
-        fetched_again: header.fetched_again.map(|Bytes(bytes)| bytes as f64 / f64::from(header.source.block_size)),
-        is_preloaded: header.totals.is_preloaded(),
-        stretches: summary.relations.iter().map(|one| one.events as f64).sum(),
-        device: counted.map(|(reads, Bytes(bytes))| (reads as f64, bytes as f64)),
-        block_bytes: header.source.block_size.into(),
+/// What the job's time and its reads are made of. Where the device's reads were counted these are the price of a missed block, else its
+/// stretches are; beside others they are no more than all of the device's.
+fn costs_of(header: &FilmHeader, run: Run, job: &Job) -> JobCosts {
+    let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
+    let (reads, miss_seconds) = job.price();
+    let per_block = |all: f64| all / missed_blocks.max(1.0);
+    let most =
+        header.device_reads.filter(|_| run.source == PriceSource::Others).map_or(1.0, |all| per_block(all as f64));
+    JobCosts {
+        own_seconds: job.own_seconds(),
+        miss_seconds,
+        miss_reads: run.device_reads.map_or(reads.min(most), |counted| per_block(counted as f64)),
+        miss_bytes: match header.device_bytes.filter(|_| run.device_reads.is_some()) {
+            Some(Bytes(delivered)) => per_block(delivered as f64),
+            None => header.source.block_size.into(),
+        },
+        missed_blocks,
+        source: run.source,
     }
 }
 

@@ -1,24 +1,25 @@
 //! The options of a run.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::commands::ConnectionArguments;
-use crate::commands::recorder::SourceArguments;
+use crate::commands::film::{SourceArguments, with_owners};
 use crate::commands::restore::DeviceArguments;
-use crate::trace::{FilmHeader, FilmStore, Films, databases_of};
+use crate::commands::{ConnectionArguments, find_cluster};
+use crate::trace::{Error, FilmHeader, FilmStore, Films, databases_of};
 
-/// Run a job, bring what it needs while it starts, and leave the cache as it was
+/// Run a job, read what it needs while it starts, and leave the cache as it was
 ///
-/// With --like NAME what the last films under this name say that the job will touch is read while it runs, in large reads and a few at
-/// a time, if the forecast gains at least 10 %; and the job's new film is kept under the name. What does not fit into memory is read
-/// window by window just ahead of the job. The first run only records. With --protect what the job brought into the page cache is dropped
-/// afterwards, and what it pushed out comes back. With --protect=isolate it has a little of the page cache while it runs, and of the disk
-/// what the others leave; that takes root.
+/// With --like NAME pgthaw reads what the last films under this name say that the job will touch, in large reads and a few at a time, if the
+/// forecast gains at least 10 %, and keeps the job's new film under the name. What does not fit into memory is read window by window just
+/// ahead of the job. The first run only records. With --protect pgthaw drops afterwards what the job brought into the page cache, and
+/// restores what it evicted. With --protect=isolate the job's page cache is bounded while it runs, and of the disk it gets what the others
+/// leave; that takes root.
 ///
-/// The command's input, output, signals and exit status are its own. What pgthaw did and why is one paragraph on standard error; where it
-/// cannot help, the command just runs. Runs at once do not undo each other, and what one leaves that is killed, the next run with --like or
+/// The command's input, output, signals and exit status are its own. One paragraph on standard error says what pgthaw did and why; where it
+/// cannot help, the command just runs. Concurrent runs do not undo each other. What a killed run leaves, the next run with --like, --film or
 /// --protect or the next restore puts back.
 ///
 /// Exit status: the command's, after a signal that of the signal; 127 where there is no such command, 126 where it may not be run.
@@ -31,9 +32,22 @@ pub struct RunArguments {
     #[arg(long, value_name = "NAME", help_heading = "Run")]
     pub like: Option<String>,
 
-    /// The film to go by instead; no new one is kept
+    /// Go by this film, and keep no new one: a name as of --like, `newest`, the beginning of one that `film list` shows, or a file
+    #[arg(long, value_name = "FILM", conflicts_with = "like", help_heading = "Run")]
+    pub film: Option<String>,
+
+    /// What --like or --film means.
     #[arg(skip)]
-    pub film: Option<FilmAsked>,
+    pub by: By,
+
+    /// Only record: the film has what shared_buffers held before, too, and is kept under --like NAME, in --output FILE, or without a name. A
+    /// command that fails keeps its film, but not the name
+    #[arg(long, conflicts_with_all = ["film", "protect", "application_name"], help_heading = "Run")]
+    pub record_only: bool,
+
+    /// Write the film of --record-only to this file, which must not exist
+    #[arg(short, long, value_name = "FILE", requires = "record_only", conflicts_with = "like", help_heading = "Run")]
+    pub output: Option<PathBuf>,
 
     #[command(flatten)]
     pub protection: ProtectionArguments,
@@ -49,9 +63,11 @@ pub struct RunArguments {
     pub job: Vec<OsString>,
 }
 
-/// Which film a job is to go by.
-#[derive(Clone, Debug)]
-pub enum FilmAsked {
+/// The films that a job goes by.
+#[derive(Clone, Debug, Default)]
+pub enum By {
+    #[default]
+    Nothing,
     /// The best under this name.
     Label(String),
     /// A path, `newest`, or the beginning of a name, among these films; of this cluster rather than of another.
@@ -92,34 +108,48 @@ impl RunArguments {
         self.protection.protect == Some(Protection::Isolate)
     }
 
+    /// Finds out what --like or --film means.
+    ///
+    /// # Errors
+    /// When nobody has such a film, or only films of another cluster are called so: then nothing is to run.
+    pub fn resolve(&mut self) -> Result<(), Error> {
+        let Some(film) = &self.film else {
+            self.by = self.like.clone().map_or(By::Nothing, By::Label);
+            return Ok(());
+        };
+        let films = FilmStore::open().read_all()?;
+        if !films.has_label(film) {
+            films.find_of(None, film).map_err(|error| with_owners(error, film, &self.connection))?;
+            self.by = By::Name(film.clone(), films);
+            return Ok(());
+        }
+        let cluster = find_cluster(&self.connection);
+        if let Some((cluster, other)) = cluster.and_then(|own| Some((own, films.find_other_clusters(own, film)?))) {
+            return Err(Error::OtherCluster { path: other.path.clone(), film: other.system_identifier, cluster });
+        }
+        self.by = By::Label(film.clone());
+        Ok(())
+    }
+
     /// The database that its newest film says the job asks first, whichever cluster it is; `None` where that is not known.
     pub fn first_film_database(&self) -> Option<String> {
-        match (&self.film, &self.like) {
-            (Some(FilmAsked::Name(name, films)), _) => {
-                read_header(films, None, name)?.first_database().map(str::to_owned)
-            }
-            (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => FilmStore::open().first_database_like(label),
-            (None, None) => None,
+        match &self.by {
+            By::Name(name, films) => read_header(films, None, name)?.first_database().map(str::to_owned),
+            By::Label(label) => FilmStore::open().first_database_like(label),
+            By::Nothing => None,
         }
     }
 
     /// The databases that its films of this cluster say the job asks; `None` where they are not known.
     pub fn film_databases(&self, cluster: u64) -> Option<Vec<String>> {
-        match (&self.film, &self.like) {
-            (Some(FilmAsked::Name(name, films)), _) => {
+        match &self.by {
+            By::Name(name, films) => {
                 let header = read_header(films, Some(cluster), name)?;
                 databases_of(Some(header).filter(|header| header.source.system_identifier == cluster).into_iter())
             }
-            (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => {
-                FilmStore::open().databases_like(cluster, label)
-            }
-            (None, None) => None,
+            By::Label(label) => FilmStore::open().databases_like(cluster, label),
+            By::Nothing => None,
         }
-    }
-
-    /// Is it to be helped by a film?
-    pub fn has_film(&self) -> bool {
-        self.like.is_some() || self.film.is_some()
     }
 }
 

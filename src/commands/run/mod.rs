@@ -3,15 +3,15 @@
 mod arguments;
 mod beside;
 mod clean_up;
-mod others;
 mod prepared;
 
 use std::sync::Arc;
 
-pub use arguments::{FilmAsked, ProtectionArguments, RunArguments};
+pub use arguments::RunArguments;
 pub use clean_up::finish_left_runs;
 use prepared::{Ended, Prepared, Unprepared};
 
+use super::film::{RecordedAs, record_job};
 use super::job::{Job, refuse};
 use super::{ExitStatus, OutputArguments};
 use crate::cache::check_label;
@@ -21,8 +21,14 @@ use crate::trace::{Decision, RunReceipt};
 use crate::warm::Control;
 
 /// Runs the command.
-pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     arguments.like.as_deref().map_or(Ok(()), check_label)?;
+    if arguments.record_only {
+        let RunArguments { connection, source, like, output: file, job, .. } = &arguments;
+        let asked = RecordedAs { connection, source: *source, label: like.as_deref(), file: file.as_deref() };
+        return record_job(asked, job, output).await;
+    }
+    arguments.resolve()?;
     let begun = std::time::Instant::now();
     // Whatever is wrong with the server or the cache: the job is to run. Only for a film that was named itself nothing else will do.
     let mut prepared = match Prepared::new(&arguments, output.shows_progress()).await {
@@ -30,7 +36,7 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
         Err(Unprepared::Because(why)) => Err(why),
         Err(Unprepared::Refused(error)) => return Err(error.into()),
     };
-    let undecided = Decision::nothing("no name was given with --like");
+    let undecided = Decision::nothing("neither --like NAME nor --film FILM was given");
     let mut receipt = RunReceipt::new(begun.elapsed().as_secs_f64(), undecided);
     let may_start = match &mut prepared {
         Ok(prepared) => prepared.bring_first().await,

@@ -7,14 +7,12 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::arguments::{FilmAsked, RunArguments};
-use super::beside::Beside;
+use super::arguments::{By, RunArguments};
+use super::beside::{Beside, Others};
 use super::clean_up;
-use super::others::Others;
 use crate::cache::{LastStart, Map, MapInputs, TierState, read_map_of};
+use crate::commands::film::{RecordingAsked, SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
 use crate::commands::job::describe_job;
-use crate::commands::owners_films::find_owners_like;
-use crate::commands::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source};
 use crate::commands::{ConnectionArguments, Target, describe, explain};
 use crate::linux::memory::read_untouched_shared_memory;
 use crate::observe::time::OwnTransactions;
@@ -112,8 +110,8 @@ pub struct Helped {
 impl Prepared {
     /// Looks at what is cached, decides, and begins a film; or says why not.
     pub async fn new(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
-        if !arguments.has_film() && !arguments.protects() {
-            return Err(Unprepared::Because("neither --like NAME nor --protect was given".to_owned()));
+        if matches!(arguments.by, By::Nothing) && !arguments.protects() {
+            return Err(Unprepared::Because("neither --like NAME nor --film FILM nor --protect was given".to_owned()));
         }
         arguments.source.begin_ahead(&arguments.connection);
         let prepared = Prepared::prepare(arguments, shows_progress).await;
@@ -346,7 +344,7 @@ fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Opti
     let film = find_owners_like(&arguments.connection, store, map.source.system_identifier, label)?;
     let film = quote_argument(&film.display().to_string());
     Some(format!(
-        "the server's owner has films called {label}, and they are his: pgthaw replay {film} -- COMMAND goes by one of them"
+        "the server's owner has films called {label}, and they are his: pgthaw run --film {film} -- COMMAND goes by one of them"
     ))
 }
 
@@ -379,14 +377,12 @@ fn plan(
     map: &Arc<Map>,
     device: PlannedDevice,
 ) -> Result<Option<JoinHandle<Result<Planned, Error>>>, Unprepared> {
-    let which = match (&arguments.film, &arguments.like) {
-        (Some(FilmAsked::Name(name, films)), _) => {
+    let which = match &arguments.by {
+        By::Name(name, films) => {
             Which::File(films.find_of(Some(map.source.system_identifier), name).map_err(Unprepared::Refused)?)
         }
-        (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => {
-            Which::Like { label: label.clone(), job: describe_job(&arguments.job) }
-        }
-        (None, None) => return Ok(None),
+        By::Label(label) => Which::Like { label: label.clone(), job: describe_job(&arguments.job) },
+        By::Nothing => return Ok(None),
     };
     let Some(directory) = &target.data_directory else {
         return Ok(Some(spawn_blocking(|| Ok(Planned::nothing("the data directory is not known", Vec::new())))));

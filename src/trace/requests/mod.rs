@@ -1,37 +1,32 @@
-//! Sees what is asked of the page cache, and by whom, from the kernel's own tracepoints: of each block the first request, and of some
-//! blocks every one.
-
-mod files;
-mod sampling;
-#[cfg(test)]
-mod tests;
-mod whose;
+//! The source that sees requests, and whose they are, at the kernel's own tracepoints: of each block the first request, and of some blocks
+//! every one. These are sampled as by SHARDS (Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC Construction with SHARDS, FAST 2015):
+//! blocks are chosen by a hash, so that all requests of a chosen block are seen, and the threshold only ever falls.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-pub use self::files::salt_of;
-use self::files::{Files, Segment, Units};
-use self::sampling::Sampling;
 pub use self::whose::{AskSessions, Named, Wanted};
-use self::whose::{Verdict, Whose};
-use super::Error;
-use super::event::EventKind;
-use super::film::Sampled;
-use super::polling::{Own, runs};
-use super::source::{JobSeen, Source, SourceEnd, Touch};
 use crate::cache::Map;
 use crate::linux::machine::read_used_bytes;
 use crate::linux::process::read_children;
 use crate::linux::ready::Over;
 use crate::observe::PageProbe;
-use crate::observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom};
-use crate::postgres::DataDirectory;
-use crate::units::{Bytes, Fork, counted};
+use crate::observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile, unit_hash};
+use crate::postgres::{DataDirectory, RelationPath};
+use crate::trace::error::Error;
+use crate::trace::film::{EventKind, FilmRelation, Sampled};
+use crate::trace::requests::whose::{Verdict, Whose};
+use crate::trace::source::{JobSeen, Own, Source, SourceEnd, Touch, runs};
+use crate::units::{BlockRange, Bytes, Fork, counted};
+
+#[cfg(test)]
+mod tests;
+mod whose;
 
 /// From one look to the next. The kernel keeps what comes meanwhile: 290,000 events.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -469,5 +464,196 @@ impl Source for Requests {
             guessed: self.whose.guesses(),
             remarks,
         })
+    }
+}
+
+/// How blocks, pages and units of a cluster go together.
+#[derive(Clone, Copy, Debug)]
+pub struct Units {
+    block_size: u64,
+    page_bytes: u64,
+    segment_blocks: u64,
+}
+
+/// One segment of a fork.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// The relation's index in the map.
+    pub relation: usize,
+    pub fork: Fork,
+    pub number: u64,
+}
+
+/// The files, in the order in which they are watched.
+#[derive(Debug)]
+pub struct Files {
+    directory: PathBuf,
+    units: Units,
+    relations: Vec<Arc<FilmRelation>>,
+    segments: Vec<Segment>,
+}
+
+impl Units {
+    pub fn new(block_size: u32, segment_blocks: u32, page_bytes: u64) -> Units {
+        Units { block_size: block_size.into(), page_bytes, segment_blocks: segment_blocks.into() }
+    }
+
+    /// Of a cluster.
+    pub fn of(map: &Map, page_bytes: u64) -> Units {
+        Units::new(map.source.block_size, map.source.segment_blocks, page_bytes)
+    }
+
+    /// Pages of a unit.
+    pub fn unit_pages(self) -> u32 {
+        (self.block_size / self.page_bytes).max(1) as u32
+    }
+
+    /// Blocks of a unit: more than one where they are smaller than a page.
+    pub fn unit_blocks(self) -> u64 {
+        (self.page_bytes / self.block_size).max(1)
+    }
+
+    /// Units of a segment that is full.
+    fn segment_units(self) -> u64 {
+        self.segment_blocks.div_ceil(self.unit_blocks())
+    }
+}
+
+/// What is added to the number of a unit in its fork before it is hashed, to choose the blocks of which every request is told.
+pub fn salt_of(path: &RelationPath, fork: Fork) -> u32 {
+    unit_hash(path.relfilenumber() ^ unit_hash(fork as u32))
+}
+
+impl Files {
+    /// Those of a cluster that are there.
+    pub fn new(map: &Map, directory: &Path, page_bytes: u64) -> (Files, Vec<WatchedFile>) {
+        let film_relation = |one: &crate::cache::RelationMap| {
+            Arc::new(FilmRelation { name: one.relation.name.clone(), path: one.relation.path.clone() })
+        };
+        let mut files = Files {
+            directory: directory.to_owned(),
+            units: Units::of(map, page_bytes),
+            relations: map.relations.iter().map(film_relation).collect(),
+            segments: Vec::new(),
+        };
+        let mut watched = Vec::new();
+        for (relation, one) in map.relations.iter().enumerate() {
+            for fork in &one.forks {
+                // One that is empty may grow.
+                for number in 0..fork.blocks.div_ceil(files.units.segment_blocks).max(1) {
+                    let segment = Segment { relation, fork: fork.fork, number };
+                    watched.extend(files.look(segment).inspect(|_| files.segments.push(segment)));
+                }
+            }
+        }
+        (files, watched)
+    }
+
+    /// A segment as it is now. `None` where it is not there.
+    fn look(&self, segment: Segment) -> Option<WatchedFile> {
+        let Segment { relation, fork, number } = segment;
+        let path = &self.relations[relation].path;
+        let facts = path.segment_file(&self.directory, fork, number as u32).metadata().ok()?;
+        let (unit_blocks, segment_units) = (self.units.unit_blocks(), self.units.segment_units());
+        let units = facts.len().div_ceil(self.units.block_size * unit_blocks).min(segment_units);
+        let salt = salt_of(path, fork).wrapping_add((number * segment_units) as u32);
+        Some(WatchedFile { device: facts.dev(), inode: facts.ino(), units, most_units: segment_units, salt })
+    }
+
+    /// The segment after this one, if it is there and not watched yet. Whoever watches it has to say so.
+    pub fn find_next(&self, file: u32) -> Option<(Segment, WatchedFile)> {
+        let segment = self.segments.get(file as usize)?;
+        let next = Segment { number: segment.number + 1, ..*segment };
+        let is_same = |one: &Segment| (one.relation, one.fork, one.number) == (next.relation, next.fork, next.number);
+        if self.segments[file as usize..].iter().any(is_same) {
+            return None;
+        }
+        Some((next, self.look(next)?))
+    }
+
+    pub fn unit_blocks(&self) -> u32 {
+        self.units.unit_blocks() as u32
+    }
+
+    pub fn push(&mut self, segment: Segment) {
+        self.segments.push(segment);
+    }
+
+    pub fn segment(&self, file: u32) -> Option<Segment> {
+        self.segments.get(file as usize).copied()
+    }
+
+    pub fn relation(&self, at: usize) -> &Arc<FilmRelation> {
+        &self.relations[at]
+    }
+
+    /// The blocks of the fork that units of a file are.
+    pub fn blocks(&self, segment: Segment, first_unit: u64, units: std::ops::Range<u32>) -> BlockRange {
+        let first = segment.number * self.units.segment_blocks;
+        let block = |unit: u32| first + (first_unit + u64::from(unit)) * self.units.unit_blocks();
+        BlockRange::new(block(units.start), block(units.end))
+    }
+
+    /// So many pages in bytes.
+    pub fn page_bytes(&self, pages: u64) -> u64 {
+        pages * self.units.page_bytes
+    }
+}
+
+/// Chosen blocks that were touched: beyond that there are enough, and half of them are chosen from then on.
+const UNITS_MAX: u64 = 32_768;
+
+/// Repeated requests after which half of the blocks are chosen: so a film grows by the logarithm of what is asked for again.
+const AGAIN_MAX: u64 = 65_536;
+
+/// One block in 2^20 is chosen at least.
+const SHIFT_MAX: u32 = 20;
+
+/// How many blocks are chosen, and what came of it.
+#[derive(Debug, Default)]
+struct Sampling {
+    shift: u32,
+    /// Units that were asked for.
+    units: u64,
+    /// Repeated requests since the threshold fell last.
+    again: u64,
+}
+
+impl Sampling {
+    /// One block in 2 to this power is chosen.
+    fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// Blocks are chosen whose hash is below this.
+    fn below(&self) -> u64 {
+        1 << (u32::BITS - self.shift)
+    }
+
+    /// Chooses fewer blocks where there are too many; was that so?
+    fn adapt(&mut self) -> bool {
+        let before = self.shift;
+        while self.shift < SHIFT_MAX && (self.units >> self.shift > UNITS_MAX || self.again > AGAIN_MAX) {
+            self.shift += 1;
+            self.again = 0;
+        }
+        self.shift > before
+    }
+}
+
+#[cfg(test)]
+mod sampling_tests {
+    use super::*;
+
+    #[test]
+    fn fewer_are_chosen_where_there_are_many() {
+        let mut sampling = Sampling::default();
+        assert_eq!((sampling.adapt(), sampling.below()), (false, 1 << 32));
+        sampling.again = AGAIN_MAX + 1;
+        assert!(sampling.adapt() && !sampling.adapt());
+        assert_eq!((sampling.shift(), sampling.below()), (1, 1 << 31));
+        sampling.units = 5 * UNITS_MAX;
+        assert!(sampling.adapt());
+        assert_eq!(sampling.shift(), 3);
     }
 }

@@ -126,20 +126,20 @@ const RELATIONS: &[Mistake] = &[
 ];
 
 const FILMS: &[Mistake] = &[
-    made("Nothing was named.", "pgthaw record", Instead("pgthaw record --seconds 1")),
+    made("Nothing was named.", "pgthaw film record", Instead("pgthaw film record --seconds 1")),
     made(
         "The process is none of the server's.",
-        "pgthaw record --backend 1",
+        "pgthaw film record --backend 1",
         Instead(
-            "pgthaw record --seconds 1 --backend $(psql -Atc \"SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'\")",
+            "pgthaw film record --seconds 1 --backend $(psql -Atc \"SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'\")",
         ),
     ),
     made(
         "The database is mistyped.",
-        "pgthaw record --database shopp",
-        Instead("pgthaw record --seconds 1 --database shop"),
+        "pgthaw film record --database shopp",
+        Instead("pgthaw film record --seconds 1 --database shop"),
     ),
-    made("No film is called so.", "pgthaw trace show nightly", First("pgthaw record --seconds 1 --name nightly")),
+    made("No film is called so.", "pgthaw film show nightly", First("pgthaw film record --seconds 1 --like nightly")),
 ];
 
 const SNAPSHOTS: &[Mistake] = &[

@@ -2,28 +2,22 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use tokio::task::spawn_blocking;
 
-use super::job::describe_job;
-use super::{ConnectionArguments, Target, find_directory, page_cache_of};
 use crate::cache::Map;
+use crate::commands::job::describe_job;
+use crate::commands::{ConnectionArguments, Target, find_directory, page_cache_of};
 use crate::failure::Explain as _;
 use crate::linux::block_device::{Devices, read_block_device};
 use crate::linux::page_cache::PageCache as _;
-use crate::linux::process::is_alive;
 use crate::observe::time::OwnTransactions;
 use crate::observe::{forget_pages_ahead, open_pages_ahead};
 use crate::postgres::{Server, read_sessions, tell_statistics};
-use crate::terminal;
 use crate::trace::{
     AskSessions, Error, FilmHeader, FilmWriter, Followed, Own, Polling, Progress, Recording, Requests, Source, Wanted,
 };
-
-/// How often it is looked whether a backend that is recorded has ended.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How what a job touches is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -171,17 +165,4 @@ pub async fn ask_sessions(server: &Server, own: OwnTransactions) -> Result<AskSe
         let _asked = own.begin();
         tokio::task::block_in_place(|| runtime.block_on(read_sessions(&mut connection))).ok()
     }))
-}
-
-/// Waits so many seconds, or until this process has ended; for ever where neither is given.
-pub async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &terminal::Progress) {
-    let end = seconds.map(|seconds| Duration::from_secs(seconds.into()));
-    let begun = Instant::now();
-    while end.is_none_or(|end| begun.elapsed() < end) && pid.is_none_or(is_alive) {
-        let left = end.map_or(LOOK_INTERVAL, |end| end.saturating_sub(begun.elapsed()));
-        tokio::time::sleep(left.min(LOOK_INTERVAL)).await;
-        if let Some(seconds) = seconds {
-            progress.reach(begun.elapsed().as_secs(), seconds.into());
-        }
-    }
 }

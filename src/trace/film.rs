@@ -1,16 +1,69 @@
-//! What a film says of itself.
+//! What a film is: events, and what it says of itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parquet::file::metadata::KeyValue;
 use serde::Serialize;
 
-use super::FORMAT_VERSION;
 use crate::cache::MapSource;
 use crate::cache::sealed_file::{Flaw, Metadata, Sealed, encode_pairs, encode_source};
-use crate::trace::event::{Event, EventKind};
-use crate::units::Bytes;
+use crate::postgres::{RelationName, RelationPath};
+use crate::units::{BlockRange, Bytes, Fork};
+
+/// How blocks came into a film.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// Requested, and in the OS page cache before the film began, or brought by pgthaw.
+    Requested,
+    /// Requested again. Only of some blocks, chosen by a hash.
+    Again,
+    /// Came into the OS page cache; where requests are seen, also requested.
+    Fetched,
+    /// In shared_buffers before the job began. Whether it used them is not proven.
+    Buffers,
+}
+
+impl EventKind {
+    const ALL: [EventKind; 4] = [EventKind::Requested, EventKind::Again, EventKind::Fetched, EventKind::Buffers];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::Requested => "requested",
+            EventKind::Again => "again",
+            EventKind::Fetched => "fetched",
+            EventKind::Buffers => "buffers",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<EventKind> {
+        EventKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FilmRelation {
+    pub name: RelationName,
+    pub path: RelationPath,
+}
+
+/// Neighbouring blocks of one fork, at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub time: Duration,
+    pub relation: Arc<FilmRelation>,
+    pub fork: Fork,
+    pub blocks: BlockRange,
+    pub kind: EventKind,
+    /// The process that caused it; 0 where unknown.
+    pub pid: u32,
+    /// What the job had read by then, this included, cached or not; where only arrivals are seen, what it had fetched.
+    pub job_bytes: Bytes,
+}
+
+/// The version of the format. A reader refuses a greater one.
+pub const FORMAT_VERSION: u32 = 3;
 
 const FORMAT: &str = "pgthaw.film_format_version";
 const RECORDED_AT: &str = "pgthaw.recorded_at";
@@ -76,7 +129,7 @@ pub struct FilmHeader {
     pub requested_bytes: Option<Bytes>,
     /// Parallel workers of the job's sessions, where they were counted.
     pub workers: Option<u64>,
-    /// The databases that the job asked for something of, in that order; `None` in a film of before they were told.
+    /// The databases that the job asked for something of, in that order.
     pub databases: Option<Vec<String>>,
     pub remarks: Vec<String>,
 }
@@ -126,7 +179,7 @@ impl Totals {
         *sum += event.blocks.blocks();
     }
 
-    /// Was it looked what shared_buffers had? Whoever can look finds the catalogs there at least.
+    /// Does the film know what shared_buffers had? They hold the catalogs at least.
     pub fn knows_buffers(&self) -> bool {
         self.buffers_blocks > 0
     }
@@ -153,12 +206,11 @@ impl Totals {
 }
 
 impl FilmHeader {
-    /// How long it is.
     pub fn duration(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
     }
 
-    /// Did the recorder bring this for the job? Where it was seen what the job asked for, that says nothing of the job.
+    /// Did the recorder bring this for the job? Where requests are seen, that says nothing of the job.
     pub fn is_brought(&self, event: &Event) -> bool {
         self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
     }
@@ -169,7 +221,6 @@ impl FilmHeader {
         self.databases.as_ref()?.first().map(String::as_str).filter(|name| !is_oid(name))
     }
 
-    /// So many blocks, in bytes.
     pub fn bytes(&self, blocks: u64) -> Bytes {
         Bytes(blocks.saturating_mul(self.source.block_size.into()))
     }
@@ -220,8 +271,6 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         "" => Ok(None),
         _ => metadata.number(key).map(Some),
     };
-    // What the first format did not have.
-    let newer = |key| metadata.find(key).map_or(Ok(None), |_| optional(key));
     let seconds: f64 = metadata.number(SECONDS)?;
     if !(0.0..1e9).contains(&seconds) {
         return Err(metadata.wrong(SECONDS));
@@ -235,7 +284,7 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         recorder_pid: metadata.number(RECORDER_PID)?,
         seconds,
         lost_events: metadata.number(LOST_EVENTS)?,
-        sampling: match newer(SAMPLING)? {
+        sampling: match optional(SAMPLING)? {
             Some(shift) => {
                 let shift = u32::try_from(shift).ok().filter(|shift| *shift < 32).ok_or(metadata.wrong(SAMPLING))?;
                 let unit_blocks = metadata.number(SAMPLED_UNIT_BLOCKS)?;
@@ -247,20 +296,20 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
             }
             None => None,
         },
-        probe: newer(PROBE_RUNS)?.zip(newer(PROBE_NS)?).map(|(runs, total_ns)| ProbeShare { runs, total_ns }),
+        probe: optional(PROBE_RUNS)?.zip(optional(PROBE_NS)?).map(|(runs, total_ns)| ProbeShare { runs, total_ns }),
         totals: Totals {
             events: metadata.number(EVENTS)?,
-            requested_blocks: newer(REQUESTED_BLOCKS)?.unwrap_or_default(),
-            again_blocks: newer(AGAIN_BLOCKS)?.unwrap_or_default(),
+            requested_blocks: metadata.number(REQUESTED_BLOCKS)?,
+            again_blocks: metadata.number(AGAIN_BLOCKS)?,
             fetched_blocks: metadata.number(FETCHED_BLOCKS)?,
             preloaded_blocks: metadata.number(PRELOADED_BLOCKS)?,
             buffers_blocks: metadata.number(BUFFERS_BLOCKS)?,
         },
         device_reads: optional(DEVICE_READS)?,
         device_bytes: optional(DEVICE_BYTES)?.map(Bytes),
-        fetched_again: newer(FETCHED_AGAIN_BYTES)?.map(Bytes),
-        requested_bytes: newer(REQUESTED_BYTES)?.map(Bytes),
-        workers: newer(WORKERS)?,
+        fetched_again: optional(FETCHED_AGAIN_BYTES)?.map(Bytes),
+        requested_bytes: optional(REQUESTED_BYTES)?.map(Bytes),
+        workers: optional(WORKERS)?,
         databases: match metadata.find(DATABASES) {
             None | Some("") => None,
             Some(_) => Some(metadata.json(DATABASES)?),

@@ -23,7 +23,7 @@ const SHADES: u32 = 4;
 /// Lines of the grid, above the axis.
 const GRID: u32 = 4;
 
-/// The film as one HTML document. `json` is what `trace show --json` has of it. Whatever names it holds, they stay text.
+/// The film as one HTML document. `json` is what `film show --json` has of it. Whatever names it holds, they stay text.
 ///
 /// # Errors
 /// When the numbers cannot be written.
