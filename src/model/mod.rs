@@ -2,14 +2,10 @@
 //! curve says. Pure functions, no input or output. docs/model.md derives the formulas.
 
 mod closed_form;
-mod cold_start;
 mod error;
-mod fill;
 mod fit;
 mod general;
-mod instant;
 mod outlook;
-mod root;
 mod series;
 mod stall;
 mod statistics;
@@ -18,15 +14,15 @@ mod steady;
 mod synthetic;
 
 pub use closed_form::{Component, Knee, WarmUp};
-pub use cold_start::{ColdStart, READ_CPU_SECONDS, compute_hit_seconds};
+pub use closed_form::{FillTime, RowDensity};
 pub use error::Error;
-pub use fill::{FillTime, RowDensity};
 pub use fit::{Estimate, Fit, fit_warm_up};
 pub use general::{
     Access, AccessKind, Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer,
     Workload, compute_forecast,
 };
-pub use instant::{AT_ONCE, is_at_once, show_computed, tell_after, tell_computed_after, tell_from};
+pub use outlook::{AT_ONCE, is_at_once, show_computed, tell_after, tell_computed_after, tell_from};
+pub use outlook::{ColdStart, READ_CPU_SECONDS, compute_hit_seconds};
 pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
 pub use series::{Bucket, Collector, Facts, Reader, Series};
 pub use stall::{StallFinder, StallSpan, find_stalls};

@@ -3,11 +3,12 @@
 //! The state is how likely a page of each bin is still missing. That depends on the transactions done, on what the kernel
 //! read ahead by the way, and on what the warmer has read; the speed with which transactions are done depends on it in turn.
 
-use super::network::{Demand, compute_flow};
-use super::read_ahead::{Ahead, behind_a_mark, behind_a_miss};
+use serde::Serialize;
+
 use super::runs::Runs;
+use super::runs::{Ahead, behind_a_mark, behind_a_miss};
 use super::tiers::{SteadyMisses, compute_steady_misses, survival};
-use super::{AccessKind, Bin, Forecast, ForecastPoint, PageClass, Server, Warmer, Workload};
+use super::{AccessKind, Bin, Device, Forecast, ForecastPoint, PageClass, Server, Warmer, Workload};
 use crate::model::Error;
 
 /// A step is this share of the transactions done so far, and at least the first step.
@@ -414,5 +415,250 @@ impl<'a> Model<'a> {
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
         let is_read = now.is_warm() || !end.point.is_warm();
         is_warmed && is_fast && is_read && (now.reading_share - end.point.reading_share).abs() < CLOSE
+    }
+}
+
+// ---- curve ----
+
+/// The state at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ForecastPoint {
+    pub seconds: f64,
+    /// Done since the start.
+    pub transactions: f64,
+    /// Transactions per second.
+    pub tps: f64,
+    /// Reads from the device per second, by the workload.
+    pub reads_per_second: f64,
+    /// Share of transactions that read from the device, 0 to 1.
+    pub reading_share: f64,
+    /// Pages that the workload reads from the device for a transaction, those that are read ahead included.
+    pub pages_per_transaction: f64,
+    /// Share of the pages that are cached, 0 to 1.
+    pub resident_share: f64,
+}
+
+impl ForecastPoint {
+    /// Do fewer than 1 % of transactions read from the device, by the pages that are read?
+    pub(super) fn is_warm(&self) -> bool {
+        self.pages_per_transaction < WARM_SHARE
+    }
+
+    /// Are these figures that can be told?
+    pub(super) fn is_finite(&self) -> bool {
+        let ForecastPoint { seconds, transactions, tps, reads_per_second, .. } = *self;
+        let ForecastPoint { reading_share, pages_per_transaction, resident_share, .. } = *self;
+        [seconds, transactions, tps, reads_per_second, reading_share, pages_per_transaction, resident_share]
+            .into_iter()
+            .all(f64::is_finite)
+    }
+}
+
+/// The course of a warm-up, from its start to its steady state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    pub points: Vec<ForecastPoint>,
+    /// Transactions per second in the steady state.
+    pub steady_tps: f64,
+    /// Share of transactions that read from the device in the steady state: 0 where the cache holds everything.
+    pub steady_reading_share: f64,
+    /// When the warmer is done; `None` without one, or when it does not get there.
+    pub warmer_ends_seconds: Option<f64>,
+}
+
+/// Warm is: fewer transactions than this read from the device.
+const WARM_SHARE: f64 = 0.01;
+
+impl Forecast {
+    /// Seconds until throughput is `share` of the steady one, and stays there.
+    pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
+        let level = share * self.steady_tps;
+        self.last_crossing(|point| point.tps >= level, |point| point.tps - level)
+    }
+
+    /// Seconds until fewer than 1 % of transactions read from the device, by the pages that are read, as `bench` measures it;
+    /// `None` when they always do.
+    pub fn seconds_to_warm(&self) -> Option<f64> {
+        let excess = |point: &ForecastPoint| WARM_SHARE - point.pages_per_transaction;
+        self.last_crossing(ForecastPoint::is_warm, excess)
+    }
+
+    /// Transactions done after `seconds`; after the last point at the steady rate.
+    pub fn transactions_after(&self, seconds: f64) -> f64 {
+        let next = self.points.partition_point(|point| point.seconds < seconds);
+        match (next.checked_sub(1).and_then(|before| self.points.get(before)), self.points.get(next)) {
+            (Some(one), Some(other)) => {
+                let share = (seconds - one.seconds) / (other.seconds - one.seconds);
+                one.transactions + share * (other.transactions - one.transactions)
+            }
+            (Some(last), None) => last.transactions + (seconds - last.seconds) * self.steady_tps,
+            (None, first) => first.map_or(0.0, |first| first.transactions),
+        }
+    }
+
+    /// When the last point that is not `there` is left behind, between points by the signed `excess`.
+    fn last_crossing(
+        &self,
+        there: impl Fn(&ForecastPoint) -> bool,
+        excess: impl Fn(&ForecastPoint) -> f64,
+    ) -> Option<f64> {
+        let Some(before) = self.points.iter().rposition(|point| !there(point)) else {
+            return self.points.first().map(|point| point.seconds);
+        };
+        let (one, other) = (&self.points[before], self.points.get(before + 1)?);
+        let (below, above) = (excess(one), excess(other));
+        let share = if above > below { -below / (above - below) } else { 1.0 };
+        Some(one.seconds + share * (other.seconds - one.seconds))
+    }
+}
+
+// ---- network ----
+//
+// Throughput of clients that go round between cores and device: a closed queueing network of two stations.
+//
+// With exponential times the number of clients at the device has the product form of Gordon and Newell (1967); with one
+// client, and where one station is the limit, the result does not depend on how times are distributed.
+
+/// What the clients ask for in one transaction, on average.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand {
+    pub cpu_seconds: f64,
+    /// Reads that a client waits for.
+    pub misses: f64,
+    /// All reads, and their bytes: also those of what is read ahead.
+    pub reads: f64,
+    pub bytes: f64,
+}
+
+/// What comes of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flow {
+    /// Transactions per second.
+    pub tps: f64,
+    /// Reads per second of the warmer.
+    pub warmer_reads: f64,
+}
+
+/// Solves the network for so many clients. `warmer` keeps its reads in flight all the time.
+pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, warmer: Option<&Warmer>) -> Flow {
+    let clients = clients as usize;
+    let read_bytes = if demand.reads > 0.0 { demand.bytes / demand.reads } else { 0.0 };
+    let cycle = |depth: usize| match warmer {
+        Some(warmer) => warmer.shared_cycle_seconds(device, depth as f64, read_bytes),
+        None => device.latency_at(depth as f64),
+    };
+    // Logarithms of the unnormalised probabilities of so many clients at each station.
+    let mut at_device = Vec::with_capacity(clients + 1);
+    let mut at_cpu = Vec::with_capacity(clients + 1);
+    let (mut device_sum, mut cpu_sum) = (0.0, 0.0);
+    at_device.push(0.0);
+    at_cpu.push(0.0);
+    for depth in 1..=clients {
+        device_sum += (demand.misses * cycle(depth) / depth as f64).ln();
+        cpu_sum += (demand.cpu_seconds / (depth as f64).min(cores)).ln();
+        at_device.push(device_sum);
+        at_cpu.push(cpu_sum);
+    }
+    let normal = |clients: usize| log_sum((0..=clients).map(|depth| at_device[depth] + at_cpu[clients - depth]));
+    let total = normal(clients);
+    let flowing = (normal(clients - 1) - total).exp();
+    // A budget of reads or bytes per second delays nobody as long as it lasts; then it is what there is.
+    let tps = if warmer.is_none() { flowing.min(device.most_per_second(demand.reads, demand.bytes)) } else { flowing };
+    let rate = |warmer: &Warmer| {
+        let share = |depth: usize| (at_device[depth] + at_cpu[clients - depth] - total).exp();
+        (0..=clients).map(|depth| share(depth) * f64::from(warmer.depth) / cycle(depth)).sum()
+    };
+    Flow { tps, warmer_reads: warmer.map_or(0.0, rate) }
+}
+
+/// The logarithm of a sum of exponentials.
+fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let greatest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    greatest + logs.map(|log| (log - greatest).exp()).sum::<f64>().ln()
+}
+
+#[cfg(test)]
+mod curve_tests {
+    use super::*;
+    use crate::model::general::{Device, PageClass, Popularity, Server, Workload, compute_forecast};
+
+    fn forecast(read_ahead_pages: f64) -> Forecast {
+        let class = |pages: f64| PageClass {
+            name: format!("{pages} pages"),
+            pages,
+            accesses: 1.0,
+            run_pages: 1.0,
+            popularity: Popularity::Uniform,
+            resident_share: 0.0,
+        };
+        let workload = Workload {
+            clients: 4,
+            classes: vec![class(32_787.0), class(5486.0)],
+            hit_seconds: 0.107e-3,
+            copy_seconds: 0.0,
+            read_seconds: 0.0,
+            read_ahead_pages,
+            startup_reads: 0.0,
+        };
+        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
+        let server =
+            Server { device, cores: 2.0, buffers_pages: f64::INFINITY, os_pages: f64::INFINITY, block_bytes: 8192.0 };
+        compute_forecast(&workload, &server, None).unwrap()
+    }
+
+    /// The farther the kernel reads ahead, the more pages a rare read brings: transactions that read are no measure of them.
+    #[test]
+    fn what_fits_into_memory_gets_warm_however_far_the_kernel_reads_ahead() {
+        let windows = (1..=2048).filter(|window: &u32| window.is_power_of_two() || window.is_multiple_of(37));
+        let mut before: Option<f64> = None;
+        for window in windows {
+            let forecast = forecast(window.into());
+            let warm = forecast.seconds_to_warm();
+            let seconds = warm.unwrap_or_else(|| panic!("{window} pages: {:?}", forecast.points.last()));
+            assert!(forecast.points.last().is_some_and(ForecastPoint::is_warm), "{window}");
+            // From one window to the next by no leap.
+            assert!(
+                before.is_none_or(|before| (0.5..1.5).contains(&(seconds / before))),
+                "{window}: {before:?} {seconds}"
+            );
+            before = Some(seconds);
+        }
+    }
+}
+
+#[cfg(test)]
+mod network_tests {
+    use super::*;
+
+    fn tps(clients: u32, reads: f64) -> f64 {
+        let demand = Demand { cpu_seconds: 1e-3, misses: reads, reads, bytes: reads * 8192.0 };
+        compute_flow(clients, 2.0, demand, &Device::with_limits(1000.0, 1e9, 2e-3), None).tps
+    }
+
+    #[test]
+    fn one_client_waits_for_one_thing_after_the_other() {
+        assert!((tps(1, 1.0) - 1.0 / 3e-3).abs() < 1e-9);
+        assert!((tps(1, 0.0) - 1000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn many_clients_reach_the_limit_that_is_tightest() {
+        assert_eq!(tps(200, 2.0), 500.0);
+        assert!((tps(200, 0.0) - 2000.0).abs() < 1e-6);
+        assert!((tps(200, 0.01) - 2000.0).abs() < 1.0);
+        assert!(tps(4, 0.5) < tps(5, 0.5) && tps(5, 0.5) < 2000.0);
+    }
+
+    #[test]
+    fn a_warmer_takes_its_share_and_no_more() {
+        let warmer = Warmer { steps: Vec::new(), depth: 4, read_bytes: 262_144.0, begins_after_seconds: 0.0 };
+        let demand = Demand { cpu_seconds: 1e-4, misses: 2.0, reads: 2.0, bytes: 16_384.0 };
+        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
+        let alone = compute_flow(8, 2.0, demand, &device, None);
+        let beside = compute_flow(8, 2.0, demand, &device, Some(&warmer));
+        let bytes = beside.tps * 2.0 * 8192.0 + beside.warmer_reads * 262_144.0;
+        assert!((alone.tps - 1500.0).abs() < 5.0);
+        assert!((bytes / 131_072_000.0 - 1.0).abs() < 0.01 && beside.tps < alone.tps, "{beside:?}");
+        assert!(beside.warmer_reads > 400.0, "{beside:?}");
     }
 }

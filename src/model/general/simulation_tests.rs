@@ -317,7 +317,8 @@ fn compare(name: &str, workload: &Workload, server: &Server, tolerance: f64) {
     let runs: Vec<Vec<f64>> = (0..3).map(|seed| Simulation::new(workload, server, seed).run(&marks)).collect();
     for (place, mark) in marks.iter().enumerate() {
         let simulated = runs.iter().map(|times| times[place]).sum::<f64>() / runs.len() as f64;
-        let computed = super::super::root::find_rise(|t| forecast.transactions_after(t), *mark as f64, 1.0).unwrap();
+        let computed =
+            super::super::closed_form::find_rise(|t| forecast.transactions_after(t), *mark as f64, 1.0).unwrap();
         assert!(
             (computed / simulated - 1.0).abs() < tolerance,
             "{name}, {mark}: {computed} computed, {simulated} simulated"

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
 use super::{Bin, Device, Popularity};
@@ -251,6 +254,172 @@ impl Warmer {
     }
 }
 
+// ---- popularity ----
+//
+// How often each page of a class is asked for.
+//
+// Pages of like popularity share a bin, so that a class of a million pages is some hundred numbers.
+
+/// Bins of a smooth distribution over the positions of a table.
+const SMOOTH_BINS: usize = 256;
+
+/// How a class's pages are chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Popularity {
+    Uniform,
+    /// pgbench's `random_zipfian(1, rows, exponent)` over the rows of a table.
+    Zipfian {
+        exponent: f64,
+        rows_per_page: f64,
+        /// Are the popular rows scattered (`permute`), or do they lie side by side?
+        is_permuted: bool,
+    },
+    /// pgbench's `random_gaussian(1, rows, parameter)`: the middle of the table.
+    Gaussian {
+        parameter: f64,
+    },
+    /// pgbench's `random_exponential(1, rows, parameter)`: its beginning.
+    Exponential {
+        parameter: f64,
+    },
+    /// A share of the pages gets a share of the accesses, such as the newest tenth 99 %.
+    Hot {
+        page_share: f64,
+        access_share: f64,
+    },
+    /// Measured: numbers of pages, and how often one of them is asked for, relative to the others.
+    Measured(Vec<Bin>),
+}
+
+impl Popularity {
+    /// Do pages of like popularity lie anywhere, or side by side? Of what was measured it is not known.
+    pub fn is_scattered(&self) -> bool {
+        matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
+    }
+
+    /// Bins of a class of `pages`, the most popular first; all accesses together are 1.
+    pub fn bins(&self, pages: f64) -> Vec<Bin> {
+        let mut bins = match self {
+            Popularity::Uniform => vec![Bin { pages, weight: 1.0 }],
+            Popularity::Zipfian { exponent, rows_per_page, is_permuted: false } => {
+                zipf_bins(pages, *rows_per_page, *exponent)
+            }
+            Popularity::Zipfian { exponent, rows_per_page, is_permuted: true } => {
+                permuted_zipf_bins(pages, *rows_per_page, *exponent)
+            }
+            Popularity::Gaussian { parameter } => {
+                smooth_bins(pages, |x| (-0.5 * (2.0 * parameter * (x - 0.5)).powi(2)).exp())
+            }
+            Popularity::Exponential { parameter } => smooth_bins(pages, |x| (-parameter * x).exp()),
+            Popularity::Hot { page_share, access_share } => vec![
+                Bin { pages: pages * page_share, weight: access_share / (pages * page_share) },
+                Bin { pages: pages * (1.0 - page_share), weight: (1.0 - access_share) / (pages * (1.0 - page_share)) },
+            ],
+            Popularity::Measured(bins) => bins.clone(),
+        };
+        bins.retain(|bin| bin.pages > 0.0 && bin.weight >= 0.0 && bin.weight.is_finite());
+        let accesses: f64 = bins.iter().map(|bin| bin.pages * bin.weight).sum();
+        bins.iter_mut().for_each(|bin| bin.weight /= accesses.max(f64::MIN_POSITIVE));
+        bins.sort_by(|one, other| other.weight.total_cmp(&one.weight));
+        bins
+    }
+}
+
+/// Equal stretches of the table, each with the density in its middle.
+fn smooth_bins(pages: f64, density: impl Fn(f64) -> f64) -> Vec<Bin> {
+    let bins = SMOOTH_BINS.min(pages.ceil() as usize).max(1);
+    let bin = |place| Bin { pages: pages / bins as f64, weight: density((f64::from(place) + 0.5) / bins as f64) };
+    (0..bins as u32).map(bin).collect()
+}
+
+// ---- zipf ----
+
+/// Pages of like popularity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bin {
+    pub pages: f64,
+    /// Share of the accesses that each single page gets.
+    pub weight: f64,
+}
+
+/// Neighbouring ranks of side-by-side rows share a bin when they differ by less than this factor.
+const RATIO: f64 = 1.05;
+
+/// The most popular rows that get a page of their own when rows are scattered.
+const HEAD_ROWS: f64 = 1024.0;
+
+/// Pages that stand for all others when rows are scattered, the rows of a page that are drawn, and bins made of them.
+const SAMPLED_PAGES: usize = 2048;
+const SAMPLED_ROWS: usize = 64;
+const SAMPLED_BINS: usize = 64;
+
+/// Terms of the generalised harmonic number that are summed one by one.
+const EXACT_TERMS: u32 = 64;
+
+/// Σ k^-s for k from 1 to `n`, n any number above 0: Euler and Maclaurin's formula behind the first terms.
+fn harmonic(n: f64, s: f64) -> f64 {
+    if n < 1.0 {
+        return n.max(0.0);
+    }
+    let exact = n.min(f64::from(EXACT_TERMS)).floor();
+    let sum: f64 = (1..=exact as u32).map(|k| f64::from(k).powf(-s)).sum();
+    let integral = |a: f64, b: f64| {
+        if (s - 1.0).abs() < 1e-12 { (b / a).ln() } else { (b.powf(1.0 - s) - a.powf(1.0 - s)) / (1.0 - s) }
+    };
+    // From half a term below to half a term above: the midpoint rule.
+    if n > exact { sum + integral(exact + 0.5, n + 0.5) } else { sum }
+}
+
+/// Rows in the order of their popularity on the pages of a table.
+pub fn zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
+    let accesses = |page: f64| harmonic(page * rows_per_page, exponent);
+    let mut bins = Vec::new();
+    let mut from = 0.0;
+    while from < pages {
+        let to = (from * RATIO).floor().max(from + 1.0).min(pages);
+        bins.push(Bin { pages: to - from, weight: (accesses(to) - accesses(from)) / (to - from) });
+        from = to;
+    }
+    bins
+}
+
+/// Rows anywhere: each of the most popular ones is alone on its page with rows that hardly count; of the other pages a
+/// sample is filled with rows drawn evenly from the rest, and stands for all.
+pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
+    let rows = (pages * rows_per_page).max(1.0);
+    let head = HEAD_ROWS.min((pages / 4.0).floor());
+    let weight = |rank: f64| rank.powf(-exponent);
+    let rest_mean = (harmonic(rows, exponent) - harmonic(head, exponent)) / (rows - head).max(1.0);
+    let mut bins: Vec<Bin> = (1..=head as u32)
+        .map(|rank| Bin { pages: 1.0, weight: weight(f64::from(rank)) + (rows_per_page - 1.0) * rest_mean })
+        .collect();
+    let mut sample = sample_pages(rows_per_page, |share| weight(head + share * (rows - head)));
+    sample.sort_by(|one, other| other.total_cmp(one));
+    let pages_each = (pages - head) / SAMPLED_BINS as f64;
+    for group in sample.chunks(SAMPLED_PAGES / SAMPLED_BINS) {
+        bins.push(Bin { pages: pages_each, weight: group.iter().sum::<f64>() / group.len() as f64 });
+    }
+    bins
+}
+
+/// Weights of pages whose rows are drawn evenly: `weight` is that of the row at a share of all ranks. Each place on a page
+/// takes its rows from all strata once, so little is left to chance.
+fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
+    // The same forecast for the same question.
+    let mut random = StdRng::seed_from_u64(0x7468_6177);
+    let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);
+    let mut pages = vec![0.0; SAMPLED_PAGES];
+    let mut order: Vec<usize> = (0..SAMPLED_PAGES).collect();
+    for _ in 0..drawn {
+        order.shuffle(&mut random);
+        for (stratum, page) in order.iter().enumerate() {
+            let share = (stratum as f64 + random.random::<f64>()) / SAMPLED_PAGES as f64;
+            pages[*page] += weight(share) * rows_per_page / drawn as f64;
+        }
+    }
+    pages
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,5 +430,85 @@ mod tests {
         let warmer = Warmer { steps: Vec::new(), depth: 4, read_bytes: 262_144.0, begins_after_seconds: 0.0 };
         let shared = warmer.shared_cycle_seconds(&device, 1.0, 8192.0);
         assert_eq!(shared, (8192.0 + 4.0 * 262_144.0) / 125e6);
+    }
+}
+
+#[cfg(test)]
+mod popularity_tests {
+    use super::*;
+
+    #[test]
+    fn all_pages_and_all_accesses_are_in_bins() {
+        let zipfian = |is_permuted| Popularity::Zipfian { exponent: 1.07, rows_per_page: 61.0, is_permuted };
+        for popularity in [
+            Popularity::Uniform,
+            zipfian(false),
+            zipfian(true),
+            Popularity::Gaussian { parameter: 5.0 },
+            Popularity::Exponential { parameter: 10.0 },
+            Popularity::Hot { page_share: 0.1, access_share: 0.99 },
+        ] {
+            for pages in [1.0, 7.0, 1e3, 1e6] {
+                let bins = popularity.bins(pages);
+                let total: f64 = bins.iter().map(|bin| bin.pages).sum();
+                let accesses: f64 = bins.iter().map(|bin| bin.pages * bin.weight).sum();
+                assert!((total / pages - 1.0).abs() < 1e-9, "{popularity:?} {pages}: {total}");
+                assert!((accesses - 1.0).abs() < 1e-9, "{popularity:?} {pages}: {accesses}");
+                assert!(bins.windows(2).all(|pair| pair[0].weight >= pair[1].weight) && bins.len() < 1500);
+            }
+        }
+    }
+
+    /// Share of the accesses that go to the most popular `share` of the pages.
+    fn head(popularity: &Popularity, share: f64) -> f64 {
+        let pages = 1e5;
+        let mut left = share * pages;
+        let mut accesses = 0.0;
+        for bin in popularity.bins(pages) {
+            accesses += bin.weight * bin.pages.min(left);
+            left = (left - bin.pages).max(0.0);
+        }
+        accesses
+    }
+
+    #[test]
+    fn pgbenchs_distributions_are_what_its_manual_says() {
+        // random_gaussian: 67 % of the values fall into the middle 1/parameter of the range, 95 % into 2/parameter.
+        let gaussian = Popularity::Gaussian { parameter: 5.0 };
+        assert!((head(&gaussian, 0.2) - 0.6827).abs() < 0.01 && (head(&gaussian, 0.4) - 0.9545).abs() < 0.01);
+        // random_exponential: the first value's share is (1 - e^(-parameter/n)) / (1 - e^(-parameter)).
+        let exponential = Popularity::Exponential { parameter: 3.0 };
+        let expected = (1.0 - (-0.3_f64).exp()) / (1.0 - (-3.0_f64).exp());
+        assert!((head(&exponential, 0.1) - expected).abs() < 1e-3);
+    }
+}
+
+#[cfg(test)]
+mod zipf_tests {
+    use super::*;
+    use crate::model::general::Popularity;
+
+    #[test]
+    fn harmonic_numbers_are_the_sums() {
+        for s in [0.5, 0.9, 1.0, 1.07, 2.0] {
+            let sum: f64 = (1..=100_000_u32).map(|k| f64::from(k).powf(-s)).sum();
+            assert!((harmonic(1e5, s) / sum - 1.0).abs() < 1e-5, "{s}");
+        }
+    }
+
+    #[test]
+    fn scattered_rows_make_the_pages_that_theory_expects() {
+        // Of pages with r rows each, drawn independently, a share φ(i)^r is untouched after i accesses, where φ is the
+        // mean of e^(-i q) over the rows.
+        let (pages, rows_per_page, exponent) = (20_000.0, 61.0, 1.07);
+        let bins = Popularity::Zipfian { exponent, rows_per_page, is_permuted: true }.bins(pages);
+        let rows = (pages * rows_per_page) as u32;
+        let total = harmonic(rows.into(), exponent);
+        for accesses in [1e4, 1e5, 1e6] {
+            let untouched: f64 = bins.iter().map(|bin| bin.pages * (-accesses * bin.weight).exp()).sum::<f64>() / pages;
+            let mean = (1..=rows).map(|k| (-accesses * f64::from(k).powf(-exponent) / total).exp()).sum::<f64>();
+            let expected = (mean / f64::from(rows)).powf(rows_per_page);
+            assert!((untouched - expected).abs() < 0.01, "{accesses}: {untouched} {expected}");
+        }
     }
 }

@@ -1,10 +1,7 @@
 //! From the curve to the verdict.
 
-use super::approach::find_approach;
-use super::judgement::LEAST_TAIL_SHARE;
-use super::plateau::{OWN_RISE, suspect_cold};
-use super::reason::Reason;
-use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend};
+use super::judgement::{Flat, LEAST_TAIL_SHARE, Reason};
+use super::tail::{DEEPEST, Noise, SAME_LEVEL, Tail, Trend};
 use super::{Judgement, Verdict};
 use crate::model::statistics::compute_running_median;
 use crate::model::{Bucket, Fit, Series, fit_warm_up};
@@ -305,4 +302,189 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     };
     judgement.should_have_run_seconds = needed.filter(|seconds| is_level || *seconds > series.seconds());
     judgement
+}
+
+// ---- approach ----
+//
+// How far a rising curve has come: the shares of its final level that the way it rises allows, each with its probability.
+//
+// A warm-up comes to its end as T = Tc × (1 + a e^(-i/P)) does, or where the device's limit holds it back until nearly the
+// end, as T = Tc × (1 + (a e^(-i/P))⁴)^¼. Every share at the end, every P and both forms are held against the last part of
+// the curve, and weighed by how well the noise explains what is left.
+
+/// Stretches that are compared with the forms, at most.
+const MOST_STRETCHES: usize = 60;
+
+/// The part of the curve before this share of it says more of the first pages than of the last.
+const FROM: f64 = 0.5;
+
+/// By how much real curves differ from these forms, as a share.
+const MISFIT: f64 = 0.015;
+
+/// A stretch farther off than so many standard deviations counts as if it were this far.
+const FARTHEST: f64 = 4.0;
+
+/// Shares at the end, and P as shares of all transactions that were looked at. Slower rises than the last are plateaus to the
+/// eye, about which other rules decide.
+const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
+const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
+
+/// A level that is still rising has less than this share of the final one.
+const UNFINISHED: f64 = 0.9;
+
+/// Shares of the final level at the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Approach {
+    /// The mean over all forms.
+    pub share: f64,
+    /// The probability that it is below 90 %.
+    pub unfinished: f64,
+}
+
+/// Looks at the end of a curve. `logs` are logarithms of throughput as shares of the end's level, `done` the transactions
+/// before the middle of each. P is at least `least_pages`.
+pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
+    let from = (logs.len() as f64 * FROM) as usize;
+    let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let ys: Vec<f64> = logs[from..].chunks_exact(group).map(mean).collect();
+    let all = done.last().copied().unwrap_or(0.0) - done.get(from).copied().unwrap_or(0.0);
+    let end = done.last().copied().unwrap_or(0.0);
+    // Transactions that were still to come, as shares of all.
+    let left: Vec<f64> = done[from..].chunks_exact(group).map(|chunk| (end - mean(chunk)) / all.max(1.0)).collect();
+    let sigma = noise.level_error(group).hypot(MISFIT);
+    let inflation = compute_inflation(noise, group, ys.len(), sigma);
+    let mut weighed = vec![(1.0, 0.5 * weigh(&ys, &vec![0.0; ys.len()], sigma, inflation))];
+    let last = PAGES[PAGES.len() - 1];
+    let pages: Vec<f64> = PAGES.into_iter().filter(|pages| *pages >= (least_pages / all.max(1.0)).min(last)).collect();
+    let prior = 0.5 / (2 * SHARES.len() * pages.len()) as f64;
+    for share in SHARES {
+        for (power, pages) in [1.0, 4.0].into_iter().flat_map(|power| pages.iter().map(move |pages| (power, pages))) {
+            let ratio = 1.0 / f64::powf(share, power) - 1.0;
+            let form: Vec<f64> =
+                left.iter().map(|left| -(ratio * (power * left / pages).min(600.0).exp()).ln_1p() / power).collect();
+            weighed.push((share, prior * weigh(&ys, &form, sigma, inflation)));
+        }
+    }
+    let total: f64 = weighed.iter().map(|(_, weight)| weight).sum::<f64>().max(f64::MIN_POSITIVE);
+    let unfinished = weighed.iter().filter(|(share, _)| *share < UNFINISHED).map(|(_, weight)| weight).sum::<f64>();
+    let share = weighed.iter().map(|(share, weight)| share * weight).sum::<f64>();
+    Approach { share: share / total, unfinished: unfinished / total }
+}
+
+/// How much less the stretches say than as many independent ones would, as a factor on the sum of squares.
+fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
+    let middle = (stretches as f64 - 1.0) / 2.0;
+    let line = |place: usize| (place / group) as f64 - middle;
+    let weights: Vec<f64> = (0..stretches * group).map(|place| line(place) / group as f64).collect();
+    let white = sigma * (0..stretches).map(|place| (place as f64 - middle).powi(2)).sum::<f64>().sqrt();
+    (noise.error_of(&weights) / white.max(f64::MIN_POSITIVE)).powi(2).max(1.0)
+}
+
+/// The likelihood of the curve when it is this form times a level.
+fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
+    let level = ys.iter().zip(form).map(|(y, form)| y - form).sum::<f64>() / ys.len() as f64;
+    let squares = ys.iter().zip(form).map(|(y, form)| ((y - form - level) / sigma).clamp(-FARTHEST, FARTHEST).powi(2));
+    (-squares.sum::<f64>() / 2.0 / inflation).exp()
+}
+
+// ---- plateau ----
+//
+// What contradicts that a level is a warm server's: transactions too few to bring in the pages, or to tell a cold plateau.
+
+/// A transaction of a client that takes less waits for no device, or hardly: flash takes 0.1 ms for a read, and a lookup by an
+/// index needs two.
+const MEMORY_SECONDS: f64 = 0.15e-3;
+
+/// So many clients share a core of a server without waiting much for each other.
+const CLIENTS_OF_CORES: f64 = 4.0;
+
+/// A start that is slow for less is that of connections, catalogs and bursts of a limiter, and no warm-up, where the number
+/// of pages does not say how long one must be.
+const SLOW_START_SECONDS: f64 = 10.0;
+
+/// Pages that the hot part of a database of unknown size may have: 64 GiB of 8 kB. A hot part that does not fit into
+/// memory never gets warm: its plateau is its steady state.
+const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
+
+/// A rise that noise hides is no larger than what was seen and so many standard errors, but once in 160 times.
+const HIDDEN_ERRORS: f64 = 2.5;
+
+/// Noise that hides more, as a share of the level, leaves nothing to be said of how flat a run was.
+const TOLD_RISE: f64 = 1.0;
+
+/// Times the pages that are told, a plateau has to tell of.
+const TOLD_PAGES: f64 = 1.5;
+
+/// Share of the level by which a rise is measured: high enough to be past most of it, low enough to be seen in noise.
+const RISEN_SHARE: f64 = 0.8;
+
+/// Share of the transactions that a rise takes of the least possible form, below which it was another rise: read-ahead and
+/// pages beside the table's leave so much.
+pub(super) const OWN_RISE: f64 = 0.5;
+
+/// Why the level at the end may not be a warm server's; `None` where nothing contradicts it.
+pub(super) fn suspect_cold(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
+    let of_rest = pages.filter(|_| !series.facts.has_warmer).and_then(|pages| suspect_cold_rest(series, tail, pages));
+    of_rest.or_else(|| if has_warmed(series, tail, pages) { None } else { suspect_cold_plateau(series, tail, pages) })
+}
+
+/// Was it slow at first for long enough to bring in what the workload chooses from? A cold server whose first seconds are slow
+/// jumps to its plateau as if it had got warm.
+fn has_warmed(series: &Series, tail: &Tail, pages: Option<f64>) -> bool {
+    let seconds = tail.slow_until as f64 * tail.width;
+    match pages {
+        Some(pages) => series.transactions_until(seconds) >= pages,
+        None => seconds >= SLOW_START_SECONDS,
+    }
+}
+
+/// A rise that a workload makes by its own reads takes a number of transactions that follows from the pages. Of P pages that
+/// are equally likely, throughput rises from a share r of the level to a share s in P ln(s ÷ r) transactions at least: where
+/// the device's limit decides until the level is reached. One that took far fewer was that of a hot part of the pages, and
+/// the rest is cold.
+fn suspect_cold_rest(series: &Series, tail: &Tail, pages: f64) -> Option<Reason> {
+    if !tail.has_warm_up || tail.slow_until as f64 * tail.width < SLOW_START_SECONDS || tail.has_leapt() {
+        return None;
+    }
+    let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
+    let needed = OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln();
+    (risen < needed).then_some(Reason::RoseTooSoon { transactions: risen, pages })
+}
+
+/// A run that was flat from its start, or nearly so, may have been cold all the time: throughput of a cold server rises by
+/// about i ÷ P in i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide
+/// since the slow start, if there was one, means a database that is larger than `pages`. Beside a warmer nothing is believed:
+/// the device that it leaves to the workload may be the limit for as long as it reads.
+fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
+    if series.facts.has_warmer {
+        return Some(Reason::BesideWarmer);
+    }
+    if is_like_memory(series, tail) {
+        return None;
+    }
+    let rise = &tail.rise_since_slow;
+    let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
+    let transactions = series.transactions() - series.transactions_until(tail.slow_until as f64 * tail.width);
+    let least_pages = transactions / hidden_rise;
+    // What is told is not exactly what is read, and a rise that is seen may be that of a cold server.
+    let most_pages = pages.map_or(MOST_PAGES, |pages| TOLD_PAGES * pages);
+    (least_pages < most_pages).then(|| match hidden_rise > TOLD_RISE {
+        true => Reason::HidesARise { share: hidden_rise },
+        false => Reason::AsFlat(Flat {
+            pages,
+            has_warm_up: tail.has_warm_up,
+            transactions,
+            rise_share: transactions / most_pages,
+            hidden_share: hidden_rise,
+        }),
+    })
+}
+
+/// Is it faster than a device?
+fn is_like_memory(series: &Series, tail: &Tail) -> bool {
+    series.facts.clients.is_some_and(|clients| {
+        let clients = f64::from(clients);
+        clients / tail.level < MEMORY_SECONDS * (clients / CLIENTS_OF_CORES).max(1.0)
+    })
 }

@@ -6,22 +6,14 @@
 //! level has to be that of a warm-up that is over, and of one that can have read all pages where their number is known. docs/model.md
 //! gives the reasons.
 
-mod approach;
-mod consistency;
 mod judge;
 mod judgement;
-mod noise;
-mod period;
-mod plateau;
-mod reason;
-mod segment;
 mod tail;
-mod verdict;
 #[cfg(test)]
 mod verdict_tests;
 
-pub use consistency::find_disorder;
 pub use judge::judge;
 pub use judgement::Judgement;
-pub use reason::Undecided;
-pub use verdict::Verdict;
+pub use judgement::Undecided;
+pub use judgement::Verdict;
+pub use judgement::find_disorder;

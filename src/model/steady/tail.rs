@@ -1,10 +1,11 @@
 //! The stretch of a curve that has kept the level of the end, and what its noise allows to say of it.
 
-use super::noise::{Movement, Noise, draw_in};
-use super::period::{AVERAGED_DIPS, FEWEST_DIPS, find_period};
-use super::segment::{find_segments, find_tail_start};
+use std::ops::Range;
+
 use crate::model::Series;
-use crate::model::statistics::{compute_median, compute_rising_means, compute_running_median};
+use crate::model::statistics::{
+    compute_autocorrelation, compute_median, compute_rising_means, compute_robust_sigma, compute_running_median,
+};
 
 /// Values that are judged, at most: the exact segmentation takes the square of it.
 const MOST_VALUES: usize = 400;
@@ -238,4 +239,416 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
         rates.push(rate.unwrap_or(0.0));
     }
     (series.width_seconds * group as f64, rates)
+}
+
+// ---- noise ----
+//
+// The noise of a curve, estimated from the curve itself: by how much means over stretches of it differ by chance.
+//
+// A warm-up only rises. So what falls in a curve is noise, and noise that is as likely to rise as to fall is measured by its
+// falls alone, while the curve rises. Where a fall is to be judged, the rises measure it.
+
+/// Correlation times of the parts that the noise is put together from, in values. The first part has none.
+const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
+
+/// Rounds of the estimate. It changes by less than a hundredth after half of them.
+const ROUNDS: usize = 60;
+
+/// Values farther than so many standard deviations from their neighbours' median are drawn in.
+const DRAWN_IN: f64 = 3.5;
+
+/// The least standard deviation of a value. Counts of transactions are no smoother.
+const LEAST_SIGMA: f64 = 2e-3;
+
+/// Which movements of the curve are certainly noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Movement {
+    Falls,
+    Rises,
+}
+
+/// A stationary noise: the sum of first-order processes with fixed correlation times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// Of each part.
+    variances: [f64; TIMES.len()],
+}
+
+impl Noise {
+    /// Measures the noise of `values`, from differences between means of neighbouring stretches of 1, 2, 4, ... values. The
+    /// parts are those that make such differences the most likely.
+    pub fn measure(values: &[f64], movement: Movement) -> Noise {
+        let sign = if movement == Movement::Falls { -1.0 } else { 1.0 };
+        let mut seen = Vec::new();
+        let mut length = 1;
+        while 3 * length <= values.len() {
+            let differences = compute_differences(values, length);
+            let squares = differences.iter().map(|difference| (difference * sign).max(0.0).powi(2)).sum::<f64>();
+            let parts = Noise::unit_parts().map(|part| part.error_of(&contrast(length, length)).powi(2));
+            let weight = values.len() as f64 / (2 * length) as f64;
+            seen.push((2.0 * squares / differences.len() as f64, weight, parts));
+            length *= 2;
+        }
+        let begin = seen.first().map_or(0.0, |(square, ..)| square / 2.0).max(LEAST_SIGMA.powi(2));
+        let mut variances = [begin / TIMES.len() as f64; TIMES.len()];
+        for _ in 0..ROUNDS {
+            // Multiplicative steps towards the greatest likelihood of gamma-distributed squares.
+            let expected: Vec<f64> = seen.iter().map(|(.., parts)| sum_of(&variances, parts)).collect();
+            for (place, variance) in variances.iter_mut().enumerate() {
+                let of = |power: i32, with_square: bool| -> f64 {
+                    let terms = seen.iter().zip(&expected).map(|((square, weight, parts), expected)| {
+                        weight * parts[place] * if with_square { *square } else { 1.0 } / expected.powi(power)
+                    });
+                    terms.sum()
+                };
+                let (up, down) = (of(2, true), of(1, false));
+                if down > 0.0 {
+                    *variance *= (up / down).sqrt();
+                }
+            }
+        }
+        variances[0] = variances[0].max(LEAST_SIGMA.powi(2));
+        Noise { variances }
+    }
+
+    fn unit_parts() -> [Noise; TIMES.len()] {
+        std::array::from_fn(|place| {
+            let mut variances = [0.0; TIMES.len()];
+            variances[place] = 1.0;
+            Noise { variances }
+        })
+    }
+
+    /// Standard deviation of the sum of values with these weights.
+    pub fn error_of(&self, weights: &[f64]) -> f64 {
+        let of_part = |time: f64| {
+            let kept = if time > 0.0 { (-1.0 / time).exp() } else { 0.0 };
+            let mut before = 0.0;
+            let mut square = 0.0;
+            for weight in weights {
+                square += weight * (weight + 2.0 * kept * before);
+                before = kept * before + weight;
+            }
+            square
+        };
+        let squares = TIMES.iter().zip(&self.variances).filter(|(_, variance)| **variance > 0.0);
+        squares.map(|(time, variance)| variance * of_part(*time)).sum::<f64>().max(0.0).sqrt()
+    }
+
+    /// Standard deviation of the mean of so many values, 1 or more.
+    pub fn level_error(&self, values: usize) -> f64 {
+        self.error_of(&vec![1.0 / values as f64; values])
+    }
+
+    /// Standard deviation of the difference between means of neighbouring stretches of so many values.
+    pub fn step_error(&self, before: usize, after: usize) -> f64 {
+        self.error_of(&contrast(before, after))
+    }
+}
+
+/// Weights of the mean of the last `after` values minus the mean of those before.
+fn contrast(before: usize, after: usize) -> Vec<f64> {
+    let mut weights = vec![-1.0 / before as f64; before];
+    weights.resize(before + after, 1.0 / after as f64);
+    weights
+}
+
+fn sum_of(variances: &[f64; TIMES.len()], parts: &[f64; TIMES.len()]) -> f64 {
+    variances.iter().zip(parts).map(|(variance, part)| variance * part).sum::<f64>().max(f64::MIN_POSITIVE)
+}
+
+/// Differences between the means of all pairs of neighbouring stretches of `length` values.
+fn compute_differences(values: &[f64], length: usize) -> Vec<f64> {
+    let mut sums = vec![0.0];
+    for value in values {
+        sums.push(sums[sums.len() - 1] + value);
+    }
+    let at = |from: usize| (sums[from + 2 * length] - 2.0 * sums[from + length] + sums[from]) / length as f64;
+    (0..=values.len() - 2 * length).map(at).collect()
+}
+
+/// The values without single dips and peaks: each is drawn towards the median of nine neighbours.
+pub fn draw_in(values: &[f64]) -> Vec<f64> {
+    const HALF: usize = 4;
+    let window = |place: usize| &values[place.saturating_sub(HALF)..(place + HALF + 1).min(values.len())];
+    let middles: Vec<f64> =
+        (0..values.len()).map(|place| compute_median(window(place).to_vec()).unwrap_or(0.0)).collect();
+    let away: Vec<f64> = values.iter().zip(&middles).map(|(value, middle)| value - middle).collect();
+    let reach = DRAWN_IN * compute_robust_sigma(&away).max(LEAST_SIGMA);
+    middles.iter().zip(&away).map(|(middle, away)| middle + away.clamp(-reach, reach)).collect()
+}
+
+// ---- period ----
+//
+// Does throughput come back to the same dips again and again, as checkpoints make it?
+
+/// A period must be seen so often.
+const FEWEST_PERIODS: usize = 3;
+
+/// Dips that make a period of a run. Three have two intervals between them, and that these are alike happens by chance; where a period is
+/// only to be averaged out, it does no harm.
+pub(super) const FEWEST_DIPS: usize = 4;
+pub(super) const AVERAGED_DIPS: usize = 3;
+
+/// Fewer values cannot show a dip and a recovery.
+const SHORTEST: usize = 3;
+
+/// The autocorrelation one period later, and by how much it stands out above the least before it.
+const LEAST_AUTOCORRELATION: f64 = 0.3;
+const LEAST_PROMINENCE: f64 = 0.25;
+
+/// Of n values without a period the autocorrelation has a standard error of 1 ÷ √n. One beyond so many is none of chance, though there
+/// are many lags to choose from.
+const ERRORS: f64 = 3.0;
+
+/// The usual course of a period explains at least so much of the variance, and spans so much of the throughput.
+const LEAST_EXPLAINED: f64 = 0.3;
+const LEAST_SPAN: f64 = 0.08;
+
+/// The period in values, where at least so many dips show it; `None` when there is none. `values` are shares of the level, without trend.
+pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
+    let longest = values.len() / FEWEST_PERIODS;
+    let least_correlation = LEAST_AUTOCORRELATION.max(ERRORS / (values.len() as f64).sqrt());
+    let correlations: Vec<f64> = (0..=longest + 1).map(|lag| compute_autocorrelation(values, lag)).collect();
+    let mut least = f64::INFINITY;
+    let mut best: Option<(usize, f64)> = None;
+    for lag in 1..=longest {
+        let correlation = correlations[lag];
+        least = least.min(correlation);
+        let is_top = correlation >= correlations[lag - 1] && correlation >= correlations[lag + 1];
+        let stands_out = correlation >= least_correlation && correlation - least >= LEAST_PROMINENCE;
+        // Multiples of a period are no better than the period itself, but for chance.
+        let is_better = best.is_none_or(|(_, so_far)| correlation > so_far * 1.15);
+        if lag >= SHORTEST && is_top && stands_out && is_better {
+            best = Some((lag, correlation));
+        }
+    }
+    let (period, _) = best?;
+    let course = fold(values, period);
+    let deepest = (0..period).min_by(|one, other| course[*one].total_cmp(&course[*other]))?;
+    let dips = (values.len() - deepest).div_ceil(period);
+    (dips >= fewest_dips && is_explained(values, &course)).then_some(period)
+}
+
+/// The usual course of a period.
+fn fold(values: &[f64], period: usize) -> Vec<f64> {
+    // A pause that fell somewhere once is not the course.
+    let usual = |phase| compute_median(values.iter().skip(phase).step_by(period).copied().collect()).unwrap_or(0.0);
+    (0..period).map(usual).collect()
+}
+
+/// Compares the usual course with what is left.
+fn is_explained(values: &[f64], course: &[f64]) -> bool {
+    let period = course.len();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let total: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let left: f64 = values.iter().enumerate().map(|(place, value)| (value - course[place % period]).powi(2)).sum();
+    let (n, p) = (values.len() as f64, period as f64);
+    // Adjusted for the course having as many parameters as the period has values.
+    let explained = 1.0 - (left / (n - p).max(1.0)) / (total / (n - 1.0).max(1.0));
+    let span =
+        course.iter().copied().fold(f64::NEG_INFINITY, f64::max) - course.iter().copied().fold(f64::INFINITY, f64::min);
+    explained >= LEAST_EXPLAINED && span >= LEAST_SPAN
+}
+
+// ---- segment ----
+
+/// Penalty of a further level, in variances times the logarithm of the number of values. The variance is one that the noise
+/// of whole levels has, so autocorrelation is in it.
+const PENALTY: f64 = 6.0;
+
+/// A dip that lasts a smaller share of the series than this and recovers does not end a level.
+const DIP_SHARE: f64 = 0.1;
+
+/// Cuts the values where their mean changes: the least sum of squares plus penalty, exactly, in n² steps.
+pub fn find_segments(values: &[f64], sigma: f64) -> Vec<Range<usize>> {
+    let n = values.len();
+    let sums = prefix_sums(values, |value| value);
+    let squares = prefix_sums(values, |value| value * value);
+    let variance = sigma.max(1e-3).powi(2);
+    let cost = |from: usize, to: usize| {
+        let sum = sums[to] - sums[from];
+        (squares[to] - squares[from] - sum * sum / (to - from) as f64) / variance
+    };
+    let penalty = PENALTY * (n.max(2) as f64).ln();
+    let mut best = vec![0.0; n + 1];
+    let mut cut = vec![0; n + 1];
+    for to in 1..=n {
+        let costs = (0..to).map(|from| (best[from] + cost(from, to) + penalty, from));
+        (best[to], cut[to]) = costs.min_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or((0.0, 0));
+    }
+    let mut segments = Vec::new();
+    let mut end = n;
+    while end > 0 {
+        segments.push(cut[end]..end);
+        end = cut[end];
+    }
+    segments.reverse();
+    segments
+}
+
+fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
+    let mut sums = Vec::with_capacity(values.len() + 1);
+    sums.push(0.0);
+    for value in values {
+        sums.push(sums[sums.len() - 1] + of(*value));
+    }
+    sums
+}
+
+/// Where the stretch begins that has kept the level of the end: `mean` gives the level of a segment, as the logarithm of its
+/// share of the end's. `tolerance` says by how much the level of so many values may differ, below the end's or above it.
+pub fn find_tail_start(
+    segments: &[Range<usize>],
+    mean: impl Fn(&Range<usize>) -> f64,
+    tolerance: impl Fn(usize, bool) -> f64,
+) -> usize {
+    let length = segments.last().map_or(0, |last| last.end);
+    let is_same = |segment: &Range<usize>| mean(segment).abs() <= tolerance(segment.len(), mean(segment) > 0.0);
+    let most_dip = (length as f64 * DIP_SHARE) as usize;
+    let mut start = length;
+    let mut skipped = 0;
+    for segment in segments.iter().rev() {
+        if is_same(segment) {
+            start = segment.start;
+            skipped = 0;
+        } else {
+            skipped += segment.len();
+            if mean(segment) > 0.0 || skipped > most_dip {
+                break;
+            }
+        }
+    }
+    start
+}
+
+#[cfg(test)]
+mod noise_tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng as _, SeedableRng as _};
+
+    use super::*;
+
+    /// First-order noise of a standard deviation of 0.1.
+    fn noise(count: usize, rho: f64, seed: u64) -> Vec<f64> {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut value = 0.0;
+        let mut next = || {
+            let normal: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+            value = rho * value + (1.0 - rho * rho).sqrt() * 0.1 * normal;
+            value
+        };
+        (0..200).for_each(|_| assert!(next().is_finite()));
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// The median over many draws of what is estimated for the mean of 50 values.
+    fn estimate(rho: f64, slope: f64) -> f64 {
+        let of = |seed: u64| {
+            let values: Vec<f64> =
+                noise(400, rho, seed).iter().enumerate().map(|(place, value)| value + slope * place as f64).collect();
+            Noise::measure(&values, Movement::Falls).level_error(50)
+        };
+        compute_median((0..40).map(of).collect()).unwrap()
+    }
+
+    #[test]
+    fn the_error_of_a_mean_is_that_of_the_noise() {
+        // √((1 + ρ) ÷ (1 − ρ)) × σ ÷ √n, for n far above the correlation time.
+        for rho in [0.0_f64, 0.5, 0.8, 0.9] {
+            let truth = 0.1 * ((1.0 + rho) / (1.0 - rho) / 50.0).sqrt();
+            let ratio = estimate(rho, 0.0) / truth;
+            assert!((0.6..1.6).contains(&ratio), "{rho}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn a_rise_is_no_noise() {
+        let (flat, rising) = (estimate(0.5, 0.0), estimate(0.5, 2e-3));
+        assert!(rising < 1.5 * flat, "{rising} {flat}");
+    }
+
+    #[test]
+    fn single_dips_are_drawn_in_and_levels_are_not() {
+        let mut values = noise(200, 0.0, 1);
+        values[100] = -3.0;
+        values.iter_mut().skip(150).for_each(|value| *value += 1.0);
+        let drawn = draw_in(&values);
+        assert!(drawn[100] > -0.5 && drawn[170] > 0.5 && drawn[130] < 0.5);
+    }
+}
+
+#[cfg(test)]
+mod period_tests {
+    use super::*;
+
+    fn noise(place: usize) -> f64 {
+        f64::from((place as u32 * 7919) % 101) / 101.0 - 0.5
+    }
+
+    #[test]
+    fn dips_that_come_back_have_a_period() {
+        let dips = |place: usize| if place % 30 < 4 { 0.6 } else { 1.0 } + 0.1 * noise(place);
+        assert_eq!(find_period(&(0..200).map(dips).collect::<Vec<_>>(), FEWEST_DIPS), Some(30));
+        let wave = |place: usize| 1.0 + 0.2 * (place as f64 / 20.0 * std::f64::consts::TAU).sin();
+        assert_eq!(find_period(&(0..100).map(wave).collect::<Vec<_>>(), FEWEST_DIPS), Some(20));
+    }
+
+    #[test]
+    fn three_dips_are_two_intervals_and_no_period() {
+        let dips = |place: usize| if place % 30 < 4 { 0.6 } else { 1.0 } + 0.1 * noise(place);
+        let seen = |values: usize, dips_wanted| find_period(&(0..values).map(dips).collect::<Vec<_>>(), dips_wanted);
+        assert_eq!((seen(90, FEWEST_DIPS), seen(90, AVERAGED_DIPS)), (None, Some(30)));
+        assert_eq!(seen(96, FEWEST_DIPS), Some(30), "the fourth is there");
+        // Of so few values chance has such intervals, however deep the dips are.
+        let short = |place: usize| if place % 4 == 2 { 0.5 } else { 1.0 };
+        for values in [14, 15] {
+            assert_eq!(find_period(&(0..values).map(short).collect::<Vec<_>>(), AVERAGED_DIPS), None, "of {values}");
+        }
+        assert_eq!(find_period(&(0..24).map(short).collect::<Vec<_>>(), FEWEST_DIPS), Some(4), "these are six");
+    }
+
+    #[test]
+    fn noise_single_dips_and_shallow_waves_have_none() {
+        assert_eq!(
+            find_period(&(0..300).map(|place| 1.0 + 0.2 * noise(place)).collect::<Vec<_>>(), AVERAGED_DIPS),
+            None
+        );
+        let once = |place: usize| if (50..60).contains(&place) { 0.3 } else { 1.0 };
+        assert_eq!(find_period(&(0..300).map(once).collect::<Vec<_>>(), AVERAGED_DIPS), None);
+        let shallow = |place: usize| 1.0 + 0.02 * (place as f64 / 20.0 * std::f64::consts::TAU).sin();
+        assert_eq!(find_period(&(0..300).map(shallow).collect::<Vec<_>>(), AVERAGED_DIPS), None);
+        assert_eq!(find_period(&[1.0, 1.0], AVERAGED_DIPS), None);
+    }
+}
+
+#[cfg(test)]
+mod segment_tests {
+    use super::*;
+
+    fn steps(levels: &[(f64, usize)]) -> Vec<f64> {
+        let wiggle = |place: usize| if place.is_multiple_of(2) { 0.01 } else { -0.01 };
+        let values = levels.iter().flat_map(|(level, count)| std::iter::repeat_n(*level, *count));
+        values.enumerate().map(|(place, value)| value + wiggle(place)).collect()
+    }
+
+    fn tail_start(values: &[f64]) -> usize {
+        let mean = |segment: &Range<usize>| values[segment.clone()].iter().sum::<f64>() / segment.len() as f64;
+        find_tail_start(&find_segments(values, 0.01), mean, |_, _| 0.05)
+    }
+
+    #[test]
+    fn levels_are_found_where_they_change() {
+        let values = steps(&[(-2.0, 30), (-1.0, 20), (0.0, 50)]);
+        assert_eq!(find_segments(&values, 0.01), [0..30, 30..50, 50..100]);
+        assert_eq!(find_segments(&steps(&[(0.0, 100)]), 0.01).len(), 1);
+    }
+
+    #[test]
+    fn the_tail_reaches_back_over_dips_that_recover() {
+        assert_eq!(tail_start(&steps(&[(-2.0, 30), (0.0, 30), (-0.5, 5), (0.0, 35)])), 30);
+        assert_eq!(tail_start(&steps(&[(-0.5, 5), (0.0, 95)])), 5, "what it began with is no dip");
+        assert_eq!(tail_start(&steps(&[(0.0, 30), (-0.5, 30), (0.0, 40)])), 60, "long ones end it");
+        assert_eq!(tail_start(&steps(&[(0.3, 50), (0.0, 50)])), 50, "it was faster before");
+    }
 }
