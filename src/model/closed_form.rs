@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Error, WarmUp};
+use super::Error;
 
 /// Pages of which each transaction reads one, all equally likely.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_forecast};
-use super::{Device, Error, PageClass, Scenario, Server, Workload};
+use super::{Device, Error, PageClass};
 use crate::units::Bytes;
 
 /// By how much the device and the warm transaction may differ from what was said of them, as a share. Devices are shared,

@@ -1,8 +1,11 @@
 //! What a block device can give.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::linux::home::state_home;
 use crate::units::Bytes;
 
 /// The two prices of a device, and how to ask it.
@@ -107,6 +110,19 @@ impl Default for DeviceProfile {
             alone_seconds: 0.0,
         }
     }
+}
+
+// ---- state directory ----
+
+/// Its name in the directory where the user's programs keep their state.
+pub const STATE: &str = "pgthaw";
+
+/// What was measured of devices is kept here, below it.
+pub const DEVICES: &str = "devices";
+
+/// `$XDG_STATE_HOME/pgthaw`, by default `~/.local/state/pgthaw`; without a home `/var/lib/pgthaw`.
+pub fn state_directory() -> PathBuf {
+    state_home().unwrap_or_else(|| PathBuf::from("/var/lib")).join(STATE)
 }
 
 #[cfg(test)]

@@ -10,21 +10,18 @@ pub mod hydrate;
 pub mod plan;
 pub mod probe;
 mod receipt;
-mod refusal;
 pub mod restore;
-mod state_directory;
-mod threads;
 pub mod traffic;
 
+pub use control::map_on_threads;
 pub use control::{Control, Phase, Room, Unwatched, Watcher};
+pub use device_profile::{DEVICES, STATE, state_directory};
 pub use device_profile::{DeviceProfile, PlannedDevice, ProfileSource};
 pub use error::Error;
 pub use heat::{Evidence, levels as compute_heat_levels};
+pub use receipt::Refusal;
 pub use receipt::{
     BuffersForecast, FoundAs, MemoryReceipt, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
     TierReceipt, TrafficReceipt,
 };
-pub use refusal::Refusal;
-pub use state_directory::{DEVICES, STATE, state_directory};
-pub use threads::map_on_threads;
 pub use traffic::Sharing;

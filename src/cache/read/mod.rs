@@ -1,19 +1,23 @@
 //! Reading the map: names from the catalogs or the directory, the OS tier from the files, the buffers tier from
 //! pg_buffercache.
 
-mod buffers;
-mod catalogs;
-mod files;
-mod inputs;
 mod os;
 
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
+use roaring::RoaringBitmap;
 
-pub use inputs::MapInputs;
-
-use inputs::Listed;
-
-use super::{Error, HeatSource, Lookups, Map, MapSource, TierState};
+use super::{Error, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Snapshot, TierState, USAGE_COUNTS};
+use crate::failure::{ErrorKind, Explain};
+use crate::linux::page_cache::PageCache;
+use crate::postgres::{
+    self, Buffer, DataDirectory, Database, ForkBlocks, PG_BUFFERCACHE, PartitionedTable, Relation, RelationKind,
+    RelationPath, Server, read_buffers, read_fork_blocks, read_partitioned_tables, read_relations,
+};
+use crate::units::Bytes;
 
 /// Reads what is resident now. What cannot be seen for lack of a privilege or a capability is said in the map's tiers
 /// and remarks; a relation dropped meanwhile is left out.
@@ -30,20 +34,20 @@ pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Ma
     let mut remarks = Vec::new();
     let os = os::probe(&inputs);
     let Listed { mut relations, partitioned } = match inputs.server {
-        Some(server) => catalogs::read_catalogs(server, &inputs, os != TierState::Measured, &mut remarks).await?,
-        None => files::read_files(&inputs)?,
+        Some(server) => read_catalogs(server, &inputs, os != TierState::Measured, &mut remarks).await?,
+        None => read_files(&inputs)?,
     };
     if os == TierState::Measured {
         os::read_os_tier(&inputs, &mut relations, &mut remarks);
     }
     let buffers = match inputs.server {
-        Some(server) if with_buffers => buffers::read_buffers_tier(server, &inputs, &mut relations).await?,
+        Some(server) if with_buffers => read_buffers_tier(server, &inputs, &mut relations).await?,
         Some(_) => TierState::Unknown { reason: "nobody asked for it".to_owned() },
         None => TierState::Unknown { reason: "there is no server to ask".to_owned() },
     };
     let (relations, empty): (Vec<_>, Vec<_>) = relations.into_iter().partition(|one| !one.forks.is_empty());
     if inputs.server.is_none() && inputs.data_directory.is_some() {
-        remarks.push(files::remark_names(&inputs, &relations));
+        remarks.push(remark_names(&inputs, &relations));
     }
     if inputs.server.is_some_and(|server| server.facts.io_direct) {
         remarks.push("debug_io_direct has data: this server's reads bypass the OS page cache".to_owned());
@@ -84,5 +88,348 @@ fn read_source(inputs: &MapInputs<'_>) -> MapSource {
             lsn: String::new(),
             timeline: 0,
         },
+    }
+}
+
+// ---- buffers ----
+
+/// Puts every buffer to the relation that it belongs to. Buffers of databases that are not meant, and of relations that
+/// the catalogs did not show, belong to none.
+async fn read_buffers_tier(
+    server: &Server,
+    inputs: &MapInputs<'_>,
+    relations: &mut [RelationMap],
+) -> Result<TierState, Error> {
+    let databases = inputs.databases.iter().filter(|database| database.allows_connections);
+    let databases: Vec<String> = databases.map(|database| database.name.clone()).collect();
+    let mut connection = match server.connect_with_extension(PG_BUFFERCACHE, &databases).await {
+        Ok(connection) => connection,
+        Err(error) => return unknown_for(error),
+    };
+    let index: HashMap<(u32, u32, u32), usize> =
+        relations.iter().enumerate().map(|(place, one)| (key_of(&one.relation.path), place)).collect();
+    let read = read_buffers(&mut connection, |buffer| {
+        let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber);
+        if let Some(relation) = index.get(&key).and_then(|place| relations.get_mut(*place)) {
+            add_buffer(&mut relation.forks, buffer);
+        }
+    });
+    if let Err(error) = read.await {
+        return unknown_for(error);
+    }
+    relations.iter_mut().flat_map(|relation| &mut relation.forks).for_each(tidy);
+    Ok(TierState::Measured)
+}
+
+/// What pg_buffercache calls a file.
+fn key_of(path: &RelationPath) -> (u32, u32, u32) {
+    (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
+}
+
+/// A fork may have grown, or come into being, since its size was read.
+fn add_buffer(forks: &mut Vec<ForkMap>, buffer: Buffer) {
+    let place = match forks.binary_search_by_key(&buffer.fork, |fork| fork.fork) {
+        Ok(place) => place,
+        Err(place) => {
+            forks.insert(place, ForkMap::empty(buffer.fork, 0));
+            place
+        }
+    };
+    let fork = &mut forks[place];
+    fork.blocks = fork.blocks.max(u64::from(buffer.block) + 1);
+    fork.buffers[usize::from(buffer.usage_count).min(USAGE_COUNTS - 1)].insert(buffer.block);
+    if buffer.dirty {
+        fork.dirty.insert(buffer.block);
+    }
+}
+
+/// The buffers are not looked at in one instant, so a block that moved to another one may have been seen twice: it
+/// stays at the higher usage count.
+fn tidy(fork: &mut ForkMap) {
+    let mut higher = RoaringBitmap::new();
+    for level in fork.buffers.iter_mut().rev() {
+        *level -= &higher;
+        higher |= &*level;
+        level.optimize();
+    }
+    fork.dirty.optimize();
+}
+
+// ---- catalogs ----
+//
+// The relations of a running server, from the catalogs of its databases.
+
+/// Connections at once.
+const CONNECTIONS: usize = 4;
+
+/// Relations in the databases meant, in the catalogs' order, with the shared catalogs. With `with_sizes` the server is
+/// asked for the sizes of the forks too, for want of files to look at. Of a database that cannot be connected to, the
+/// files are listed if they can be.
+async fn read_catalogs<'a>(
+    server: &'a Server,
+    inputs: &MapInputs<'a>,
+    with_sizes: bool,
+    remarks: &mut Vec<String>,
+) -> Result<Listed, Error> {
+    let is_map = inputs.named.is_none();
+    let ask =
+        |database: &'a Database| async move { (database, read_database(server, database, with_sizes, is_map).await) };
+    // All at hand, so that the closures are not kept over an await: a spawned task could not have them.
+    let is_asked = |database: &&Database| database.allows_connections && inputs.asks(&database.name);
+    let asked: Vec<_> = inputs.databases.iter().filter(is_asked).map(ask).collect();
+    let answers: Vec<(&Database, Result<Listed, postgres::Error>)> =
+        stream::iter(asked).buffered(CONNECTIONS).collect().await;
+
+    let Listed { mut relations, mut partitioned } = Listed::default();
+    let mut shared: HashSet<RelationPath> = HashSet::new();
+    let mut closed: Vec<&Database> = inputs.databases.iter().filter(|database| !is_asked(database)).collect();
+    let mut is_there = answers.iter().any(|(_, answer)| answer.is_ok());
+    for (database, answer) in answers {
+        match answer {
+            // Every database lists the shared catalogs: the first one counts.
+            Ok(found) => {
+                partitioned.extend(found.partitioned);
+                relations.extend(found.relations.into_iter().filter(|found| {
+                    let path = &found.relation.path;
+                    !matches!(path, RelationPath::Global { .. }) || shared.insert(path.clone())
+                }));
+            }
+            // Whatever one database does to its visitors is no reason to go without the others.
+            Err(error)
+                if error.is_about_database()
+                    || is_there
+                    || (database.name != server.database && server.is_there().await) =>
+            {
+                is_there |= !error.is_about_database();
+                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                remarks
+                    .push(format!("the relations of database \"{}\" have no names here: {error}{hint}", database.name));
+                closed.push(database);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if let Some(directory) = inputs.data_directory
+        && !closed.is_empty()
+    {
+        relations.extend(read_unnamed(directory, &closed)?);
+    }
+    Ok(Listed { relations, partitioned })
+}
+
+async fn read_database(
+    server: &Server,
+    database: &Database,
+    with_sizes: bool,
+    with_partitioned: bool,
+) -> Result<Listed, postgres::Error> {
+    let mut connection = server.connect_to(&database.name).await?;
+    let relations = read_relations(&mut connection, database, true).await?;
+    let partitioned = match with_partitioned {
+        true => read_partitioned_tables(&mut connection, database).await?,
+        false => Vec::new(),
+    };
+    if !with_sizes {
+        if database.name == server.database {
+            server.give_back(connection);
+        }
+        return Ok(Listed { relations: relations.into_iter().map(RelationMap::unread).collect(), partitioned });
+    }
+    let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
+    let sizes = read_fork_blocks(&mut connection, &oids).await?;
+    Ok(Listed { relations: join_sizes(relations, &sizes), partitioned })
+}
+
+fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap> {
+    let mut forks: HashMap<u32, Vec<ForkMap>> = HashMap::new();
+    for size in sizes {
+        forks.entry(size.relation_oid).or_default().push(ForkMap::empty(size.fork, size.blocks));
+    }
+    let join = |relation: Relation| {
+        let mut forks = forks.remove(&relation.oid).unwrap_or_default();
+        forks.sort_by_key(|fork| fork.fork);
+        RelationMap { relation, forks }
+    };
+    relations.into_iter().map(join).collect()
+}
+
+// ---- files ----
+//
+// The relations of a directory, found as files; their names from a snapshot, when there is one.
+
+/// Relations that initdb made have smaller numbers: FirstNormalObjectId in PostgreSQL's `src/include/access/transam.h`.
+const FIRST_NORMAL_OID: u32 = 16_384;
+
+/// Every relation of the directory in the databases meant.
+fn read_files(inputs: &MapInputs<'_>) -> Result<Listed, Error> {
+    let Some(directory) = inputs.data_directory else { return Ok(Listed::default()) };
+    let databases: Vec<&Database> = inputs.databases.iter().collect();
+    let relations = scan(directory, |path| matches!(path, RelationPath::Global { .. }) || is_in(path, &databases))?;
+    Ok(match inputs.names {
+        Some(snapshot) => {
+            Listed { relations: name(relations, snapshot), partitioned: snapshot.map.partitioned.clone() }
+        }
+        None => Listed { relations, partitioned: Vec::new() },
+    })
+}
+
+/// Where the names of these relations, all that have blocks, come from; and what stands there without one.
+fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
+    let Some(snapshot) = inputs.names else {
+        return "the catalogs cannot be read, so files stand for relations; a snapshot of this cluster would know their names"
+            .to_owned();
+    };
+    let block_size = inputs.data_directory.map_or(0, |directory| directory.block_size);
+    let unnamed = relations.iter().filter(|one| one.relation.kind == RelationKind::Unknown);
+    let (files, blocks) = unnamed.fold((0, 0), |(files, blocks), one| (files + 1, blocks + one.blocks()));
+    let (named, total) = (relations.len() - files, relations.len());
+    let rest = match files {
+        0 => String::new(),
+        1 => format!("; the other one stands under its file's name, {}", Bytes(blocks * u64::from(block_size))),
+        _ => format!("; the other {files} stand under their files' names, {}", Bytes(blocks * u64::from(block_size))),
+    };
+    let taken_at = snapshot.map.taken_at.strftime("%Y-%m-%d %H:%M:%S UTC");
+    format!(
+        "the catalogs cannot be read: names are those of the snapshot of {taken_at}, which knows {named} of {total} \
+         relations{rest}"
+    )
+}
+
+/// The relations of databases that cannot be connected to. The databases' names are known.
+fn read_unnamed(directory: &DataDirectory, databases: &[&Database]) -> Result<Vec<RelationMap>, Error> {
+    let mut found = scan(directory, |path| is_in(path, databases))?;
+    for RelationMap { relation, .. } in &mut found {
+        let database = databases.iter().find(|database| database.oid == relation.path.database_oid());
+        relation.name.database = database.map(|database| database.name.clone()).unwrap_or_default();
+    }
+    Ok(found)
+}
+
+fn is_in(path: &RelationPath, databases: &[&Database]) -> bool {
+    databases.iter().any(|database| database.oid == path.database_oid())
+}
+
+fn scan(directory: &DataDirectory, is_meant: impl Fn(&RelationPath) -> bool) -> Result<Vec<RelationMap>, Error> {
+    let found = directory.scan()?.into_iter().filter(|relation| is_meant(&relation.path));
+    let mark = |mut relation: Relation| {
+        relation.is_system |= relation.path.relfilenumber() < FIRST_NORMAL_OID;
+        RelationMap::unread(relation)
+    };
+    Ok(found.map(mark).collect())
+}
+
+/// Gives each relation the name that the snapshot knows it by: the file is the same, or the snapshot is not of it.
+fn name(relations: Vec<RelationMap>, snapshot: &Snapshot) -> Vec<RelationMap> {
+    let known: HashMap<&RelationPath, &Relation> =
+        snapshot.map.every_relation().map(|known| (&known.path, known)).collect();
+    let name = |found: RelationMap| match known.get(&found.relation.path) {
+        Some(known) => RelationMap::unread((*known).clone()),
+        None => found,
+    };
+    relations.into_iter().map(name).collect()
+}
+
+// ---- inputs ----
+
+/// What a map is read from. At least one of `server` and `data_directory` is there.
+#[derive(Clone, Copy)]
+pub struct MapInputs<'a> {
+    pub server: Option<&'a Server>,
+    pub data_directory: Option<&'a DataDirectory>,
+    pub page_cache: &'a dyn PageCache,
+    /// The databases to look at, beside the shared catalogs.
+    pub databases: &'a [Database],
+    /// Those of them whose catalogs are asked, for names and no partitioned tables; of the others the files are listed. `None`: all.
+    pub named: Option<&'a [String]>,
+    /// Where names come from when there is no server: a snapshot of this cluster.
+    pub names: Option<&'a Snapshot>,
+    /// Is told now and then how many of how many relations' files were looked at.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+impl MapInputs<'_> {
+    /// Is the catalog of this database asked?
+    pub fn asks(&self, database: &str) -> bool {
+        self.named.is_none_or(|named| named.iter().any(|name| name == database))
+    }
+}
+
+impl fmt::Debug for MapInputs<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MapInputs")
+            .field("server", &self.server)
+            .field("data_directory", &self.data_directory)
+            .field("databases", &self.databases)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What there is to look at.
+#[derive(Debug, Default)]
+struct Listed {
+    pub relations: Vec<RelationMap>,
+    pub partitioned: Vec<PartitionedTable>,
+}
+
+/// The state of a tier that an error keeps from being seen: unknown when a privilege or a capability is missing;
+/// other failures are handed on.
+fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState, Error> {
+    if error.kind() != ErrorKind::Privilege {
+        return Err(error.into());
+    }
+    let hint = error.hint().map(|hint| format!(": {hint}")).unwrap_or_default();
+    Ok(TierState::Unknown { reason: format!("{error}{hint}") })
+}
+
+#[cfg(test)]
+mod buffers_tests {
+    use super::*;
+    use crate::units::Fork;
+
+    fn buffer(fork: Fork, block: u32, usage_count: u8) -> Buffer {
+        let dirty = block.is_multiple_of(2);
+        Buffer { tablespace_oid: 1663, database_oid: 5, relfilenumber: 16_384, fork, block, usage_count, dirty }
+    }
+
+    #[test]
+    fn a_relation_that_grows_meanwhile_is_as_large_as_its_last_buffer() {
+        let mut forks = vec![ForkMap::empty(Fork::Main, 4), ForkMap::empty(Fork::Vm, 1)];
+        for (fork, block) in [(Fork::Main, 3), (Fork::Main, 9), (Fork::Fsm, 2)] {
+            add_buffer(&mut forks, buffer(fork, block, 1));
+        }
+        let sizes: Vec<(Fork, u64)> = forks.iter().map(|fork| (fork.fork, fork.blocks)).collect();
+        assert_eq!(sizes, [(Fork::Main, 10), (Fork::Fsm, 3), (Fork::Vm, 1)]);
+        assert_eq!(forks[1].dirty.iter().collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_block_seen_twice_counts_once() {
+        let mut forks = vec![ForkMap::empty(Fork::Main, 10)];
+        for usage_count in [1, 5, 3] {
+            add_buffer(&mut forks, buffer(Fork::Main, 7, usage_count));
+        }
+        tidy(&mut forks[0]);
+        let counts: Vec<u64> = forks[0].buffers.iter().map(RoaringBitmap::len).collect();
+        assert_eq!(counts, [0, 0, 0, 0, 0, 1]);
+    }
+}
+
+#[cfg(test)]
+mod files_tests {
+    use super::*;
+    use crate::cache::ForkMap;
+    use crate::cache::fixtures::{map_of, relation};
+    use crate::units::Fork;
+
+    #[test]
+    fn a_snapshot_lends_its_names_to_the_same_files() {
+        let known = relation(16_390, ForkMap::empty(Fork::Main, 1));
+        let snapshot = Snapshot::new(map_of(vec![known.clone()]), None);
+        let mut unnamed = [known.clone(), known.clone()].map(|one| RelationMap::unread(one.relation));
+        unnamed.iter_mut().for_each(|one| one.relation.name.name = one.relation.path.to_string());
+        unnamed[1].relation.path = RelationPath::Base { database_oid: 5, relfilenumber: 16_391 };
+        let named = name(unnamed.to_vec(), &snapshot);
+        assert_eq!(named[0].relation, known.relation);
+        assert_eq!(named[1], unnamed[1]);
     }
 }

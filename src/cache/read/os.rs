@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use roaring::RoaringBitmap;
 
-use super::inputs::{MapInputs, unknown_for};
+use super::{MapInputs, unknown_for};
 use crate::cache::{ForkMap, RelationMap, TierState};
 use crate::failure::Explain as _;
 use crate::linux;

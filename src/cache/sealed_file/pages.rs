@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use Shape::{I16, I32, I64, List, Struct, Text};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{Page, PageReader as _};
 use parquet::data_type::ByteArray;
@@ -9,9 +10,6 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
-
-use super::deltas::decode_deltas;
-use super::thrift::{PAGE_HEADER, PAGE_HEADER_BYTES};
 
 /// A page of a few rows may have as much: numbers that are kept as differences come in blocks, whose parts are filled up.
 const PAGE_BYTES_MIN: u64 = 1024;
@@ -191,4 +189,290 @@ fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let length = digits.iter().take(5).position(|byte| byte & 0x80 == 0)? + 1;
     let zigzag = digits[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
     (zigzag % 2 == 0).then_some((zigzag / 2, &digits[length..]))
+}
+
+// ---- thrift ----
+//
+// Thrift's compact form, looked at before the library reads it: only what pgthaw writes may stand there.
+//
+// The library skips fields that it does not know, and a truth value in a list costs it no byte: a list of five bytes says that
+// it has 2³¹ of them, and lists of such lists keep it busy for years. What has the shape below takes a byte at least for
+// everything that it says to hold. The form: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
+
+/// What a value is.
+#[derive(Debug)]
+pub enum Shape {
+    I16,
+    I32,
+    I64,
+    Text,
+    List(&'static Shape),
+    /// Numbers of fields, and what they are.
+    Struct(&'static [(u64, Shape)]),
+}
+
+/// `FileMetaData` of Parquet's format: version, schema, rows, row groups, key-value metadata, writer, orders of the columns.
+pub const FOOTER: Shape = Struct(&[
+    (1, I32),
+    (2, List(&SCHEMA_ELEMENT)),
+    (3, I64),
+    (4, List(&ROW_GROUP)),
+    (5, List(&Struct(&[(1, Text), (2, Text)]))),
+    (6, Text),
+    (7, List(&Struct(&[(1, Struct(&[]))]))),
+]);
+
+/// Type, repetition, name, children, converted type, logical type (text).
+const SCHEMA_ELEMENT: Shape =
+    Struct(&[(1, I32), (3, I32), (4, Text), (5, I32), (6, I32), (10, Struct(&[(1, Struct(&[]))]))]);
+
+/// Columns, bytes, rows, offset, packed bytes, number.
+const ROW_GROUP: Shape = Struct(&[(1, List(&COLUMN_CHUNK)), (2, I64), (3, I64), (5, I64), (6, I64), (7, I16)]);
+
+/// Offset and metadata of a column: type, encodings, path, codec, values, bytes, packed bytes, first page, encodings of pages.
+const COLUMN_CHUNK: Shape = Struct(&[
+    (2, I64),
+    (
+        3,
+        Struct(&[
+            (1, I32),
+            (2, List(&I32)),
+            (3, List(&Text)),
+            (4, I32),
+            (5, I64),
+            (6, I64),
+            (7, I64),
+            (9, I64),
+            (13, List(&Struct(&[(1, I32), (2, I32), (3, I32)]))),
+        ]),
+    ),
+]);
+
+/// `PageHeader` of a data page: type, bytes, packed bytes; values and three encodings.
+pub const PAGE_HEADER: Shape =
+    Struct(&[(1, I32), (2, I32), (3, I32), (5, Struct(&[(1, I32), (2, I32), (3, I32), (4, I32)]))]);
+
+/// More than any header of a page has, in bytes.
+pub const PAGE_HEADER_BYTES: usize = 64;
+
+impl Shape {
+    /// Has what these bytes begin with this shape? Otherwise: why not.
+    pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
+        self.walk(bytes).map(drop)
+    }
+
+    /// The form's number of the type.
+    fn number(&self) -> u8 {
+        match self {
+            I16 => 4,
+            I32 => 5,
+            I64 => 6,
+            Text => 8,
+            List(_) => 9,
+            Struct(_) => 12,
+        }
+    }
+
+    /// What is behind the value.
+    fn walk<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], String> {
+        match self {
+            I16 | I32 | I64 => Ok(take_varint(bytes)?.1),
+            Text => {
+                let (length, rest) = take_varint(bytes)?;
+                usize::try_from(length).ok().and_then(|length| rest.get(length..)).ok_or_else(too_short)
+            }
+            List(element) => {
+                let (head, mut rest) = bytes.split_first().ok_or_else(too_short)?;
+                let mut count = u64::from(head >> 4);
+                if count == 15 {
+                    (count, rest) = take_varint(rest)?;
+                }
+                // Some write an empty list without a type.
+                if head & 15 != element.number() && *head != 0 {
+                    return Err(format!("a list of type {}", head & 15));
+                }
+                (0..count).try_fold(rest, |rest, _| element.walk(rest))
+            }
+            Struct(fields) => walk_struct(fields, bytes),
+        }
+    }
+}
+
+fn walk_struct<'a>(fields: &[(u64, Shape)], mut bytes: &'a [u8]) -> Result<&'a [u8], String> {
+    let mut field = 0;
+    loop {
+        let (head, rest) = bytes.split_first().ok_or_else(too_short)?;
+        if *head == 0 {
+            return Ok(rest);
+        }
+        // None is the long form of a field's number, for those that leap by more than 15 or back.
+        let leap = Some(u64::from(head >> 4)).filter(|leap| *leap > 0).ok_or("a field out of order")?;
+        field += leap;
+        let shape = fields.iter().find(|(number, shape)| *number == field && shape.number() == head & 15);
+        let (_, shape) = shape.ok_or_else(|| format!("a field {field} of type {}", head & 15))?;
+        bytes = shape.walk(rest)?;
+    }
+}
+
+fn too_short() -> String {
+    "too few bytes".to_owned()
+}
+
+/// Seven bits a byte, the lowest first.
+pub fn take_varint(bytes: &[u8]) -> Result<(u64, &[u8]), String> {
+    let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0).ok_or_else(too_short)? + 1;
+    let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
+    Ok((value, &bytes[length..]))
+}
+
+// ---- deltas ----
+//
+// Numbers that are kept as their differences: Parquet's DELTA_BINARY_PACKED, from an untrusted file. A block has its least difference,
+// and what each exceeds it by in as few bits as the largest of a part of the block takes. The form:
+// <https://github.com/apache/parquet-format/blob/master/Encodings.md>.
+
+/// A block of more numbers than this is none that any writer makes.
+const BLOCK_MAX: u64 = 1 << 16;
+
+/// How a page's numbers are laid out.
+struct Layout {
+    /// Parts of a block, and numbers in each.
+    parts: usize,
+    part_values: usize,
+}
+
+impl Layout {
+    fn new(block_values: u64, parts: u64) -> Option<Layout> {
+        let is_possible = (1..=BLOCK_MAX).contains(&block_values) && (1..=block_values).contains(&parts);
+        let part_values = is_possible.then(|| block_values / parts)?;
+        let is_whole = part_values * parts == block_values && part_values.is_multiple_of(32);
+        is_whole.then_some(Layout { parts: parts as usize, part_values: part_values as usize })
+    }
+}
+
+/// The numbers of a page that holds exactly so many; `None` where it does not.
+pub fn decode_deltas(page: &[u8], rows: usize) -> Option<Vec<i64>> {
+    let (block_values, rest) = take_varint(page).ok()?;
+    let (parts, rest) = take_varint(rest).ok()?;
+    let (count, rest) = take_varint(rest).ok()?;
+    let (first, mut rest) = take_signed(rest)?;
+    let layout = Layout::new(block_values, parts).filter(|_| rows > 0 && count == rows as u64)?;
+    let mut values = Vec::with_capacity(rows);
+    values.push(first);
+    while values.len() < rows {
+        rest = decode_block(rest, &layout, rows, &mut values)?;
+    }
+    rest.is_empty().then_some(values)
+}
+
+/// Adds a block's numbers to `values`, of which there will be `rows`, and returns what is behind it.
+fn decode_block<'a>(bytes: &'a [u8], layout: &Layout, rows: usize, values: &mut Vec<i64>) -> Option<&'a [u8]> {
+    let (least, rest) = take_signed(bytes)?;
+    let (widths, mut rest) = rest.split_at_checked(layout.parts)?;
+    for width in widths.iter().map(|width| usize::from(*width)) {
+        let left = rows - values.len();
+        // Behind the last number there are no parts, whatever their width would be.
+        if left == 0 {
+            break;
+        }
+        let (packed, behind) = rest.split_at_checked(layout.part_values / 8 * width).filter(|_| width <= 64)?;
+        rest = behind;
+        let mut last = *values.last()?;
+        values.extend((0..layout.part_values.min(left)).map(|at| {
+            last = last.wrapping_add(least).wrapping_add(bits(packed, at * width, width) as i64);
+            last
+        }));
+    }
+    Some(rest)
+}
+
+/// So many bits, 64 at most, the lowest first.
+fn bits(packed: &[u8], start: usize, width: usize) -> u64 {
+    let mut bytes = [0; 16];
+    let end = packed.len().min(start / 8 + 9);
+    let covering = &packed[start / 8..end];
+    bytes[..covering.len()].copy_from_slice(covering);
+    (u128::from_le_bytes(bytes) >> (start % 8) & ((1 << width) - 1)) as u64
+}
+
+/// A number of which the lowest bit is the sign.
+fn take_signed(bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let (zigzag, rest) = take_varint(bytes).ok()?;
+    Some(((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64), rest))
+}
+
+#[cfg(test)]
+mod thrift_tests {
+    use super::*;
+
+    const PERSON: Shape = Struct(&[(1, Text), (3, I64), (4, List(&I32)), (5, Struct(&[]))]);
+
+    #[test]
+    fn what_has_the_shape_is_taken_and_nothing_else() {
+        let whole = [0x18, 2, b'o', b'k', 0x26, 0x80, 1, 0x19, 0x25, 7, 9, 0x1c, 0, 0, 99];
+        PERSON.check(&whole).unwrap();
+        assert_eq!(PERSON.walk(&whole).unwrap(), [99]);
+        for end in 0..whole.len() - 1 {
+            assert!(PERSON.check(&whole[..end]).is_err(), "{end}");
+        }
+        let refused: [(&[u8], &str); 6] = [
+            (&[0x15, 2, 0], "a field 1 of type 5"),
+            (&[0x28, 0, 0], "a field 2 of type 8"),
+            // Truth values, 2³¹ − 1 of them, in a field that is not known, and in one that is.
+            (&[0x99, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a field 9 of type 9"),
+            (&[0x49, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a list of type 1"),
+            // Numbers, 2⁶⁴ − 1 of them.
+            (&[0x49, 0xf5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], "too few bytes"),
+            // The first field once more: 0x02 is 1 in the long form.
+            (&[0x18, 0, 0x08, 2, 0, 0], "a field out of order"),
+        ];
+        for (bytes, reason) in refused {
+            assert_eq!(PERSON.check(bytes).unwrap_err(), reason, "{bytes:x?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod deltas_tests {
+    use super::*;
+
+    /// 5, 7, 9 and so on: a block of 128 differences in four parts, of which three are used. The 65th and last is 2 and `more`.
+    fn page(more: u8) -> Vec<u8> {
+        vec![0x80, 1, 4, 66, 10, 4, 0, 0, 1, 0, 0b10 | more, 0, 0, 0]
+    }
+
+    #[test]
+    fn differences_are_added_up() {
+        for more in [0, 1] {
+            let expected: Vec<i64> = (0..66).map(|at| 5 + 2 * at + i64::from(more) * i64::from(at == 65)).collect();
+            assert_eq!(decode_deltas(&page(more), 66).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_such_page_is_refused() {
+        let whole = page(1);
+        assert!(decode_deltas(&whole, 66).is_some());
+        assert_eq!(
+            (decode_deltas(&whole, 65), decode_deltas(&whole, 67), decode_deltas(&whole, 0)),
+            (None, None, None)
+        );
+        for end in 0..whole.len() {
+            assert_eq!(decode_deltas(&whole[..end], 66), None, "{end}");
+        }
+        assert_eq!(decode_deltas(&[&whole[..], &[0]].concat(), 66), None, "more than it holds");
+        // Whatever stands there is refused or some numbers.
+        for at in 0..whole.len() {
+            for byte in 0..=u8::MAX {
+                let mut changed = whole.clone();
+                changed[at] = byte;
+                assert!(decode_deltas(&changed, 66).is_none_or(|values| values.len() == 66));
+            }
+        }
+        for (at, byte) in [(0, 0xff), (2, 0), (2, 3), (3, 67), (8, 65)] {
+            let mut changed = whole.clone();
+            changed[at] = byte;
+            assert_eq!(decode_deltas(&changed, 66), None, "{byte} at {at}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::runs::Runs;
 use super::runs::{Ahead, behind_a_mark, behind_a_miss};
 use super::tiers::{SteadyMisses, compute_steady_misses, survival};
-use super::{AccessKind, Bin, Device, Forecast, ForecastPoint, PageClass, Server, Warmer, Workload};
+use super::{AccessKind, Bin, Device, PageClass, Server, Warmer, Workload};
 use crate::model::Error;
 
 /// A step is this share of the transactions done so far, and at least the first step.

@@ -7,7 +7,7 @@ use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
-use super::{Bin, Device, Popularity};
+use super::Device;
 use crate::model::Error;
 use crate::units::Bytes;
 

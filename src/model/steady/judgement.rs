@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Judgement, Verdict};
 use crate::model::Fit;
 
 /// The steady part must be so much of the run.

@@ -1,28 +1,22 @@
 //! The buffers tier: loads into shared_buffers what was there, the most used first, over several connections.
 
-mod crew;
-mod current;
-mod jobs;
 mod loader;
-mod tier;
-mod want;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
-use current::Current;
-use jobs::{JobPlan, plan_jobs};
-use loader::{Loaded, Loader};
+use loader::{JobPlan, Loaded, Loader, plan_jobs};
 use roaring::RoaringBitmap;
-use want::Want;
 
-pub use tier::{BuffersTier, Cached};
-
-use crate::postgres::{Error, PG_PREWARM, apply_create_extension, find_extension};
-use crate::units::Bytes;
-use crate::warm::receipt::{BuffersForecast, FoundAs, SkipReason};
-use crate::warm::restore::{Buffered, Catalog, Found, Missing, Request, Row, compare_paths};
-use crate::warm::{Phase, Refusal};
+use super::receipt::{BuffersForecast, FoundAs, SkipReason};
+use super::restore::{Buffered, Catalog, Found, Missing, Request, Row, compare_paths};
+use super::{Control, Phase, Refusal, Watcher};
+use crate::cache::ForkMap;
+use crate::postgres::{
+    Error, PG_BUFFERCACHE, PG_PREWARM, Relation, RelationPath, Server, apply_create_extension, find_extension,
+    read_buffers,
+};
+use crate::units::{Bytes, Fork};
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -247,6 +241,144 @@ impl Facts<'_> {
             None => Refusal::because(SkipReason::DidNotStay),
         }
     }
+}
+
+// ---- current ----
+
+/// A picture of shared_buffers, as far as it matters.
+#[derive(Debug)]
+struct Current {
+    /// Buffers that hold something.
+    pub used: u64,
+    /// Blocks of each want, by its number.
+    resident: Vec<RoaringBitmap>,
+}
+
+impl Current {
+    /// Looks at all buffers, through the first database that has pg_buffercache.
+    pub async fn read(server: &Server, databases: &[String], wants: &[Want]) -> Result<Current, Error> {
+        let mut connection = server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
+        let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key, at)).collect();
+        let mut current = Current { used: 0, resident: vec![RoaringBitmap::new(); wants.len()] };
+        read_buffers(&mut connection, |buffer| {
+            current.used += 1;
+            let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber, buffer.fork);
+            if let Some(at) = numbers.get(&key) {
+                current.resident[*at].insert(buffer.block);
+            }
+        })
+        .await?;
+        Ok(current)
+    }
+
+    /// The blocks of a want that are there.
+    pub fn resident(&self, want: usize) -> &RoaringBitmap {
+        &self.resident[want]
+    }
+
+    /// How many of the blocks that are asked for are there.
+    pub fn count(&self, at: usize, want: &Want) -> u64 {
+        want.levels.iter().map(|(_, blocks)| blocks.intersection_len(&self.resident[at])).sum()
+    }
+}
+
+// ---- tier ----
+
+/// How to load.
+#[derive(Clone, Copy)]
+pub struct BuffersTier<'a> {
+    pub server: &'a Server,
+    /// At most; there are as many as help.
+    pub connections: usize,
+    /// `None`: as many buffers as are free.
+    pub budget: Option<Bytes>,
+    /// What a budget of both tiers leaves for this one, whatever is free.
+    pub limit: Option<Bytes>,
+    /// Load only what is in the page cache: what is not would come into that one too, beyond the budget.
+    pub cached: Option<&'a Cached>,
+    /// Bytes per second; `None`: as fast as it goes.
+    pub max_rate: Option<Bytes>,
+    pub create_extensions: bool,
+    /// Plan and tell; load nothing.
+    pub is_dry_run: bool,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+}
+
+/// Blocks that are in the page cache, by the number of their relation in the request and by fork.
+pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
+
+// ---- want ----
+
+/// How a buffer says whose it is: tablespace, database, relfilenumber, fork.
+type BufferKey = (u32, u32, u32, Fork);
+
+/// One fork that is wanted in shared_buffers.
+#[derive(Clone, Debug)]
+struct Want {
+    /// Which relation of the request it belongs to.
+    pub relation: usize,
+    pub fork: Fork,
+    /// Blocks by usage count.
+    pub levels: Vec<(u8, RoaringBitmap)>,
+    /// Where to load it from; of a shared catalog any database.
+    pub database: String,
+    pub oid: u32,
+    /// Where its files are; `None` before it is found.
+    pub path: Option<RelationPath>,
+    pub key: BufferKey,
+    pub is_system: bool,
+}
+
+impl Want {
+    /// What a snapshot has of a fork, not yet found.
+    pub fn new(relation: usize, fork: &ForkMap, database: &str) -> Want {
+        let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
+        Want {
+            relation,
+            fork: fork.fork,
+            levels: levels.map(|(usage_count, blocks)| (usage_count as u8, blocks.clone())).collect(),
+            database: database.to_owned(),
+            oid: 0,
+            path: None,
+            key: (0, 0, 0, fork.fork),
+            is_system: false,
+        }
+    }
+
+    /// Found in the catalog.
+    pub fn locate(&mut self, now: &Relation, any_database: &str) {
+        self.oid = now.oid;
+        self.path = Some(now.path.clone());
+        self.key = key_of(&now.path, self.fork);
+        self.is_system = now.is_system;
+        self.database = if now.name.database.is_empty() { any_database } else { &now.name.database }.to_owned();
+    }
+
+    /// Blocks asked for.
+    pub fn asked(&self) -> u64 {
+        self.levels.iter().map(|(_, blocks)| blocks.len()).sum()
+    }
+
+    /// The row of one that cannot be loaded.
+    pub fn refused_row(&self, why: Refusal) -> Row {
+        Row {
+            relation: self.relation,
+            fork: self.fork,
+            found: FoundAs::NotFound,
+            asked_blocks: self.asked(),
+            resident_before: None,
+            resident_after: None,
+            read_bytes: Bytes(0),
+            grown_blocks: 0,
+            skips: vec![(why.reason, self.asked(), why.detail)],
+        }
+    }
+}
+
+/// The key of a fork's buffers.
+fn key_of(path: &RelationPath, fork: Fork) -> BufferKey {
+    (path.tablespace_oid(), path.database_oid(), path.relfilenumber(), fork)
 }
 
 #[cfg(test)]

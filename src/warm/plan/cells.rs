@@ -2,8 +2,6 @@
 
 use roaring::RoaringBitmap;
 
-use super::wanted::WantedFork;
-
 /// Neither wanted nor resident.
 const COLD: u8 = 0;
 /// In the cache, or read by an earlier step.
@@ -105,6 +103,145 @@ fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl 
     while let Some(range) = ranges.next_range() {
         visit((range.start() - first) as usize..(range.end() - first) as usize + 1);
     }
+}
+
+// ---- slices ----
+//
+// Cuts a fork into slices: the stretches within which the plan looks for what costs least, and which it then orders by
+// heat.
+
+/// Largest reads of a slice. Long enough that a plan of terabytes stays small, short enough that a hot part of a table
+/// stands out: 8 MB with reads of 256 kB.
+const SLICE_READS: u32 = 32;
+/// A slice's blocks are counted in 16 bits.
+pub const MAX_READ_BLOCKS: u32 = u16::MAX as u32 / SLICE_READS;
+/// Blocks of an index that go ahead of everything hot: the metapage and the root that a small B-tree has.
+const HEAD_BLOCKS: u64 = 4;
+
+/// Where a slice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    pub fork: u32,
+    pub start: u64,
+    pub end: u64,
+    pub is_head: bool,
+}
+
+/// Walks a fork.
+#[derive(Debug)]
+pub struct Slices<'a> {
+    wanted: &'a WantedFork,
+    fork: u32,
+    segment_blocks: u64,
+    largest_read: u32,
+    at: u64,
+}
+
+impl<'a> Slices<'a> {
+    pub fn new(wanted: &'a WantedFork, fork: u32, segment_blocks: u32, largest_read: u32) -> Slices<'a> {
+        Slices { wanted, fork, segment_blocks: segment_blocks.max(1).into(), largest_read, at: 0 }
+    }
+
+    /// The next slice with a wanted block; leaves its blocks in `cells`.
+    pub fn next(&mut self, cells: &mut Cells) -> Option<Slice> {
+        let start = self.next_wanted()?;
+        let segment_end = (start / self.segment_blocks + 1) * self.segment_blocks;
+        let mut end = (start + u64::from(self.largest_read * SLICE_READS)).min(segment_end).min(self.wanted.blocks);
+        let is_head = self.wanted.is_index && self.wanted.precedence == Precedence::ByHeat && start < HEAD_BLOCKS;
+        if is_head {
+            end = end.min(HEAD_BLOCKS);
+        }
+        cells.fill(self.wanted, start, end);
+        if !is_head && end < segment_end && self.is_missing(end) {
+            end -= self.cut_back(cells);
+        }
+        self.at = end;
+        Some(Slice { fork: self.fork, start, end, is_head })
+    }
+
+    /// Moves the end out of the middle of a run, to where a read of that run would have ended anyway: cutting a fork
+    /// into slices then costs no read. Returns the blocks cut off.
+    fn cut_back(&self, cells: &mut Cells) -> u64 {
+        let run = cells.last_run_start();
+        let cut = (cells.len() - run) % self.largest_read;
+        if cut == cells.len() {
+            return 0;
+        }
+        cells.truncate(cells.len() - cut);
+        cut.into()
+    }
+
+    fn next_wanted(&self) -> Option<u64> {
+        let at = u32::try_from(self.at).ok()?;
+        let nexts = self.wanted.levels.iter().filter_map(|(_, blocks)| blocks.range(at..).next());
+        nexts.min().map(u64::from).filter(|next| *next < self.wanted.blocks)
+    }
+
+    fn is_missing(&self, block: u64) -> bool {
+        let Ok(block) = u32::try_from(block) else { return false };
+        self.wanted.levels.iter().any(|(_, blocks)| blocks.contains(block)) && !self.wanted.resident.contains(block)
+    }
+}
+
+// ---- wanted ----
+
+/// What is read before anything hot: without these no query starts at all. In the order of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precedence {
+    /// PostgreSQL's own catalogs: every new connection and every first query reads them.
+    Catalog,
+    /// Visibility maps, small and needed by every index-only scan.
+    VisibilityMap,
+    /// An index's first blocks: its metapage, and the root of a small one.
+    IndexHead,
+    /// Everything else, by heat alone.
+    ByHeat,
+}
+
+/// What somebody wants of one fork.
+#[derive(Clone, Debug)]
+pub struct WantedFork {
+    pub precedence: Precedence,
+    /// Read the first blocks as [`Precedence::IndexHead`].
+    pub is_index: bool,
+    /// Blocks of the fork now.
+    pub blocks: u64,
+    /// Heat of a block (uses relative to other blocks, more than 0) and the blocks that have it, coldest first. At most
+    /// [`MAX_LEVELS`]. A block in several has the hottest.
+    pub levels: Vec<(f32, RoaringBitmap)>,
+    /// Blocks that need no read.
+    pub resident: RoaringBitmap,
+    /// Where it lies on a device that seeks, in the fork's order; empty where that does not matter, or is not known.
+    pub places: Vec<Place>,
+}
+
+/// From this block on a fork lies contiguously on its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub first_block: u64,
+    /// Bytes from the beginning of the device.
+    pub device_bytes: u64,
+}
+
+impl WantedFork {
+    /// The place of a block on the device, after all that is known when it is not.
+    pub fn place_of(&self, block: u64, block_size: u32) -> u64 {
+        let at = self.places.partition_point(|place| place.first_block <= block);
+        let place = at.checked_sub(1).map(|at| self.places[at]);
+        place.map_or(u64::MAX, |place| place.device_bytes + (block - place.first_block) * u64::from(block_size))
+    }
+}
+
+/// Levels of heat that a fork may have.
+pub const MAX_LEVELS: usize = 200;
+
+/// How the cluster's files are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Blocks of a segment file: no read goes beyond one.
+    pub segment_blocks: u32,
 }
 
 #[cfg(test)]

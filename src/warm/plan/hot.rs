@@ -1,6 +1,6 @@
 //! The hot part of a plan: whoever uses it has what he needs as soon as that is read.
 
-use super::chain::Link;
+use super::merge::Link;
 
 /// Where the hot part ends, a second of the device is worth so many times less ...
 const DROP_MIN: f64 = 32.0;

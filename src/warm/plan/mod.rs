@@ -4,14 +4,10 @@
 //! A plan of 2 TB has to fit in memory, so it keeps *steps*, each a few megabytes of one fork, and computes the reads of
 //! a step when they are asked for ([`Plan::reads`]).
 
-mod balance;
 mod cells;
-mod chain;
 mod hot;
 mod merge;
 mod mix;
-mod slices;
-mod wanted;
 
 #[cfg(test)]
 mod tests;
@@ -21,15 +17,15 @@ use std::cmp::Reverse;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
-use balance::{Balance, Pricing, choose_balance};
 use cells::Cells;
-use chain::Link;
+use cells::{Slice, Slices};
 use hot::Hot;
 use merge::Cost;
-use slices::{Slice, Slices};
+use merge::Link;
+use merge::{Balance, Pricing, choose_balance};
 
+pub use cells::{Geometry, MAX_LEVELS, Place, Precedence, WantedFork};
 pub use mix::Mix;
-pub use wanted::{Geometry, MAX_LEVELS, Place, Precedence, WantedFork};
 
 use super::DeviceProfile;
 use crate::units::{BlockRange, Bytes};
@@ -235,7 +231,7 @@ impl Plan {
         let Scratch { cells, reads } = scratch;
         cells.fill(&self.forks[slice.fork as usize], slice.start, slice.end);
         let earlier = self.steps[..index].iter().rev().take_while(|other| other.slice == step.slice).count();
-        self.steps[index - earlier..index].iter().for_each(|other| chain::apply(&other.link, cells));
+        self.steps[index - earlier..index].iter().for_each(|other| merge::apply(&other.link, cells));
         reads.clear();
         let largest = self.largest_read_blocks();
         merge::for_each_read(cells, step.link.coldest, step.link.merging, largest, |start, end| {
@@ -262,7 +258,7 @@ impl Plan {
     /// Blocks of the largest read that gains anything.
     pub fn largest_read_blocks(&self) -> u32 {
         let blocks = self.device.largest_read.0 / u64::from(self.geometry.block_size);
-        blocks.clamp(1, slices::MAX_READ_BLOCKS.into()) as u32
+        blocks.clamp(1, cells::MAX_READ_BLOCKS.into()) as u32
     }
 
     /// Cuts all forks into slices and these into steps.
@@ -294,7 +290,7 @@ impl Plan {
         while let Some(slice) = slices.next(cells) {
             self.forecast.resident_blocks += cells.resident_wanted;
             let precedence = if slice.is_head { Precedence::IndexHead } else { wanted.precedence };
-            let links = chain::links(cells, heat, &pricing.next(cells), premium);
+            let links = merge::links(cells, heat, &pricing.next(cells), premium);
             if !links.is_empty() {
                 let number = self.slices.len() as u32;
                 self.slices.push(slice);

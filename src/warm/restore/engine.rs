@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
+use super::files::{Credit, Splitting, drop_splits};
 use super::files::{Files, ForkFile, OpenFiles, numbers};
 use super::governor::Governor;
-use super::let_go::ReadOver;
-use super::read_over::{Credit, Splitting, drop_splits};
-use super::staying::{Left, Staying};
+use super::os_tier::ReadOver;
+use super::os_tier::{Left, Staying};
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCounts, Window};
 use crate::linux::threads::on_threads;

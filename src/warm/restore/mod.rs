@@ -4,27 +4,16 @@
 //! asked for anything. Meanwhile the server answers; what was not where the snapshot says is looked up by name and read
 //! in a second pass. Then shared_buffers are filled, from a page cache that is warm by now.
 
-mod appetite;
-mod bandwidth;
-mod climb;
 mod engine;
-mod entry;
 mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod given;
 mod governor;
 mod host;
-mod let_go;
-mod measure;
-mod names;
-mod no_double;
 mod os_tier;
 mod others;
 mod pace;
-mod read_over;
 mod request;
-mod staying;
 #[cfg(test)]
 mod tests;
 
@@ -36,18 +25,18 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_blocking;
 
-pub use entry::{Missing, Row};
 pub use files::{Dropped, Files};
 pub use governor::Governor;
 pub use host::{Host, Lent, SystemRoom, choose_room, join_memory_cgroup};
-pub use names::{Catalog, Found};
-pub use no_double::Buffered;
+pub use os_tier::Buffered;
 pub use pace::Pace;
+pub use request::{Catalog, Found};
+pub use request::{Missing, Row};
 pub use request::{Request, compare_paths};
 
-use entry::{Entry, State};
 use os_tier::{Measured, OsTier, Pass};
 use request::Resolved;
+use request::{Entry, State};
 
 use super::buffers::{BuffersPass, BuffersTier, Cached};
 use super::plan::{Forecast, Geometry};
@@ -492,7 +481,7 @@ fn why_gone(no_catalog: &Refusal) -> Refusal {
 /// Takes out of the page cache what is in shared_buffers, when that was asked for.
 async fn drop_doubles(this: &Arc<Restore>, buffered: Vec<Buffered>) -> Option<NoDouble> {
     let place = this.place.clone().ok().filter(|_| this.options.no_double && !this.options.is_dry_run)?;
-    Some(on_a_thread(this, &place, move |tier| no_double::apply_no_double(&tier.files, &buffered)).await)
+    Some(on_a_thread(this, &place, move |tier| os_tier::apply_no_double(&tier.files, &buffered)).await)
 }
 
 fn minus(budget: Bytes, spent: Bytes) -> Bytes {

@@ -1,8 +1,8 @@
 //! What the server fetches from the device beside a restore, and what that leaves.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
-use super::appetite::MISS_BYTES;
 use super::pace::Rate;
 use crate::units::Bytes;
 use crate::warm::traffic::Traffic;
@@ -93,6 +93,93 @@ fn left_of(all: f64, others: f64, least: f64) -> f64 {
     (all - others).max(all * least)
 }
 
+// ---- appetite ----
+//
+// Would the server wait for the device whatever a restore does?
+
+/// Over so long it is told what a miss costs the server of its processors.
+const SPAN: Duration = Duration::from_millis(200);
+
+/// A server that would ask for so many times what the device serves, if it never waited, waits whatever a restore does. It is reckoned
+/// to have all processors, and has some of them only.
+const MISSES_MAX: f64 = 4.0;
+
+/// What a miss fetches at least.
+pub const MISS_BYTES: f64 = 8192.0;
+
+/// How much the server would ask of the device if it never waited for it: it works for so long between two misses.
+#[derive(Debug)]
+pub struct Appetite {
+    /// When it was asked last, what was fetched and worked by then.
+    before: Option<(Instant, Bytes, Duration)>,
+    pub may_flow: bool,
+}
+
+impl Default for Appetite {
+    fn default() -> Appetite {
+        Appetite { before: None, may_flow: true }
+    }
+}
+
+impl Appetite {
+    /// Looks whether a device of so many reads a second could ever be enough.
+    pub fn look(&mut self, traffic: &dyn Traffic, reads_per_second: f64) {
+        if self.before.is_some_and(|(at, ..)| at.elapsed() < SPAN) {
+            return;
+        }
+        let Some((fetched, work)) = traffic.read_fetched().zip(traffic.read_work()) else {
+            return *self = Appetite::default();
+        };
+        if let Some((_, fetched_before, work_before)) = self.before {
+            let fetched = Bytes(fetched.0.saturating_sub(fetched_before.0));
+            let processors = thread::available_parallelism().map_or(1, usize::from);
+            self.may_flow = may_flow(fetched, work.saturating_sub(work_before), processors, reads_per_second);
+        }
+        self.before = Some((Instant::now(), fetched, work));
+    }
+}
+
+/// May a server flow that has fetched so much while it worked for so long, if it had so many processors for itself?
+fn may_flow(fetched: Bytes, worked: Duration, processors: usize, reads_per_second: f64) -> bool {
+    let misses = fetched.0 as f64 / MISS_BYTES;
+    misses * processors as f64 <= MISSES_MAX * reads_per_second * worked.as_secs_f64()
+}
+
+// ---- given ----
+//
+// What the device has given, to a restore and to the server beside it.
+
+/// What the device has given.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Given {
+    /// Bytes to this restore, and its reads.
+    pub read_bytes: u64,
+    pub reads: u64,
+    /// Bytes to the server.
+    pub others_bytes: u64,
+}
+
+impl Given {
+    /// To all.
+    pub fn bytes(self) -> u64 {
+        self.read_bytes + self.others_bytes
+    }
+
+    /// Since `before`, which is earlier.
+    pub fn since(self, before: Given) -> Given {
+        Given {
+            read_bytes: self.read_bytes - before.read_bytes,
+            reads: self.reads - before.reads,
+            others_bytes: self.others_bytes - before.others_bytes,
+        }
+    }
+
+    /// The device's reads, as far as can be told.
+    pub fn device_reads(self) -> f64 {
+        self.reads as f64 + self.others_bytes as f64 / MISS_BYTES
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -157,5 +244,32 @@ mod tests {
         assert!((1999.0..2001.0).contains(&beside.reads.unwrap()), "{beside:?}");
         assert_eq!(fetch(20, 1 << 40), Rate { bytes: Bytes(25_000_000), reads: Some(750.0) }, "a restore goes on");
         assert!(others.are_short(3000.0) && !Others::default().are_short(3000.0));
+    }
+}
+
+#[cfg(test)]
+mod appetite_tests {
+    use super::*;
+
+    #[test]
+    fn who_hardly_works_between_two_misses_waits_in_any_case() {
+        let of_misses =
+            |misses: u64, worked_ms| may_flow(Bytes(misses * 8192), Duration::from_millis(worked_ms), 2, 3000.0);
+        assert!(!of_misses(1000, 20), "it would ask for 100,000 a second");
+        assert!(of_misses(1000, 500), "for 4000, of which its clients' processors take some");
+        assert!(of_misses(0, 0), "who does nothing waits for nothing");
+    }
+
+    #[test]
+    fn of_whom_nothing_is_seen_anything_may_be() {
+        struct Unseen;
+        impl Traffic for Unseen {
+            fn read_busy(&self) -> Option<crate::linux::process::Busy> {
+                None
+            }
+        }
+        let mut appetite = Appetite { before: None, may_flow: false };
+        appetite.look(&Unseen, 3000.0);
+        assert!(appetite.may_flow);
     }
 }

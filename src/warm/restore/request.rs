@@ -1,15 +1,17 @@
 //! What of a snapshot is to be brought back, as entries for the OS tier.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures_util::{StreamExt as _, stream};
 use roaring::RoaringBitmap;
 
-use super::entry::{Asks, Entry, Row};
-use super::names::{Catalog, Found};
+use super::files::{self, ForkFile};
 use crate::cache::{ForkMap, Identity, Map, RelationMap, TierState, Tiers, compute_identities};
-use crate::postgres::{Relation, RelationKind, RelationPath};
+use crate::postgres::{Database, Error, Relation, RelationKind, RelationPath, Server, read_databases, read_relations};
 use crate::units::{Bytes, Fork};
 use crate::warm::Refusal;
 use crate::warm::heat::{self, Evidence};
-use crate::warm::plan::Precedence;
+use crate::warm::plan::{Precedence, WantedFork};
 use crate::warm::receipt::{FoundAs, SkipReason};
 
 /// Less that is left out is not worth a remark.
@@ -182,6 +184,271 @@ fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
         }
         _ => Asks::Nothing { asked_blocks },
     }
+}
+
+// ---- entry ----
+//
+// What somebody wants in the page cache, and what became of it.
+
+/// One fork that somebody wants in the page cache.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Which relation of the request it belongs to.
+    pub relation: usize,
+    pub path: RelationPath,
+    pub fork: Fork,
+    pub found: FoundAs,
+    pub precedence: Precedence,
+    pub is_index: bool,
+    pub asks: Asks,
+    /// Blocks asked for that are to outlive what is read once.
+    pub hot: RoaringBitmap,
+    /// The fork's length when the snapshot was taken.
+    pub snapshot_blocks: u64,
+}
+
+/// What of a fork is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asks {
+    /// These blocks, by heat, coldest first; no block is in two levels.
+    Levels(Vec<(f32, RoaringBitmap)>),
+    /// All that there are now of a rewritten fork, with this heat; the snapshot asks for so many.
+    Whole { heat: f32, asked_blocks: u64 },
+    /// None of a rewritten fork, of which the snapshot asks for so many.
+    Nothing { asked_blocks: u64 },
+}
+
+/// What became of a fork's files.
+#[derive(Clone, Debug)]
+pub enum State {
+    There(files::Found),
+    Missing,
+    Refused(Refusal),
+}
+
+/// A fork that a plan knows by number, with what its row will say.
+#[derive(Debug)]
+pub struct Planned {
+    pub entry: Entry,
+    pub blocks: u64,
+    pub wanted_blocks: u64,
+    pub truncated_blocks: u64,
+    pub resident_before: u64,
+}
+
+/// What there is to say of a fork when all is done.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub relation: usize,
+    pub fork: Fork,
+    pub found: FoundAs,
+    pub asked_blocks: u64,
+    pub resident_before: Option<u64>,
+    pub resident_after: Option<u64>,
+    pub read_bytes: Bytes,
+    pub grown_blocks: u64,
+    /// Blocks that are not resident, each with the reason and the error's text if there was one.
+    pub skips: Vec<(SkipReason, u64, Option<String>)>,
+}
+
+impl Asks {
+    /// Up to which block there may be something wanted.
+    pub fn end(&self) -> u64 {
+        match self {
+            Asks::Levels(levels) => end_of(levels),
+            Asks::Whole { .. } => u64::MAX,
+            Asks::Nothing { .. } => 0,
+        }
+    }
+
+    /// Blocks that the snapshot asks for.
+    pub fn blocks(&self) -> u64 {
+        match self {
+            Asks::Levels(levels) => levels.iter().map(|(_, blocks)| blocks.len()).sum(),
+            Asks::Whole { asked_blocks, .. } | Asks::Nothing { asked_blocks } => *asked_blocks,
+        }
+    }
+}
+
+/// One past the last block of any level.
+pub fn end_of(levels: &[(f32, RoaringBitmap)]) -> u64 {
+    levels.iter().filter_map(|(_, blocks)| blocks.max()).max().map_or(0, |last| u64::from(last) + 1)
+}
+
+/// How many of the blocks of `levels` are in `resident`.
+pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap) -> u64 {
+    levels.iter().map(|(_, blocks)| blocks.intersection_len(resident)).sum()
+}
+
+impl Entry {
+    pub fn file(&self) -> ForkFile {
+        ForkFile { path: self.path.clone(), fork: self.fork, hot: self.hot.clone() }
+    }
+
+    /// For the plan: what is wanted of the blocks that there are.
+    pub fn prepare(self, found: files::Found) -> (Planned, WantedFork) {
+        let mut levels = match &self.asks {
+            Asks::Levels(levels) => levels.clone(),
+            Asks::Whole { heat, .. } => {
+                let mut all = RoaringBitmap::new();
+                all.insert_range(0..u32::try_from(found.blocks).unwrap_or(u32::MAX));
+                vec![(*heat, all)]
+            }
+            Asks::Nothing { .. } => Vec::new(),
+        };
+        // A rewrite that left less than was asked for, such as TRUNCATE, has truncated the fork as well.
+        let mut truncated_blocks = match self.asks {
+            Asks::Levels(_) => 0,
+            Asks::Whole { asked_blocks, .. } | Asks::Nothing { asked_blocks } => {
+                asked_blocks.saturating_sub(found.blocks)
+            }
+        };
+        if let Ok(end) = u32::try_from(found.blocks) {
+            truncated_blocks += levels.iter_mut().map(|(_, blocks)| blocks.remove_range(end..)).sum::<u64>();
+        }
+        let planned = Planned {
+            blocks: found.blocks,
+            wanted_blocks: levels.iter().map(|(_, blocks)| blocks.len()).sum(),
+            truncated_blocks,
+            resident_before: count_resident(&levels, &found.resident),
+            entry: self,
+        };
+        let Entry { precedence, is_index, .. } = planned.entry;
+        let (blocks, resident) = (found.blocks, found.resident);
+        let wanted = WantedFork { precedence, is_index, blocks, levels, resident, places: Vec::new() };
+        (planned, wanted)
+    }
+
+    /// The row of a fork that could not even be looked at, or of which nothing is asked.
+    pub fn absent_row(&self, why: &Refusal) -> Row {
+        let asked_blocks = self.asks.blocks();
+        Row {
+            relation: self.relation,
+            fork: self.fork,
+            found: match why.reason {
+                SkipReason::Dropped | SkipReason::FileGone => FoundAs::NotFound,
+                _ => self.found,
+            },
+            asked_blocks,
+            resident_before: None,
+            resident_after: None,
+            read_bytes: Bytes(0),
+            grown_blocks: 0,
+            skips: vec![(why.reason, asked_blocks, why.detail.clone())],
+        }
+    }
+}
+
+impl Planned {
+    /// The row of a fork when all is done. `missing` says why what is not resident is not.
+    pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
+        missing.push((SkipReason::Truncated, self.truncated_blocks, None));
+        missing.push((SkipReason::Rewritten, self.left_out_blocks(), None));
+        Row {
+            relation: self.entry.relation,
+            fork: self.entry.fork,
+            found: self.found(),
+            asked_blocks: self.wanted_blocks + self.truncated_blocks + self.left_out_blocks(),
+            resident_before: Some(self.resident_before),
+            resident_after,
+            read_bytes,
+            grown_blocks: match self.entry.asks {
+                Asks::Levels(_) => self.blocks.saturating_sub(self.entry.snapshot_blocks),
+                Asks::Whole { .. } | Asks::Nothing { .. } => 0,
+            },
+            skips: missing,
+        }
+    }
+
+    fn found(&self) -> FoundAs {
+        match self.entry.asks {
+            Asks::Levels(_) => self.entry.found,
+            _ if self.blocks == 0 => FoundAs::Emptied,
+            Asks::Whole { .. } => self.entry.found,
+            Asks::Nothing { .. } => FoundAs::NotFound,
+        }
+    }
+
+    /// Blocks of a rewritten fork that are not asked for any more, though there still is that much of it.
+    fn left_out_blocks(&self) -> u64 {
+        match self.entry.asks {
+            Asks::Nothing { asked_blocks } => asked_blocks - self.truncated_blocks,
+            Asks::Levels(_) | Asks::Whole { .. } => 0,
+        }
+    }
+}
+
+/// A reason, blocks, and an error's text.
+pub type Missing = (SkipReason, u64, Option<String>);
+
+// ---- names ----
+//
+// Finds relations by their names: one question to each database, several databases at a time.
+
+/// Databases that are asked at a time.
+const CONNECTIONS: usize = 4;
+
+/// What the catalogs of some databases know.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    relations: HashMap<Identity, Relation>,
+    /// Whose a file is: a relation that was renamed has kept its own.
+    owners: HashMap<RelationPath, Identity>,
+    /// Databases that exist and would not answer, with what they said.
+    unreachable: BTreeMap<String, Refusal>,
+}
+
+/// What a catalog says of a relation.
+#[derive(Debug)]
+pub enum Found<'a> {
+    Relation(&'a Relation),
+    Nothing,
+    /// Nobody could ask.
+    Unreachable(&'a Refusal),
+}
+
+impl Catalog {
+    /// Asks `names` of the databases for their relations. The shared catalogs are in every answer.
+    pub async fn read(server: &Server, names: &BTreeSet<String>) -> Result<Catalog, Error> {
+        let mut connection = server.connect_to(&server.database).await?;
+        let all = read_databases(&mut connection).await?;
+        let mut catalog = Catalog::default();
+        let is_own = |database: &&Database| database.name == server.database;
+        if let Some(own) = all.iter().find(is_own) {
+            catalog.add(read_relations(&mut connection, own, true).await?);
+        }
+        drop(connection);
+        let others = all.iter().filter(|database| !is_own(database) && names.contains(&database.name));
+        let answers = others.map(|database| async move { (database, ask(server, database).await) });
+        let mut answers = stream::iter(answers).buffer_unordered(CONNECTIONS);
+        while let Some((database, answer)) = answers.next().await {
+            match answer {
+                Ok(relations) => catalog.add(relations),
+                Err(error) => _ = catalog.unreachable.insert(database.name.clone(), Refusal::of(&error)),
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// A relation as it is now: by its name, or else by its file, when that can be said to be the same.
+    pub fn find(&self, identity: &Identity, file: Option<&RelationPath>) -> Found<'_> {
+        let by_file = || self.relations.get(self.owners.get(file?)?);
+        match (self.relations.get(identity).or_else(by_file), self.unreachable.get(&identity.name.database)) {
+            (Some(relation), _) => Found::Relation(relation),
+            (None, Some(why)) => Found::Unreachable(why),
+            (None, None) => Found::Nothing,
+        }
+    }
+
+    fn add(&mut self, relations: Vec<Relation>) {
+        let identities = compute_identities(relations.iter());
+        self.owners.extend(relations.iter().map(|one| one.path.clone()).zip(identities.iter().cloned()));
+        self.relations.extend(identities.into_iter().zip(relations));
+    }
+}
+
+async fn ask(server: &Server, database: &Database) -> Result<Vec<Relation>, Error> {
+    read_relations(&mut server.connect_to(&database.name).await?, database, false).await
 }
 
 #[cfg(test)]
