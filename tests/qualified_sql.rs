@@ -22,11 +22,13 @@ const EXTENSION_SCHEMA: &str = "extension_schema";
 
 /// The statements that run before the path is known to be harmless: not even an operator may be in them.
 const FIRST: [&str; 3] =
-    ["src/postgres/sql/session_path_13.sql", "src/results/sql/session_path_13.sql", "src/results/sql/schema_13.sql"];
+    ["src/postgres/sql/session_path_13.sql", "src/results/sql/session_path_13.sql", "src/results/sql/use_path_13.sql"];
 
 /// Folders whose statements run on another path, each with its reason.
-const ELSEWHERE: [(&str, &str); 1] =
-    [("src/results/", "the same text runs on SQLite; on a server the path is one schema that nobody else may write")];
+const ELSEWHERE: [(&str, &str); 1] = [(
+    "src/results/",
+    "the same text runs on SQLite; on a server the path is pgthaw's schema, of which nobody else has anything",
+)];
 
 /// Words that a statement begins with which names relations, functions or types.
 const BEGINNINGS: [&str; 9] =

@@ -11,6 +11,8 @@ use sqlx::postgres::{PgArgumentBuffer, PgPool, PgRow, PgTypeInfo};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Decode, Encode, Postgres, Row as _, Sqlite, Type};
 
+use super::trust;
+
 /// Values of one statement: SQLite takes 32,766, PostgreSQL 65,535.
 const VALUES_MAX: usize = 30_000;
 
@@ -161,7 +163,7 @@ impl Database {
     pub async fn begin(&self) -> Result<Transaction, sqlx::Error> {
         Ok(match self {
             Database::Sqlite(pool) => Transaction::Sqlite(pool.begin().await?),
-            Database::Postgres(pool) => Transaction::Postgres(pool.begin().await?),
+            Database::Postgres(pool) => Transaction::Postgres(pool.begin_with(trust::BEGIN).await?),
         })
     }
 

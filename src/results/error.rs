@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::place::{Place, ServerPlace};
+use super::trust::Finding;
 use crate::command::table;
 use crate::failure::quote_argument;
 use crate::failure::{ErrorKind, Explain, FullDisk};
@@ -35,8 +36,8 @@ pub enum Error {
     Table(#[from] table::Error),
     #[error("cannot {action} {place}: {source}")]
     Access { action: &'static str, place: Place, source: sqlx::Error },
-    #[error("the schema \"{schema}\" of the results server {server} is no safe place: {who} may put functions into it")]
-    SharedSchema { server: ServerPlace, schema: String, who: String },
+    #[error("the results server {server} is not safe to use: {finding}")]
+    Untrusted { server: ServerPlace, finding: Finding },
     #[error("what pgthaw asked of its session with the results server {server} did not reach it")]
     Pooled { server: ServerPlace },
     #[error("the results store {0} holds no run yet")]
@@ -123,7 +124,7 @@ impl Explain for Error {
             | Error::NoHome
             | Error::Address(_)
             | Error::Foreign(_)
-            | Error::SharedSchema { .. }
+            | Error::Untrusted { .. }
             | Error::Pooled { .. }
             | Error::Empty(_)
             | Error::UnknownRun(_)
@@ -160,11 +161,7 @@ impl Explain for Error {
             Error::Foreign(_) => {
                 Some("name another file with --results or PGTHAW_RESULTS: this one is left as it is".into())
             }
-            Error::SharedSchema { schema, .. } => Some(format!(
-                "make a schema that only this role and superusers may CREATE in, and name it first in the role's search_path \
-                 (ALTER ROLE … SET search_path); or REVOKE CREATE ON SCHEMA {} FROM the others",
-                quote_argument(schema)
-            )),
+            Error::Untrusted { finding, .. } => Some(finding.remedy()),
             Error::Pooled { .. } => Some("name the server itself rather than a connection pooler".into()),
             Error::Newer(_) => Some("use that pgthaw, or name another file with --results".into()),
             Error::Damaged { place: Place::Server(_), .. } => None,
@@ -180,7 +177,8 @@ impl Explain for Error {
             }
             Error::AmbiguousRun { .. } => Some("give more of its name".into()),
             Error::Access { place: place @ Place::Server(_), source, .. } if is_refused(place, source) => Some(
-                "the role needs a password (in the address or the password file) and privileges on the tables of the store".into(),
+                "the role needs a password (in the address or the password file) and privileges on the schema pgthaw; a superuser creates it with \
+                 CREATE SCHEMA pgthaw AUTHORIZATION …".into(),
             ),
             Error::Access { place, source, .. } if is_refused(place, source) => Some(
                 "the file and its directory must be readable and writable: SQLite keeps its journal beside the file"

@@ -19,6 +19,7 @@ mod sweep_gauges;
 mod sweep_outline;
 mod sweep_read;
 mod sweep_write;
+mod trust;
 mod unsent;
 
 pub use damaged::DamagedStudy;

@@ -141,7 +141,7 @@ impl Store {
     /// One transaction on the server.
     async fn take_over(&self, sweep: Option<&SweepRun>, trial: Option<&SweepTrial>) -> Result<(), Error> {
         let failed = self.failed_to("write");
-        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        let mut transaction = self.begin().await?;
         if let Some(sweep) = sweep {
             upsert_sweep(&mut transaction, sweep).await.map_err(&failed)?;
         }

@@ -7,16 +7,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgConnection, PgPoolOptions};
+use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Connection as _, SqlSafeStr as _};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
 
-use super::database::{Database, Query, Row};
+use super::database::{Database, Query, Row, Transaction};
 use super::place::{Place, ServerPlace};
-use super::{DamagedStudy, Error};
+use super::{DamagedStudy, Error, trust};
 use crate::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
 use crate::linux::home::state_home;
 use crate::postgres::{self, ConnectOptions, PlainServer, hide_password, parse_connection_string};
@@ -30,9 +29,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a writer waits for readers, who may have the file for as long as they like: what is written was measured, and is
 /// lost when it gives up. SQLite counts to 24 days.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
-
-/// How long to wait for a server to answer.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often bringing a file up to date is tried, and how long apart: all of it takes well under a second.
 const MIGRATION_TRIES: u32 = 10;
@@ -164,22 +160,23 @@ impl Store {
     }
 
     async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<Store, Error> {
-        let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT);
-        let place = Place::Server(server.clone());
-        let path = find_search_path(server).await?;
-        // Each session's startup packet has it, before what the owner of the database or the role's settings say.
-        let options = server.0.options.clone().options([("search_path", &path)]);
-        let connected = pool.connect_with(options).await;
-        let pool = connected.map_err(|source| Error::from_database("open", &place, source))?;
-        let asked: Result<String, _> =
-            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&pool).await;
-        if asked.map_err(|source| Error::from_database("open", &place, source))? != path {
-            return Err(Error::Pooled { server: server.clone() });
-        }
-        let store = Store { database: Database::Postgres(pool), place, queue: None };
+        let pool = trust::connect_pool(server, pool).await?;
+        let store = Store { database: Database::Postgres(pool), place: Place::Server(server.clone()), queue: None };
         store.check_server().await?;
         store.migrate().await?;
         Ok(store)
+    }
+
+    /// Begins a transaction that writes; on a server after a check of what could run with it.
+    pub(super) async fn begin(&self) -> Result<Transaction, Error> {
+        let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
+        if let (Transaction::Postgres(inner), Place::Server(server)) = (&mut transaction, &self.place) {
+            let checked = trust::check_before_writing(inner).await.map_err(self.failed_to("write"))?;
+            if let Some(finding) = checked {
+                return Err(Error::Untrusted { server: server.clone(), finding });
+            }
+        }
+        Ok(transaction)
     }
 
     /// Marks a new file as ours; refuses one that is not.
@@ -201,8 +198,8 @@ impl Store {
 
     /// Refuses a database whose tables have our names and are not ours.
     async fn check_server(&self) -> Result<(), Error> {
-        let facts = "SELECT CAST(coalesce(pg_catalog.to_regclass('runs'), pg_catalog.to_regclass('sweeps')) IS NOT NULL AS INTEGER) AS ours, \
-                     CAST(pg_catalog.to_regclass('_sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
+        let facts = "SELECT CAST(coalesce(pg_catalog.to_regclass('pgthaw.runs'), pg_catalog.to_regclass('pgthaw.sweeps')) IS NOT NULL AS INTEGER) AS ours, \
+                     CAST(pg_catalog.to_regclass('pgthaw._sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
         let facts = self.read(Query::new(facts), |row| Ok((row.integer("ours")?, row.integer("history")?))).await?;
         match facts.first() {
             Some((Some(1), Some(0))) => Err(Error::Foreign(self.place.clone())),
@@ -251,7 +248,9 @@ impl Store {
     async fn has_older_tables(&self) -> Result<bool, sqlx::Error> {
         let asked = match &self.database {
             Database::Sqlite(_) => "SELECT count(*) AS found FROM sqlite_schema WHERE type = 'table' AND name = 'runs'",
-            Database::Postgres(_) => "SELECT CAST(pg_catalog.to_regclass('runs') IS NOT NULL AS INTEGER) AS found",
+            Database::Postgres(_) => {
+                "SELECT CAST(pg_catalog.to_regclass('pgthaw.runs') IS NOT NULL AS INTEGER) AS found"
+            }
         };
         let newer = format!("SELECT count(*) AS found FROM _sqlx_migrations WHERE version = {}", LAST_WITH_RUNS + 1);
         let count = async |sql: Query| -> Result<i64, sqlx::Error> {
@@ -311,7 +310,7 @@ impl Store {
 
     /// A single statement that changes something.
     pub(super) async fn execute(&self, query: Query) -> Result<u64, Error> {
-        let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
+        let mut transaction = self.begin().await?;
         let changed = query.execute(&mut transaction).await.map_err(self.failed_to("write"))?;
         transaction.commit().await.map_err(self.failed_to("write"))?;
         Ok(changed)
@@ -405,55 +404,6 @@ fn make_file(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),
         made => made.map(drop),
     }
-}
-
-/// The search_path of sessions with a results server: the role's first schema alone, which nobody may have put functions into that
-/// this role would then call. Empty where there is no schema.
-async fn find_search_path(server: &ServerPlace) -> Result<String, Error> {
-    let place = Place::Server(server.clone());
-    let failed = |source| Error::from_database("open", &place, source);
-    match server.0.check_peer().await {
-        // Nobody listens: what follows finds that out too, and says it in its own words.
-        Ok(()) | Err(postgres::Error::Connect { .. }) => {}
-        Err(error) => return Err(Error::Stranger(error)),
-    }
-    let look = async {
-        let mut connection = PgConnection::connect_with(&server.0.options).await?;
-        let schema: Option<String> =
-            sqlx::query_scalar(include_str!("sql/schema_13.sql")).fetch_one(&mut connection).await?;
-        connection.close().await?;
-        let Some(schema) = schema else { return Ok(None) };
-        // From here on operators are PostgreSQL's own.
-        let options = server.0.options.clone().options([("search_path", "")]);
-        let mut connection = PgConnection::connect_with(&options).await?;
-        let path: String =
-            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&mut connection).await?;
-        if !path.is_empty() {
-            return Ok(Some((schema, Trust::Pooled)));
-        }
-        let intruder: Option<String> = sqlx::query_scalar(include_str!("sql/intruders_13.sql"))
-            .bind(&schema)
-            .fetch_optional(&mut connection)
-            .await?;
-        connection.close().await?;
-        Ok(Some((schema, intruder.map_or(Trust::Safe, Trust::Shared))))
-    };
-    let looked = timeout(SERVER_TIMEOUT, look).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    match looked.map_err(failed)? {
-        None => Ok(String::new()),
-        Some((schema, Trust::Safe)) => Ok(format!("\"{}\"", schema.replace('"', "\"\""))),
-        Some((_, Trust::Pooled)) => Err(Error::Pooled { server: server.clone() }),
-        Some((schema, Trust::Shared(who))) => Err(Error::SharedSchema { server: server.clone(), schema, who }),
-    }
-}
-
-/// Whether a schema of a results server can be worked in.
-enum Trust {
-    Safe,
-    /// A session did not get what its startup packet asked for.
-    Pooled,
-    /// This role may put functions into it.
-    Shared(String),
 }
 
 /// Those versions of the schema's history that are meant. A migration is never changed once it was released.

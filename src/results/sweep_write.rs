@@ -16,7 +16,7 @@ impl Store {
     /// Keeps a sweep of which nothing was measured yet. A server hears of it with the next change.
     pub async fn open_sweep(&self, run: &SweepRun) -> Result<(), Error> {
         let failed = self.failed_to("write");
-        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        let mut transaction = self.begin().await?;
         upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)
     }
@@ -32,7 +32,7 @@ impl Store {
     /// Also when the same repetition of the same point is there already: a finished trial is never replaced.
     pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<(), Error> {
         let failed = self.failed_to("write");
-        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        let mut transaction = self.begin().await?;
         self.add_trial(&mut transaction, trial).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)?;
         self.send_soon();
@@ -42,7 +42,7 @@ impl Store {
     /// Keeps a sweep with all of its trials, or nothing of it.
     pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<(), Error> {
         let failed = self.failed_to("write");
-        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        let mut transaction = self.begin().await?;
         upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
         self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
         for trial in trials {

@@ -96,7 +96,7 @@ fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
         Store::connect_server(&place(&server)).await.unwrap().save_whole_sweep(&run, &trials).await.unwrap();
     });
     let ask = |question: &str| {
-        let answers = (sqlite(&file, question), server.psql(question));
+        let answers = (sqlite(&file, question), server.psql_of_results(question));
         assert_eq!(answers.0, answers.1, "{question}");
         answers.0
     };
@@ -221,14 +221,14 @@ fn the_questions_of_the_documentation_are_answered_by_both_databases() {
             sqlite(&file, question);
         }
         if !question.contains("json_each") {
-            server.psql(question);
+            server.psql_of_results(question);
         }
     }
     let counts = "SELECT (SELECT count(*) FROM sweep_points), (SELECT count(*) FROM sweep_summary), \
                   (SELECT count(*) FROM sweep_seconds), (SELECT count(*) FROM all_runs)";
     assert_eq!(sqlite(&file, counts), "11|11|53|2");
-    assert_eq!(server.psql(counts), "11|11|53|2");
+    assert_eq!(server.psql_of_results(counts), "11|11|53|2");
     let median = "SELECT CAST(tps_median AS INTEGER), trials FROM sweep_points WHERE scale = 10";
     assert_eq!(sqlite(&file, median), "1000|1");
-    assert_eq!(server.psql(median), "1000|1");
+    assert_eq!(server.psql_of_results(median), "1000|1");
 }

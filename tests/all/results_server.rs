@@ -43,7 +43,7 @@ fn sweep(place: &Place, home: &Home, spec: &str, results: &str) -> Command {
 
 /// `number repeat` of the trials that a server has, in order.
 fn trials_on(server: &TestServer) -> Vec<String> {
-    let rows = server.psql("SELECT number || ' ' || repeat FROM sweep_trials ORDER BY 1");
+    let rows = server.psql_of_results("SELECT number || ' ' || repeat FROM sweep_trials ORDER BY 1");
     rows.lines().map(str::to_owned).collect()
 }
 
@@ -73,18 +73,18 @@ test_every_version! {
         let listed = server.home.pgthaw(&["results", "list", "--results", &results]).ok().stdout;
         assert!(listed.contains(&run.id), "{listed}");
         // The views are there too, and medians by SQL.
-        assert_eq!(server.psql("SELECT kind, trials FROM all_runs"), format!("warmup|{}", trials.len()));
-        assert_eq!(server.psql(SHARES), shares_of(&run, &trials));
-        let served = server.psql("SELECT max(served) FROM served_by_second WHERE strategy = 'cat' AND repeat = 2");
+        assert_eq!(server.psql_of_results("SELECT kind, trials FROM all_runs"), format!("warmup|{}", trials.len()));
+        assert_eq!(server.psql_of_results(SHARES), shares_of(&run, &trials));
+        let served = server.psql_of_results("SELECT max(served) FROM served_by_second WHERE strategy = 'cat' AND repeat = 2");
         assert_eq!(served, trials.iter().find(|one| one.strategy == "cat" && one.repeat == 2).unwrap().served.to_string());
         // Before its first facts are kept it is a study of ways to warm too, whose level nobody told.
-        server.psql("UPDATE sweeps SET warmup = NULL");
-        assert_eq!(server.psql("SELECT kind FROM all_runs"), "warmup");
+        server.psql_of_results("UPDATE sweeps SET warmup = NULL");
+        assert_eq!(server.psql_of_results("SELECT kind FROM all_runs"), "warmup");
         let level = "SELECT count(steady_tps), count(to_50_seconds), count(*) FROM trial_summary";
         let reached = trials.iter().filter(|one| one.to_50_seconds.is_some()).count();
-        assert_eq!(server.psql(level), format!("{0}|{reached}|{0}", trials.len()));
+        assert_eq!(server.psql_of_results(level), format!("{0}|{reached}|{0}", trials.len()));
         server.home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
-        assert_eq!(server.psql("SELECT count(*) FROM sweep_samples"), "0");
+        assert_eq!(server.psql_of_results("SELECT count(*) FROM sweep_samples"), "0");
     }
 }
 
@@ -108,18 +108,18 @@ fn several_machines_write_at_once() {
         })
         .collect();
     writers.into_iter().for_each(|writer| writer.join().unwrap());
-    assert_eq!(server.psql("SELECT count(*), count(DISTINCT sweep_id) FROM sweep_trials"), "60|6");
-    assert_eq!(server.psql("SELECT count(*) FROM sweep_samples"), "1200");
+    assert_eq!(server.psql_of_results("SELECT count(*), count(DISTINCT sweep_id) FROM sweep_trials"), "60|6");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweep_samples"), "1200");
 }
 
 #[test]
 fn a_database_of_somebody_else_is_refused_and_a_server_that_is_away_told() {
     let mut server = servers::start_any(&[]);
-    server.psql("CREATE TABLE runs (theirs text)");
+    server.psql("CREATE SCHEMA pgthaw; CREATE TABLE pgthaw.runs (theirs text)");
     let results = address(&server);
     let refused = server.home.pgthaw(&["results", "list", "--results", &results]).ends_with(2);
     assert!(refused.stderr.contains("is not a results store of pgthaw"), "{}", refused.stderr);
-    assert_eq!(server.psql("SELECT count(*) FROM pg_class WHERE relname = 'trials'"), "0");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM pg_class WHERE relname = 'trials'"), "0");
     server.cluster.stop(StopMode::Fast).unwrap();
     let away = server.home.pgthaw(&["results", "list", "--results", &results]).ends_with(1);
     assert!(away.stderr.contains("does not answer"), "{}", away.stderr);
@@ -154,9 +154,9 @@ fn a_server_that_is_killed_during_a_sweep_gets_every_trial_once() {
     assert!(output.stdout.contains("8 trials"), "{}", output.stdout);
     let all = ["0 1", "0 2", "0 3", "0 4", "1 1", "1 2", "1 3", "1 4"];
     assert_eq!(trials_on(&server), all);
-    assert_eq!(server.psql("SELECT count(*) FROM sweeps WHERE ended_at IS NOT NULL"), "1");
-    assert_eq!(server.psql("SELECT count(*) FROM sweep_samples"), "8");
-    assert_eq!(server.psql("SELECT count(*) FROM unsent"), "0");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps WHERE ended_at IS NOT NULL"), "1");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweep_samples"), "8");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM unsent"), "0");
     // What the server has is what the local file has.
     let local = home.pgthaw(&["results", "show", "--json"]).ok().json();
     let remote = home.pgthaw(&["results", "show", "--json", "--results", &results]).ok().json();
@@ -173,7 +173,7 @@ fn a_server_whose_tables_are_locked_keeps_no_trial_from_being_kept_here() {
     psql.args(["-XAtq", "-d", "postgres"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut locker = psql.spawn().unwrap();
     let mut pipe = locker.stdin.take().unwrap();
-    pipe.write_all(b"BEGIN; LOCK TABLE sweep_trials; SELECT 'locked';\n").unwrap();
+    pipe.write_all(b"BEGIN; LOCK TABLE pgthaw.sweep_trials; SELECT 'locked';\n").unwrap();
     let mut said = BufReader::new(locker.stdout.take().unwrap()).lines();
     assert_eq!(said.next().unwrap().unwrap(), "locked");
 
@@ -228,17 +228,17 @@ fn what_is_dropped_on_the_server_is_dropped_here_too() {
     let log = home.path().join("pgbench_log.7");
     fs::write(&log, "1650260550 100 50000 0 80 1200\n1650260551 50 25000 0 90 900\n").unwrap();
     home.pgthaw(&["results", "import", log.to_str().unwrap(), "--results", &results]).ok();
-    assert_eq!(server.psql("SELECT count(*) FROM sweep_trials"), "1");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweep_trials"), "1");
     let listed = || home.pgthaw(&["results", "list", "--json"]).ok().json();
     let id = text(&listed(), "/sweeps/0/id").to_owned();
     home.pgthaw(&["results", "drop", &id, "--results", &results]).ok();
-    assert_eq!(server.psql("SELECT count(*) FROM sweeps"), "0");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps"), "0");
     assert_eq!(listed()["sweeps"], serde_json::json!([]));
     // What another machine kept is not here.
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async { keep_in(&Store::connect_server(&place(&server)).await.unwrap(), &run, &trials).await });
     home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
-    assert_eq!(server.psql("SELECT count(*) FROM sweeps"), "0");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps"), "0");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_damaged_study_keeps_no_other_from_being_sent() {
         sent["damaged"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!((&sent["sent"], damaged), (&3.into(), vec![&*ids[0], &*ids[1]]), "two studies and a trial: {sent:#}");
     assert!(sent["damaged"][0]["reason"].as_str().unwrap().contains("column machine"), "{sent:#}");
-    assert_eq!(server.psql("SELECT sweep_id FROM sweep_trials"), ids[2]);
+    assert_eq!(server.psql_of_results("SELECT sweep_id FROM sweep_trials"), ids[2]);
     let again = home.pgthaw(&["results", "send", "--results", &results]).ends_with(1);
     assert!(again.stdout.contains("0 sent") && again.stderr.contains(&format!("the study {} in", ids[0])), "{again:?}");
     // Nor does it keep anybody from what is on the server, and it can be forgotten.
@@ -315,7 +315,7 @@ fn a_sweep_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
     let all = ["0 1", "0 2", "0 3", "1 1", "1 2", "1 3"];
     assert_eq!(trials(&kept), all);
     assert_eq!(trials_on(&server), all);
-    assert_eq!(server.psql("SELECT count(*) FROM sweeps"), "1");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps"), "1");
     let remote = home.pgthaw(&["results", "show", text(&kept, "/sweep/id"), "--json", "--results", &results]);
     assert!(remote.ok().json() == kept, "what was sent differs from what was kept");
 }

@@ -193,6 +193,11 @@ impl TestServer {
         self.psql_in("postgres", sql)
     }
 
+    /// Runs SQL on the tables of a results store, in the database `postgres`.
+    pub fn psql_of_results(&self, sql: &str) -> String {
+        self.psql(&format!("SET search_path = pgthaw, pg_catalog; {sql}"))
+    }
+
     /// Runs SQL in a database.
     pub fn psql_in(&self, database: &str, sql: &str) -> String {
         let mut command = self.command_of("psql");

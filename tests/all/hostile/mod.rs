@@ -1,5 +1,7 @@
 //! Databases of owners who wish whoever visits them ill: nothing of theirs is run, and nobody else's database suffers.
 
+mod results;
+
 use pgthaw::postgres::{PrewarmMode, Prewarmer, Server};
 use pgthaw::units::{BlockRange, Fork};
 
@@ -64,6 +66,37 @@ test_every_version! {
             assert_eq!(loaded.unwrap(), 5);
         });
         assert_eq!(server.psql("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), "f");
+    }
+}
+
+/// A schema's name that goes on behind a comment, as a statement of its own.
+const BREAKOUTS: [&str; 2] = ["x\nSELECT s.f()::int8 UNION ALL --", "{schema}' AS x; SELECT s.f(); --"];
+
+test_every_version! {
+    fn a_schema_whose_name_has_a_line_end_is_no_statement(version) {
+        let server = servers::start(version, &[("shared_preload_libraries", "pg_stat_statements")]);
+        server.psql("CREATE ROLE mallory LOGIN; CREATE DATABASE evil OWNER mallory");
+        server.psql_in("evil", "CREATE SCHEMA shop AUTHORIZATION mallory; CREATE TABLE t AS SELECT generate_series(1, 99999) AS i");
+        for extension in ["pg_prewarm", "pg_buffercache", "pg_stat_statements"] {
+            server.psql_in("evil", &format!("CREATE EXTENSION {extension} SCHEMA shop"));
+        }
+        server.pgthaw(&["snapshot", "take", "--dir", "snapshots"]).ok();
+        server.psql_in("evil", &format!(
+            "SET SESSION AUTHORIZATION mallory; CREATE SCHEMA s; CREATE FUNCTION s.f() RETURNS int LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE 'ALTER ROLE mallory SUPERUSER'; RETURN 1; END $$; ALTER SCHEMA shop RENAME TO x"
+        ));
+        let mut name = "x";
+        for breakout in BREAKOUTS {
+            server.psql_in("evil", &format!("ALTER SCHEMA \"{name}\" RENAME TO \"{breakout}\""));
+            name = breakout;
+            for visit in VISITS {
+                let output = server.pgthaw(visit);
+                let is_superuser = server.psql("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'");
+                assert_eq!(is_superuser, "f", "{breakout}: {visit:?}: {output:?}");
+            }
+            let map = server.pgthaw(&["map", "-d", "evil", "--json"]).ok().json();
+            assert_eq!(map["buffers"]["state"], "measured", "{map:#}");
+        }
     }
 }
 

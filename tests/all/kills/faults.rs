@@ -169,9 +169,9 @@ fn of_results(results: &str) -> Vec<Case> {
     let as_before: fn(&World) = |world| {
         fs::copy(world.path("results.before"), world.path("state/pgthaw/results.sqlite")).unwrap();
         world.written.keys().for_each(|path| drop(fs::remove_file(path)));
-        world
-            .server
-            .psql("DO $$ BEGIN IF to_regclass('sweeps') IS NOT NULL THEN TRUNCATE sweeps CASCADE; END IF; END $$");
+        world.server.psql_of_results(
+            "DO $$ BEGIN IF to_regclass('sweeps') IS NOT NULL THEN TRUNCATE sweeps CASCADE; END IF; END $$",
+        );
     };
     vec![
         case("results import", "results import pgbench_log.8", as_before, |world, _| {
@@ -184,7 +184,7 @@ fn of_results(results: &str) -> Vec<Case> {
             world.run(&["results", "send", "--results", &world.results]).ok();
             let listed = world.run(&["results", "list", "--json"]).ok().json();
             assert_eq!(listed["sweeps"].as_array().unwrap().len(), 2, "{listed:#}");
-            let rows = world.server.psql("SELECT count(*), count(DISTINCT sweep_id) FROM sweep_trials");
+            let rows = world.server.psql_of_results("SELECT count(*), count(DISTINCT sweep_id) FROM sweep_trials");
             assert_eq!(rows, "1|1");
         }),
         case("report", "report -o page.html", as_before, |world, _| {

@@ -195,9 +195,14 @@ impl Studies {
         let remote = self.run(&both).ok().json();
         assert!(remote == self.run(&both[..4]).ok().json(), "{points:?}: what was sent differs from what was kept");
         let rows = format!("SELECT number || ' ' || repeat FROM sweep_trials WHERE sweep_id = '{id}' ORDER BY 1");
-        assert_eq!(self.server.psql(&rows).lines().collect::<Vec<_>>(), ["0 1", "0 2", "1 1", "1 2"], "{points:?}");
-        let sweeps =
-            self.server.psql("SELECT count(*), count(DISTINCT question) FROM sweeps WHERE ended_at IS NOT NULL");
+        assert_eq!(
+            self.server.psql_of_results(&rows).lines().collect::<Vec<_>>(),
+            ["0 1", "0 2", "1 1", "1 2"],
+            "{points:?}"
+        );
+        let sweeps = self
+            .server
+            .psql_of_results("SELECT count(*), count(DISTINCT question) FROM sweeps WHERE ended_at IS NOT NULL");
         assert_eq!(sweeps, format!("{0}|{0}", self.number), "{points:?}");
         self.check_nothing_is_left(points);
         figures.checked("trials once in the file and once on the server, with the same values", local.len());

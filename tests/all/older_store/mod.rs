@@ -273,7 +273,7 @@ fn what_waited_for_a_server_as_a_run_is_sent_as_a_study() {
     }
     let sent = home.pgthaw(&["results", "send", "--json", "--results", &results]).ok().json();
     assert_eq!(sent["sent"], 10, "two studies and their trials");
-    assert_eq!(server.psql("SELECT count(*) FROM loading_summary"), "4");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM loading_summary"), "4");
     assert_eq!(sqlite(&file, "SELECT count(*) FROM unsent"), "0");
     assert_told(&home, &["--results", &results]);
 }
@@ -291,24 +291,27 @@ fn an_older_server_is_brought_up_to_date_by_several_at_once() {
     let connected: Vec<_> = (0..5).map(|_| connect()).collect();
     connected.into_iter().for_each(|one| one.join().unwrap().unwrap());
     assert_told(&server.home, &["--results", &address(&server)]);
-    assert_eq!(server.psql("SELECT kind, trials FROM all_runs ORDER BY kind"), "residency|4\nwarmup|4");
+    assert_eq!(server.psql_of_results("SELECT kind, trials FROM all_runs ORDER BY kind"), "residency|4\nwarmup|4");
     let seconds = "SELECT CAST(sum(resident_after_seconds) * 1e9 AS BIGINT), sum(device_reads) FROM loading_summary";
-    assert_eq!(server.psql(seconds), "199921973|1710");
+    assert_eq!(server.psql_of_results(seconds), "199921973|1710");
     let older = "SELECT count(*) FROM pg_tables WHERE tablename SIMILAR TO '(moved_)?(loading_)?(runs|trials)|samples|left_over'";
-    assert_eq!(server.psql(older), "0");
+    assert_eq!(server.psql_of_results(older), "0");
 }
 
 /// Gives a server of now the tables of a tournament with what the file has in them.
 fn make_older(server: &TestServer, file: &Path) {
-    server.psql("DROP VIEW all_runs, trial_summary, trial_verdicts, served_by_second, loading_summary, sweep_summary");
-    server.psql("CREATE VIEW sweep_summary AS SELECT 'older'; ALTER TABLE sweep_trials DROP COLUMN ended_at");
+    server.psql_of_results(
+        "DROP VIEW all_runs, trial_summary, trial_verdicts, served_by_second, loading_summary, sweep_summary",
+    );
+    server
+        .psql_of_results("CREATE VIEW sweep_summary AS SELECT 'older'; ALTER TABLE sweep_trials DROP COLUMN ended_at");
     let newer = ["ended_at", "device_reads_per_second", "device_reads_per_second_max", "device_bytes_per_write"];
     for column in
         newer.iter().chain(&["server_cpu_us_per_transaction", "device_reads_unevenness", "time", "warmer_seconds"])
     {
-        server.psql(&format!("ALTER TABLE sweep_outlines DROP COLUMN {column}"));
+        server.psql_of_results(&format!("ALTER TABLE sweep_outlines DROP COLUMN {column}"));
     }
-    server.psql(
+    server.psql_of_results(
         "ALTER TABLE sweep_trials DROP COLUMN devices, DROP COLUMN fresh_copy, DROP COLUMN time; \
          ALTER TABLE sweep_os_samples DROP COLUMN parts; ALTER TABLE sweep_wait_samples DROP COLUMN flushes; \
          DROP VIEW sweep_seconds; CREATE VIEW sweep_seconds AS SELECT 'older'; \
@@ -323,9 +326,11 @@ fn make_older(server: &TestServer, file: &Path) {
         "0006_loadings",
     ];
     for migration in older {
-        server.psql(&std::fs::read_to_string(directory.join(format!("{migration}.sql"))).unwrap());
+        server.psql_of_results(&std::fs::read_to_string(directory.join(format!("{migration}.sql"))).unwrap());
     }
-    server.psql("CREATE VIEW all_runs AS SELECT id FROM runs; DELETE FROM _sqlx_migrations WHERE version > 20");
+    server.psql_of_results(
+        "CREATE VIEW all_runs AS SELECT id FROM runs; DELETE FROM _sqlx_migrations WHERE version > 20",
+    );
     for table in ["runs", "trials", "samples", "loading_runs", "loading_trials"] {
         let listed = |text: &str, between: &str| {
             sqlite(file, &format!("SELECT group_concat({text}, '{between}') FROM pragma_table_info('{table}')"))
@@ -333,7 +338,7 @@ fn make_older(server: &TestServer, file: &Path) {
         let (names, values) = (listed("name", ", "), listed("'quote(' || name || ')'", " || '', '' || "));
         let rows =
             sqlite(file, &format!("SELECT 'INSERT INTO {table} ({names}) VALUES (' || {values} || ');' FROM {table}"));
-        server.psql(&rows);
+        server.psql_of_results(&rows);
     }
 }
 

@@ -1,0 +1,19 @@
+-- A transaction that has not ended and that holds the lock of somebody who adds an object to schema pgthaw, or a trigger, rule or
+-- foreign key to a table of it: what it adds is not visible yet. Functions and operators take no lock; our statements never call one of
+-- this schema, because pg_catalog is searched first and has one for exactly these types. Runs with an empty search_path.
+SELECT
+    coalesce('process ' || l.pid::pg_catalog.text, 'prepared transaction ' || prepared.gid) AS what,
+    coalesce(r.rolname::pg_catalog.text, 'an unknown role') AS role
+FROM pg_catalog.pg_locks l
+JOIN pg_catalog.pg_database d ON d.oid = l.database AND d.datname = pg_catalog.current_database()
+JOIN pg_catalog.pg_namespace n ON n.nspname = 'pgthaw'
+LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation AND c.relnamespace = n.oid
+LEFT JOIN pg_catalog.pg_prepared_xact() AS prepared ON l.pid IS NULL AND l.virtualtransaction = '-1/' || prepared.transaction::pg_catalog.text
+LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS activity ON activity.pid = l.pid
+LEFT JOIN pg_catalog.pg_roles r ON r.oid = coalesce(prepared.ownerid, activity.usesysid)
+WHERE l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
+  AND NOT coalesce(r.rolsuper OR r.rolname = session_user, false)
+  AND ((l.locktype = 'object' AND l.classid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND l.objid = n.oid)
+       OR (c.oid IS NOT NULL AND l.mode IN ('ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')))
+ORDER BY 1
+LIMIT 1

@@ -1,0 +1,7 @@
+-- Tables of schema pgthaw that this role may write to, as LOCK TABLE takes them. Runs with an empty search_path.
+SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.relname)
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'pgthaw'
+  AND c.relkind = 'r'
+  AND pg_catalog.has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
