@@ -9,7 +9,7 @@ use super::Error;
 
 /// A question about the catalogs takes a second or two, on a cold server behind a limited disk a minute. One that takes longer
 /// than this hangs.
-const LIMIT: Duration = Duration::from_secs(5 * 60);
+pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// Rows that one question may bring: more relations than any cluster has that is known of, and under 2 GB with their names.
 pub(super) const ROWS_MAX: usize = 4_000_000;
@@ -22,7 +22,7 @@ pub(super) async fn in_time<T>(
     within(LIMIT, action, asked).await
 }
 
-async fn within<T>(
+pub(super) async fn within<T>(
     limit: Duration,
     action: &'static str,
     asked: impl Future<Output = Result<T, sqlx::Error>>,

@@ -1,10 +1,12 @@
 //! Making shared_buffers cold, as far as the server's version can.
 
-use sqlx::postgres::PgConnection;
-use sqlx::postgres::types::Oid;
+use std::time::Duration;
 
-use super::extension::{explain_refusal, hold_extension};
-use super::{Error, PG_BUFFERCACHE, RelationPath};
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::extension::{ask_where_it_is, explain_refusal};
+use super::{Error, Extension, PG_BUFFERCACHE, RelationPath};
 
 /// What became of the buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,25 +22,33 @@ pub async fn apply_evict_buffers(
     connection: &mut PgConnection,
     relations: Option<&[RelationPath]>,
 ) -> Result<Option<EvictedBuffers>, Error> {
-    let (extension, mut held) = hold_extension(connection, PG_BUFFERCACHE).await?;
-    if !extension.is_at_least(1, 5) {
-        return Ok(None);
-    }
-    let question = include_str!("sql/evict_buffers_17.sql");
-    let oids = |oid: fn(&RelationPath) -> u32| -> Option<Vec<Oid>> {
-        relations.map(|relations| relations.iter().map(|path| Oid(oid(path))).collect())
+    const ACTION: &str = "evict buffers";
+    let oids = |oid: fn(&RelationPath) -> u32| match relations {
+        Some(relations) => {
+            format!("ARRAY[{}]", relations.iter().map(|path| oid(path).to_string()).collect::<Vec<_>>().join(", "))
+        }
+        None => "NULL".to_owned(),
     };
-    let answer = sqlx::query_as::<_, (i64, i64)>(extension.place(question))
-        .bind(oids(RelationPath::tablespace_oid))
-        .bind(oids(RelationPath::database_oid))
-        .bind(oids(RelationPath::relfilenumber))
-        .fetch_one(&mut *held)
-        .await;
-    drop(held);
-    match answer {
-        Ok((evicted, stayed)) => Ok(Some(EvictedBuffers { evicted: evicted as u64, stayed: stayed as u64 })),
-        Err(source) => Err(explain_refusal(connection, PG_BUFFERCACHE, "evict buffers", source).await),
-    }
+    let values = [
+        ("tablespaces", oids(RelationPath::tablespace_oid)),
+        ("databases", oids(RelationPath::database_oid)),
+        ("relfilenumbers", oids(RelationPath::relfilenumber)),
+    ];
+    let question = include_str!("sql/evict_buffers_17.sql");
+    let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
+    // However long writing the dirty ones takes.
+    let rows = match ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await {
+        Err(Error::Query { source, .. }) => {
+            return Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await);
+        }
+        rows => rows?,
+    };
+    let decode = |row: &PgRow| -> Result<EvictedBuffers, sqlx::Error> {
+        let count = |column: &str| row.try_get::<i64, _>(column).map(|count| count as u64);
+        Ok(EvictedBuffers { evicted: count("evicted")?, stayed: count("stayed")? })
+    };
+    let first = rows.iter().flatten().next().map(decode).transpose();
+    first.map_err(|source| Error::Query { action: ACTION, source })
 }
 
 /// Writes all dirty buffers, so that evicting files does not leave them to come back as writes.

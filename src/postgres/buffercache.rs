@@ -1,16 +1,15 @@
 //! What is in shared_buffers, through the extension pg_buffercache.
 
-use futures_util::TryStreamExt as _;
 use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{collect_rows, in_time};
-use super::extension::{PG_BUFFERCACHE, explain_refusal, hold_extension};
+use super::answer::LIMIT;
+use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
 use super::{Error, Extension};
 use crate::units::{BlockNumber, Fork};
 
-/// The greatest that shared_buffers can be.
+/// The greatest that shared_buffers can be: buffers are numbered by 30 bits.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;
 
 const ACTION: &str = "read shared_buffers";
@@ -42,11 +41,10 @@ pub struct UsageSummary {
 /// Every used buffer of the whole cluster, in no order, one by one: there may be many millions. The connected database
 /// needs pg_buffercache ([`Server::connect_with_extension`](super::Server::connect_with_extension) finds one that has
 /// it). A buffer is read while others change: the picture is not of one instant.
-pub async fn read_buffers(connection: &mut PgConnection, visit: impl FnMut(Buffer)) -> Result<(), Error> {
-    let (extension, mut held) = hold_extension(connection, PG_BUFFERCACHE).await?;
-    let visited = visit_buffers(&mut held, &extension, visit).await;
-    drop(held);
-    match visited {
+pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<(), Error> {
+    let question = include_str!("sql/buffers_13.sql");
+    let visit = |row| as_buffer(row).into_iter().for_each(&mut visit);
+    match visit_where_it_is(connection, PG_BUFFERCACHE, ACTION, question, BUFFERS_MAX, visit).await {
         Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
         visited => visited,
     }
@@ -54,41 +52,27 @@ pub async fn read_buffers(connection: &mut PgConnection, visit: impl FnMut(Buffe
 
 /// The used buffers by usage count. From pg_buffercache 1.4 on this costs a fraction of [`read_buffers`].
 pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>, Error> {
-    let (extension, mut held) = hold_extension(connection, PG_BUFFERCACHE).await?;
-    let question = if extension.is_at_least(1, 4) {
-        include_str!("sql/buffer_usage_16.sql")
-    } else {
-        include_str!("sql/buffer_usage_13.sql")
+    let statement = |extension: &Extension| {
+        let question = if extension.is_at_least(1, 4) {
+            include_str!("sql/buffer_usage_16.sql")
+        } else {
+            include_str!("sql/buffer_usage_13.sql")
+        };
+        Some(extension.place(question, &[]))
     };
-    let rows = sqlx::query(extension.place(question)).fetch(&mut *held);
-    let summary = in_time(ACTION, collect_rows(rows, |row| decode_usage(row).map(Some))).await;
-    drop(held);
-    match summary {
+    match ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, LIMIT), statement).await {
         Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
-        summary => summary,
+        rows => rows?
+            .iter()
+            .flatten()
+            .map(decode_usage)
+            .collect::<Result<_, _>>()
+            .map_err(|source| Error::Query { action: ACTION, source }),
     }
 }
 
 /// The columns of buffers_13.sql, by position: there may be millions of rows.
 type BufferRow = (Oid, Oid, Oid, i16, i64, i16, bool);
-
-async fn visit_buffers(
-    connection: &mut PgConnection,
-    extension: &Extension,
-    mut visit: impl FnMut(Buffer),
-) -> Result<(), Error> {
-    let question = extension.place(include_str!("sql/buffers_13.sql"));
-    let mut rows = sqlx::query_as::<_, BufferRow>(question).fetch(connection);
-    // Of no server the buffers are numbered by more than 30 bits.
-    for _ in 0..BUFFERS_MAX {
-        match in_time(ACTION, rows.try_next()).await? {
-            Some(row) => as_buffer(row).into_iter().for_each(&mut visit),
-            None => return Ok(()),
-        }
-    }
-    let source = sqlx::Error::Protocol(format!("more than {BUFFERS_MAX} buffers came"));
-    Err(Error::Query { action: ACTION, source })
-}
 
 /// `None` for a fork that this pgthaw does not know.
 fn as_buffer((tablespace, database, relfilenode, fork, block, usage_count, dirty): BufferRow) -> Option<Buffer> {

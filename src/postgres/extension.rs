@@ -1,23 +1,37 @@
 //! The contrib modules inside the server: where they are, how to call them, and what to say when they are not there.
 
-use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
-use sqlx::postgres::{PgConnection, PgRow, Postgres};
-use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqlSafeStr as _, SqlStr, Transaction};
+use futures_util::TryStreamExt as _;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Row as _};
 
 use super::Error;
-use super::answer::in_time;
+use super::answer::{in_time, within};
 use super::error::CREATE_EXTENSION;
 
 /// The extension that loads blocks, and the one that tells what is in shared_buffers.
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
+/// Sent before a statement, in one message: until that ends nobody renames or drops a schema of the database. It is one message, and so
+/// one transaction that the server ends by itself, for a pgthaw that is stopped in between must leave no lock. It takes no transaction
+/// id, as a lock on the schema's row would. Below deadlock_timeout it is given up, so that nobody else's transaction is ended for it.
+const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
+
+/// How often an extension is looked for that is moved again and again.
+const TRIES: u32 = 3;
+
+/// The answer that is kept on the server when a statement has ended, and fetched from there.
+const CURSOR: &str = "pgthaw_answer";
+
 /// An extension that is installed in the connected database.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
-    /// The schema, quoted for use in SQL.
+    name: &'static str,
+    /// The schema, quoted for use in SQL, and that as a literal.
     schema: String,
+    schema_literal: String,
     /// The extension's version, such as `1.4`.
     pub version: String,
     /// May somebody rename or drop the schema who is no superuser and not the connected role?
@@ -26,54 +40,40 @@ pub struct Extension {
     is_holdable: bool,
 }
 
-/// A connection on which an extension stays where it was found, as far as the session can see to that.
-#[derive(Debug)]
-pub(super) enum Held<'c> {
-    /// Nobody may move it, or this session cannot keep anybody from it.
-    AsIs(&'c mut PgConnection),
-    /// The extension's schema stays until the transaction ends. There is nothing to commit.
-    Locked(Transaction<'c, Postgres>),
-}
-
-impl Held<'_> {
-    /// Lets go at once: a transaction that is only dropped ends with the connection's next question.
-    pub(super) async fn release(self) -> Result<(), sqlx::Error> {
-        match self {
-            Held::AsIs(_) => Ok(()),
-            Held::Locked(transaction) => transaction.rollback().await,
-        }
-    }
-}
-
-impl Deref for Held<'_> {
-    type Target = PgConnection;
-
-    fn deref(&self) -> &PgConnection {
-        match self {
-            Held::AsIs(connection) => connection,
-            Held::Locked(transaction) => transaction,
-        }
-    }
-}
-
-impl DerefMut for Held<'_> {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        match self {
-            Held::AsIs(connection) => connection,
-            Held::Locked(transaction) => transaction,
-        }
-    }
-}
-
 impl Extension {
-    /// The text of a question whose `{schema}` is where the extension is.
-    pub(super) fn place(&self, question: &'static str) -> SqlStr {
-        AssertSqlSafe(question.replace("{schema}", &self.schema)).into_sql_str()
+    /// The text of a question with its `values`, and with the extension's schema at `{schema}`. Comments go first: a name may have line
+    /// ends, and would go on behind one. What was put in is not looked at again, for it may have braces.
+    pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
+        let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
+        let question = lines.collect::<Vec<_>>().join("\n");
+        let mut parts = question.split('{');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for (name, rest) in parts.filter_map(|part| part.split_once('}')) {
+            let value = values.iter().find(|(one, _)| *one == name).map_or(&self.schema, |(_, value)| value);
+            text.push_str(value);
+            text.push_str(rest);
+        }
+        text
     }
 
     /// May it be somewhere else a moment later?
     pub(super) fn is_movable(&self) -> bool {
         self.is_movable
+    }
+
+    /// The statement `text` with what keeps the extension where it was found, if something must and can.
+    fn keep(&self, text: &str) -> String {
+        if !self.is_kept() {
+            return text.to_owned();
+        }
+        let there = include_str!("sql/extension_there_13.sql");
+        let there =
+            self.place(there, &[("extension", self.name.into()), ("quoted_schema", self.schema_literal.clone())]);
+        format!("{KEEP}; {there}; {text}")
+    }
+
+    fn is_kept(&self) -> bool {
+        self.is_movable && self.is_holdable
     }
 
     /// Is the extension at least `major.minor`?
@@ -83,13 +83,94 @@ impl Extension {
     }
 }
 
+/// The rows of a statement that calls the extension where it was found.
+pub(super) async fn ask_extension(
+    connection: &mut PgConnection,
+    extension: &Extension,
+    statement: &str,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    let mut rows = sqlx::raw_sql(AssertSqlSafe(extension.keep(statement))).fetch_all(connection).await?;
+    // The first one says that it is there.
+    Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
+}
+
+/// The rows of a statement that is made for the extension `name` where it is now; none without a statement.
+pub(super) async fn ask_where_it_is(
+    connection: &mut PgConnection,
+    name: &'static str,
+    (action, limit): (&'static str, Duration),
+    statement: impl Fn(&Extension) -> Option<String>,
+) -> Result<Option<Vec<PgRow>>, Error> {
+    let mut tries = 1..TRIES;
+    loop {
+        let extension = require_extension(connection, name).await?;
+        let Some(statement) = statement(&extension) else { return Ok(None) };
+        match within(limit, action, ask_extension(connection, &extension, &statement)).await {
+            Err(error) if was_moved(&error) && tries.next().is_some() => {}
+            answer => return answer.map(Some),
+        }
+    }
+}
+
+/// As [`ask_where_it_is`], for an answer of many rows, which are visited one by one: a client that is stopped meanwhile keeps no lock.
+pub(super) async fn visit_where_it_is<R>(
+    connection: &mut PgConnection,
+    name: &'static str,
+    action: &'static str,
+    question: &str,
+    rows_max: u32,
+    mut visit: impl FnMut(R),
+) -> Result<(), Error>
+where
+    R: for<'r> sqlx::FromRow<'r, PgRow> + Send + Unpin,
+{
+    let mut tries = 1..TRIES;
+    let statement = loop {
+        let extension = require_extension(connection, name).await?;
+        let statement = extension.place(question, &[]);
+        if !extension.is_kept() {
+            break statement;
+        }
+        let declare = format!("DECLARE {CURSOR} NO SCROLL CURSOR WITH HOLD FOR {statement}");
+        match in_time(action, ask_extension(connection, &extension, &declare)).await {
+            Err(error) if was_moved(&error) && tries.next().is_some() => {}
+            declared => break declared.map(|_| format!("FETCH ALL FROM {CURSOR}"))?,
+        }
+    };
+    let is_declared = statement.starts_with("FETCH");
+    let visited = async {
+        let mut rows = sqlx::query_as::<_, R>(AssertSqlSafe(statement)).persistent(false).fetch(&mut *connection);
+        for _ in 0..rows_max {
+            match in_time(action, rows.try_next()).await? {
+                Some(row) => visit(row),
+                None => return Ok(()),
+            }
+        }
+        let source = sqlx::Error::Protocol(format!("more than {rows_max} rows came"));
+        Err(Error::Query { action, source })
+    };
+    let visited = visited.await;
+    if is_declared && visited.is_ok() {
+        let close = sqlx::raw_sql(AssertSqlSafe(format!("CLOSE {CURSOR}")));
+        in_time(action, close.execute(connection)).await?;
+    }
+    visited
+}
+
+/// The statement behind extension_there_13.sql was not run.
+fn was_moved(error: &Error) -> bool {
+    error.sqlstate().as_deref() == Some("22P02")
+}
+
 /// The extension `name` in the connected database; `None` when it is not installed there.
-pub async fn find_extension(connection: &mut PgConnection, name: &str) -> Result<Option<Extension>, Error> {
+pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>, Error> {
     let look = async {
         let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
         let extension = |row: PgRow| {
             Ok(Extension {
+                name,
                 schema: row.try_get("schema")?,
+                schema_literal: row.try_get("schema_literal")?,
                 version: row.try_get("version")?,
                 is_movable: row.try_get("is_movable")?,
                 is_holdable: row.try_get("is_holdable")?,
@@ -98,25 +179,6 @@ pub async fn find_extension(connection: &mut PgConnection, name: &str) -> Result
         row.map(extension).transpose()
     };
     in_time("look for an extension", look).await
-}
-
-/// The extension `name` in the connected database, where it stays until what is held is dropped. The owner of its schema, who may
-/// be anybody, could otherwise rename that between looking and calling, and be called himself in its place.
-pub(super) async fn hold_extension<'c>(
-    connection: &'c mut PgConnection,
-    name: &'static str,
-) -> Result<(Extension, Held<'c>), Error> {
-    let extension = require_extension(connection, name).await?;
-    if !extension.is_movable || !extension.is_holdable {
-        return Ok((extension, Held::AsIs(connection)));
-    }
-    let failed = |source| Error::Query { action: "hold an extension where it is", source };
-    let mut transaction = connection.begin().await.map_err(failed)?;
-    let hold = sqlx::query(include_str!("sql/extension_hold_13.sql")).bind(name);
-    hold.execute(&mut *transaction).await.map_err(failed)?;
-    // It may have been moved a moment before.
-    let extension = require_extension(&mut transaction, name).await?;
-    Ok((extension, Held::Locked(transaction)))
 }
 
 /// The extension `name` in the connected database, or what to do to have it.
@@ -181,15 +243,18 @@ mod tests {
 
     #[test]
     fn versions_compare_as_numbers() {
-        let version = |text: &str| Extension {
-            schema: "public".into(),
-            version: text.into(),
-            is_movable: false,
-            is_holdable: false,
-        };
+        let version = |text: &str| Extension { version: text.into(), ..Extension::default() };
         assert!(version("1.10").is_at_least(1, 4));
         assert!(version("2.0").is_at_least(1, 4));
         assert!(!version("1.3").is_at_least(1, 4));
         assert!(!version("unreleased").is_at_least(1, 4));
+    }
+
+    #[test]
+    fn a_schemas_name_is_nothing_but_a_name() {
+        let schema = "\"{a}\nSELECT evil() UNION ALL --{schema}\"".to_owned();
+        let extension = Extension { schema, ..Extension::default() };
+        let placed = extension.place("-- {schema} is where it is.\nSELECT {schema}.f({a})", &[("a", "1".into())]);
+        assert_eq!(placed, "SELECT \"{a}\nSELECT evil() UNION ALL --{schema}\".f(1)");
     }
 }

@@ -1,10 +1,10 @@
 //! Loading blocks through the server, with the extension pg_prewarm.
 
+use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
-use sqlx::postgres::types::Oid;
 
-use super::answer::in_time;
-use super::extension::{Held, PG_PREWARM, explain_refusal, hold_extension, require_extension};
+use super::answer::{LIMIT, in_time};
+use super::extension::{PG_PREWARM, ask_extension, ask_where_it_is, explain_refusal, require_extension};
 use super::{Error, Extension};
 use crate::units::{BlockRange, Fork};
 
@@ -82,27 +82,32 @@ impl Prewarmer {
         ranges: &[BlockRange],
         passes: u32,
     ) -> Result<u64, Error> {
-        let starts: Vec<i64> = ranges.iter().map(|range| range.start as i64).collect();
-        let ends: Vec<i64> = ranges.iter().map(|range| range.end as i64).collect();
-        let (extension, mut connection) = self.hold().await?;
-        let prewarm = sqlx::query_scalar::<_, i64>(extension.place(include_str!("sql/prewarm_13.sql")))
-            .bind(Oid(relation_oid))
-            .bind(mode.name())
-            .bind(fork.name())
-            .bind(starts)
-            .bind(ends)
-            .bind(passes as i32);
-        let blocks = in_time(ACTION, prewarm.fetch_one(&mut *connection)).await?;
-        in_time(ACTION, connection.release()).await?;
+        let list = |bound: fn(&BlockRange) -> u64| {
+            ranges.iter().map(|range| bound(range).to_string()).collect::<Vec<_>>().join(", ")
+        };
+        let values = [
+            ("relation", relation_oid.to_string()),
+            ("mode", mode.name().to_owned()),
+            ("fork", fork.name().to_owned()),
+            ("starts", list(|range| u64::from(range.start))),
+            ("ends", list(|range| u64::from(range.end))),
+            ("passes", passes.to_string()),
+        ];
+        let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), &values);
+        let rows = match self.extension.is_movable() {
+            true => {
+                ask_where_it_is(&mut self.connection, PG_PREWARM, (ACTION, LIMIT), |found| Some(statement(found)))
+                    .await?
+            }
+            false => {
+                let statement = statement(&self.extension);
+                let asked = ask_extension(&mut self.connection, &self.extension, &statement);
+                Some(in_time(ACTION, asked).await?)
+            }
+        };
+        let blocks = rows.iter().flatten().next().ok_or(sqlx::Error::RowNotFound).and_then(|row| row.try_get("blocks"));
+        let blocks: i64 = blocks.map_err(|source| Error::Query { action: ACTION, source })?;
         Ok(blocks as u64 / u64::from(passes.max(1)))
-    }
-
-    /// pg_prewarm where it is now: it is looked for again where it may have been moved.
-    async fn hold(&mut self) -> Result<(Extension, Held<'_>), Error> {
-        match self.extension.is_movable() {
-            true => hold_extension(&mut self.connection, PG_PREWARM).await,
-            false => Ok((self.extension.clone(), Held::AsIs(&mut self.connection))),
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 -- rename or drop its schema? is_holdable: could this session keep him from that?
 SELECT
     pg_catalog.quote_ident(n.nspname) AS schema,
+    pg_catalog.quote_literal(pg_catalog.quote_ident(n.nspname)) AS schema_literal,
     e.extversion AS version,
     NOT EXISTS (
         SELECT FROM pg_catalog.pg_roles o
@@ -9,7 +10,6 @@ SELECT
           AND (o.rolsuper OR o.rolname = current_user)
     ) AS is_movable,
     NOT pg_catalog.pg_is_in_recovery()
-        AND pg_catalog.current_setting('transaction_read_only') = 'off'
         AND pg_catalog.has_table_privilege('pg_catalog.pg_namespace', 'UPDATE') AS is_holdable
 FROM pg_catalog.pg_extension e
 JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace

@@ -12,3 +12,4 @@ mod restore;
 pub mod strace;
 mod study;
 mod take;
+mod undone;
