@@ -142,12 +142,16 @@ fn render_isolated(attended: &Attended) -> Option<String> {
         0 => String::new(),
         workers => format!(" with {}", counted(workers as u64, "parallel worker")),
     };
-    Some(format!(
-        "{who}{workers} had at most {} of the page cache, and {:.0} % of the disk (at least {:.0} %)",
-        isolated.cache_bytes,
-        isolated.share_mean * 100.0,
-        isolated.share_min * 100.0
-    ))
+    let cache = match isolated.cache_bytes {
+        Some(most) => format!("at most {most} of the page cache, and "),
+        None => String::new(),
+    };
+    let unbounded = match isolated.cache_bytes {
+        Some(_) => "",
+        None => "; its page cache was not bounded (cgroups of version 1, or Linux before 5.19), and is put back",
+    };
+    let (mean, least) = (isolated.share_mean * 100.0, isolated.share_min * 100.0);
+    Some(format!("{who}{workers} had {cache}{mean:.0} % of the disk (at least {least:.0} %){unbounded}"))
 }
 
 /// What the others had. Where nobody was at work before, what the server did is the job's, as far as anybody knows.
@@ -328,13 +332,17 @@ mod tests {
 
     #[test]
     fn a_job_without_a_session_was_not_set_apart() {
-        let isolated =
-            Isolated { cache_bytes: Bytes(64 << 20), share_mean: 0.75, share_min: 0.5, reads: 0, read_bytes: Bytes(0) };
+        let cache_bytes = Some(Bytes(64 << 20));
+        let isolated = Isolated { cache_bytes, share_mean: 0.75, share_min: 0.5, reads: 0, read_bytes: Bytes(0) };
         let of = |sessions| Attended { sessions, isolated: Some(isolated), ..Attended::default() };
         let none = "no session of the job was found on the server, so nothing was set apart";
         assert_eq!(render_isolated(&of(0)).unwrap(), none);
         let one = "1 session had at most 64 MB of the page cache, and 75 % of the disk (at least 50 %)";
         assert_eq!(render_isolated(&of(1)).unwrap(), one);
+        let unbounded = Isolated { cache_bytes: None, ..isolated };
+        let unbounded = Attended { sessions: 1, isolated: Some(unbounded), ..Attended::default() };
+        let told = "1 session had 75 % of the disk (at least 50 %); its page cache was not bounded";
+        assert!(render_isolated(&unbounded).unwrap().starts_with(told));
         assert_eq!(render_isolated(&Attended::default()), None);
     }
 }

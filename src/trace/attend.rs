@@ -45,8 +45,8 @@ const UNUSED_SHARE: f64 = 0.6;
 /// What an isolated job had.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Isolated {
-    /// Bound of its page cache, at the end.
-    pub cache_bytes: Bytes,
+    /// Bound of its page cache, at the end; `None` where it was not bounded.
+    pub cache_bytes: Option<Bytes>,
     /// Its share of the device, 0 to 1: on the mean and at the least.
     pub share_mean: f64,
     pub share_min: f64,
@@ -275,7 +275,7 @@ impl Apart {
     }
 
     fn look(&mut self, sessions: &Sessions, looks: u32) {
-        let bounded = self.isolation.bound_cache(self.bound).map(drop);
+        let bounded = self.isolation.bound_cache(self.bound);
         self.note(bounded);
         if looks.is_multiple_of(LOOKS_PER_WAIT) {
             let others: Vec<u32> = sessions.others().into_iter().take(OTHERS_MAX).collect();
@@ -333,7 +333,7 @@ impl Apart {
         let ReadUsage { reads, read_bytes } = self.isolation.read_usage().unwrap_or_default();
         let shares = || self.shares.iter().copied();
         let isolated = Isolated {
-            cache_bytes: self.bound,
+            cache_bytes: self.isolation.can_bound_cache().then_some(self.bound),
             share_mean: shares().sum::<f64>() / self.shares.len().max(1) as f64,
             share_min: shares().reduce(f64::min).unwrap_or_default(),
             reads,

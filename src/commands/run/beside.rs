@@ -67,7 +67,7 @@ impl Beside {
         if let Some(isolation) = &isolation {
             // What is preloaded for it is its own.
             match isolation.join(std::process::id()) {
-                Ok(()) => is_set_apart = true,
+                Ok(()) => is_set_apart = isolation.can_bound_cache(),
                 Err(error) => remarks.push(format!("what pgthaw reads for the job is not set apart: {error}")),
             }
             remarks

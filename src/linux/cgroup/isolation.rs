@@ -1,7 +1,7 @@
-//! Some processes of a server set apart from its others: what they read of files takes a bounded part of the page cache, and of the
-//! device what they are given.
+//! Some processes of a server set apart from its others: they read of the device what they are given, and what they read of files
+//! takes a bounded part of the page cache where the kernel can take it back without a limit.
 
-use std::{fs, io};
+use std::fs;
 
 use super::hierarchy::{CgroupVersion, Controller, Hierarchy};
 use super::own_cgroup::{LeftCgroup, OwnCgroup};
@@ -9,10 +9,8 @@ use super::throttle::{self, ReadLimit, ReadUsage};
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
 
-const V1_USED: &str = "memory.usage_in_bytes";
-const V1_LIMIT: &str = "memory.limit_in_bytes";
-const V2_USED: &str = "memory.current";
-const V2_SOFT_LIMIT: &str = "memory.high";
+/// Version 2, Linux 5.19 and later: takes back as much as is written here, and keeps nothing of it.
+const RECLAIM: &str = "memory.reclaim";
 const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
 const V2_WEIGHT: &str = "cpu.weight";
@@ -23,20 +21,22 @@ const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
 /// Cgroups of one's own, near those of a server, until this is dropped: then who is in them goes back to where he came from.
+///
+/// No limit on memory is ever set: a backend's own memory, and the shared buffers that it was the first to touch, cannot be taken back.
+/// Where they reach a limit that a killed pgthaw left, the kernel ends a backend, and with it the whole server.
 #[derive(Debug)]
 pub struct Isolation {
-    /// In version 2 it has both controllers.
-    memory: OwnCgroup,
-    /// That of the device in version 1.
-    io: Option<OwnCgroup>,
+    /// That of the device; in version 2 of memory and the processors too.
+    io: OwnCgroup,
     /// That of the processors in version 1, where there is one.
     cpu: Option<OwnCgroup>,
     device: Option<DeviceNumber>,
+    can_reclaim: bool,
 }
 
 /// Removes those near a server whose makers were killed, whether or not they were written down.
 pub fn remove_left_near(server_pid: u32) {
-    for controller in [Controller::Memory, Controller::Io, Controller::Cpu] {
+    for controller in [Controller::Io, Controller::Cpu] {
         // Who may not make any has left none.
         let _ = Hierarchy::find(controller).and_then(|hierarchy| OwnCgroup::sweep_for(&hierarchy, server_pid));
     }
@@ -48,30 +48,20 @@ impl Isolation {
     /// # Errors
     /// When this user may not make cgroups, or there are none.
     pub fn create(server_pid: u32, device: Option<DeviceNumber>) -> Result<Isolation, Error> {
-        let memory = OwnCgroup::create_for(Hierarchy::find(Controller::Memory)?, server_pid)?;
-        let mut isolation = Isolation { memory, io: None, cpu: None, device: None };
-        isolation.weigh(server_pid);
-        if let Some(device) = device {
-            let hierarchy = Hierarchy::find(Controller::Io)?;
-            match (isolation.memory.version(), hierarchy.version) {
-                (CgroupVersion::V2, CgroupVersion::V2) => isolation.memory.hand_down(&hierarchy)?,
-                _ => isolation.io = Some(OwnCgroup::create_for(hierarchy, server_pid)?),
-            }
-            isolation.device = Some(device);
-        }
-        Ok(isolation)
-    }
-
-    /// Sees to it that they do not take the processors from the others either. Where that is not to be had they are as they would be.
-    fn weigh(&mut self, server_pid: u32) {
-        if self.memory.version() == CgroupVersion::V2 {
+        let io = OwnCgroup::create_for(Hierarchy::find(Controller::Io)?, server_pid)?;
+        let mut isolation = Isolation { io, cpu: None, device, can_reclaim: false };
+        if isolation.io.version() == CgroupVersion::V2 {
+            let memory = Hierarchy::find(Controller::Memory).ok().filter(|memory| memory.version == CgroupVersion::V2);
+            isolation.can_reclaim = memory.is_some_and(|memory| isolation.io.hand_down(&memory).is_ok())
+                && isolation.io.file(RECLAIM).exists();
             // Only where the processors are shared out among the cgroups here already: to begin with that would change it for all.
-            let _ = self.memory.write(V2_WEIGHT, V2_PROCESSOR_WEIGHT);
-            return;
+            let _ = isolation.io.write(V2_WEIGHT, V2_PROCESSOR_WEIGHT);
+            return Ok(isolation);
         }
         let hierarchy = Hierarchy::find(Controller::Cpu).ok().filter(|found| found.version == CgroupVersion::V1);
         let cpu = hierarchy.and_then(|hierarchy| OwnCgroup::create_for(hierarchy, server_pid).ok());
-        self.cpu = cpu.filter(|cpu| cpu.write(V1_WEIGHT, V1_PROCESSOR_SHARES).is_ok());
+        isolation.cpu = cpu.filter(|cpu| cpu.write(V1_WEIGHT, V1_PROCESSOR_SHARES).is_ok());
+        Ok(isolation)
     }
 
     /// Where they are, for whoever clears up if this process is killed.
@@ -80,11 +70,12 @@ impl Isolation {
     }
 
     fn groups(&self) -> impl Iterator<Item = &OwnCgroup> {
-        [&self.memory].into_iter().chain(&self.io).chain(&self.cpu)
+        [&self.io].into_iter().chain(&self.cpu)
     }
 
-    fn of_device(&self) -> &OwnCgroup {
-        self.io.as_ref().unwrap_or(&self.memory)
+    /// Is the page cache of those who are in charged here, and can the kernel take it back without a limit? Never in version 1.
+    pub fn can_bound_cache(&self) -> bool {
+        self.can_reclaim
     }
 
     /// Moves a process in, with all of its threads.
@@ -97,41 +88,33 @@ impl Isolation {
         self.groups().for_each(|group| group.leave(pid));
     }
 
-    /// Sees to it that the page cache charged here is no larger than that, as far as the kernel can take it back; to be called again
-    /// and again. Version 2 holds the limit by itself until the next call.
-    ///
-    /// Nothing else is limited: a backend's own memory, and the shared buffers that it was the first to touch, cannot be taken back,
-    /// and where a limit is reached that way the kernel ends a process, and with it the whole server.
-    pub fn bound_cache(&self, most: Bytes) -> Result<Bytes, Error> {
-        let version = self.memory.version();
-        let used = self.memory.read(if version == CgroupVersion::V1 { V1_USED } else { V2_USED })?;
-        let used: u64 = used.trim().parse().unwrap_or(0);
-        let cached = cached_bytes(&self.memory.read(STATISTICS)?);
-        match version {
-            CgroupVersion::V2 => {
-                let firm = used.saturating_sub(cached);
-                self.memory.write(V2_SOFT_LIMIT, &firm.saturating_add(most.0).to_string())?;
-            }
-            CgroupVersion::V1 if cached > most.0 => {
-                // Version 1 has no limit that only takes back. One that is set takes back before it holds, and is lifted at once: it
-                // never stands in anybody's way who does not need all that is left of the cache in that moment.
-                let target = used.saturating_sub(cached - most.0);
-                let taken = self.memory.write(V1_LIMIT, &target.to_string());
-                self.memory.write(V1_LIMIT, "-1")?;
-                match taken {
-                    Err(Error::Cgroup { source, .. }) if is_kept(&source) => {}
-                    other => other?,
-                }
-            }
-            CgroupVersion::V1 => {}
+    /// Has the kernel take back what of the page cache charged here is beyond `most`; to be called again and again. Does nothing where
+    /// that is not possible.
+    pub fn bound_cache(&self, most: Bytes) -> Result<(), Error> {
+        let excess = self.read_cached()?.0.saturating_sub(most.0);
+        if !self.can_reclaim || excess == 0 {
+            return Ok(());
         }
-        Ok(Bytes(cached))
+        // From Linux 6.10 on memory of processes can be left where it is.
+        let taken = match self.io.write(RECLAIM, &format!("{excess} swappiness=0")) {
+            Err(Error::Cgroup { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
+                self.io.write(RECLAIM, &excess.to_string())
+            }
+            taken => taken,
+        };
+        match taken {
+            // Somebody uses what is left, or it is being written.
+            Err(Error::Cgroup { source, .. }) if matches!(source.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
+                Ok(())
+            }
+            taken => taken,
+        }
     }
 
     /// Lets those who are in read so much of the device and no more.
     pub fn limit_reads(&self, limit: ReadLimit) -> Result<(), Error> {
         let Some(device) = self.device else { return Ok(()) };
-        let group = self.of_device();
+        let group = &self.io;
         let lines = match limit == ReadLimit::default() {
             true => throttle::lines_without_limit(group.version(), device),
             false => throttle::limit_lines(group.version(), device, limit),
@@ -142,33 +125,30 @@ impl Isolation {
     /// What those who are in have read of the device so far.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
         let Some(device) = self.device else { return Ok(ReadUsage::default()) };
-        let group = self.of_device();
+        let group = &self.io;
         throttle::read_usage(group.version(), device, |file| group.read(file))
     }
 
     /// What those who stayed where the others come from have read of the device so far; `None` where that is not told.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
-        let group = self.of_device();
+        let group = &self.io;
         let home = group.home();
         throttle::read_usage(group.version(), self.device?, |file| fs::read_to_string(home.join(file))).ok()
     }
 
-    /// The page cache that is charged here.
+    /// The page cache that is charged here; none where that is not counted apart.
     pub fn read_cached(&self) -> Result<Bytes, Error> {
-        Ok(Bytes(cached_bytes(&self.memory.read(STATISTICS)?)))
+        if !self.can_reclaim {
+            return Ok(Bytes(0));
+        }
+        Ok(Bytes(cached_bytes(&self.io.read(STATISTICS)?)))
     }
 
     /// Sends everybody back and removes the cgroups, and says whether that worked.
     pub fn remove(self) -> Result<(), Error> {
-        let others = [self.io, self.cpu].into_iter().flatten();
-        let removed: Vec<_> = others.chain([self.memory]).map(OwnCgroup::remove).collect();
+        let removed: Vec<_> = self.cpu.into_iter().chain([self.io]).map(OwnCgroup::remove).collect();
         removed.into_iter().collect()
     }
-}
-
-/// What page cache cannot be taken back now is no failure: somebody uses it, or it is being written.
-fn is_kept(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINTR))
 }
 
 /// The page cache that is charged to a cgroup, shared memory left out, by its `memory.stat`.
@@ -180,13 +160,10 @@ fn cached_bytes(statistics: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File};
-    use std::io::Read as _;
-    use std::process::{Command, Stdio};
+    use std::process::Command;
 
     use super::*;
     use crate::linux::block_device::read_block_device;
-    use crate::linux::cgroup::memory_directory_of;
 
     #[test]
     fn only_page_cache_is_counted() {
@@ -201,37 +178,24 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_of_those_within_is_bounded_and_they_go_home() {
+    fn who_is_within_goes_home() {
         let Some(isolation) = isolation() else { return };
-        let place = tempfile::tempdir_in("/var/tmp").unwrap();
-        let path = place.path().join("file");
-        fs::write(&path, vec![7; 64 << 20]).unwrap();
-        let file = File::open(&path).unwrap();
-        file.sync_all().unwrap();
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        let script = "read line; cat \"$1\" > /dev/null; echo done; read line";
-        let mut command = Command::new("sh");
-        command.args(["-c", script, "sh", path.to_str().unwrap()]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let home = memory_directory_of(child.id()).unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let hierarchy = Hierarchy::find(Controller::Io).unwrap();
+        let place = || hierarchy.directory_of(child.id()).unwrap();
+        let home = place();
         isolation.join(child.id()).unwrap();
-        assert_ne!(memory_directory_of(child.id()).unwrap(), home);
-        let mut input = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut input, b"go\n").unwrap();
-        child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
-        // Something else may have had a part of the file in memory.
-        let before = isolation.bound_cache(Bytes(16 << 20)).unwrap();
-        let after = isolation.bound_cache(Bytes(16 << 20)).unwrap();
-        assert!(before.0 < 32 << 20 || after < before, "{before} were there, and {after} are");
+        assert_ne!(place(), home);
+        isolation.bound_cache(Bytes(16 << 20)).unwrap();
         isolation.leave(child.id());
-        assert_eq!(memory_directory_of(child.id()).unwrap(), home);
+        assert_eq!(place(), home);
         isolation.join(child.id()).unwrap();
         let places = isolation.places();
         assert!(places.iter().all(|place| place.remove().is_ok()), "of one who lives they stay");
         isolation.join(child.id()).unwrap();
         isolation.remove().unwrap();
-        assert_eq!(memory_directory_of(child.id()).unwrap(), home);
-        drop(input);
+        assert_eq!(place(), home);
+        child.kill().unwrap();
         child.wait().unwrap();
     }
 }
