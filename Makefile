@@ -99,7 +99,7 @@ setup-test setup-lint: setup-%:
 ##@ Measure
 
 .PHONY: bench
-bench: build ## The tournament of all ways to warm, with your own options (ARGS="--disk gp3 --repeats 5")
+bench: build ## A study of all ways to warm, with your own options (ARGS="--disk gp3 --repeats 5")
 	@$(TARGET)/release/pgthaw bench warmup $(ARGS)
 
 .PHONY: bench-restore

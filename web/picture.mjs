@@ -1,5 +1,5 @@
-// Draws the first chart of a stored run as an SVG: node picture.mjs RUN.json PICTURE.svg
-// RUN.json is what `pgthaw results show RUN --json` or `pgthaw bench warmup --json` prints.
+// Draws the first chart of a stored study as an SVG: node picture.mjs STUDY.json PICTURE.svg
+// STUDY.json is what `pgthaw results show STUDY --json` prints.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -6,11 +6,8 @@ use std::sync::LazyLock;
 use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::{arbitrary, fuzz_target};
 use pgthaw::report::{StudyData, TrialData};
-use pgthaw::study::{Run, SweepRun, SweepTrial, Trial};
-use pgthaw::verdict::{
-    Metric, Selection, Side, TrialOutline, compute_comparison, compute_noises,
-    compute_summary, compute_sweep_comparison, judge_trial, render_headline, view_run, view_trials,
-};
+use pgthaw::study::{SweepRun, SweepTrial};
+use pgthaw::verdict::{Metric, Selection, Side, compute_noises, compute_sweep_comparison, outline_trials};
 use serde_json::{Map, Value, json};
 
 #[path = "../../tests/all/synthetic_host.rs"]
@@ -38,7 +35,7 @@ static SOUND: LazyLock<[Value; 2]> = LazyLock::new(|| {
         seconds: 12,
     };
     let (sweep, sweep_trials) = synthetic_sweep::make(&shape);
-    [json!({ "run": run, "trials": trials[..2] }), json!({ "sweep": sweep, "trials": sweep_trials[..2] })]
+    [json!({ "sweep": run, "trials": trials[..2] }), json!({ "sweep": sweep, "trials": sweep_trials[..2] })]
         .map(shortened)
 });
 
@@ -136,29 +133,18 @@ fn apply(value: &mut Value, left: &mut usize, edit: &Edit<'_>) -> bool {
 fn look_at(mut document: Value) -> Option<()> {
     document.as_object()?;
     let trials = document["trials"].take();
-    if !document["run"].is_null() {
-        let run: Run = serde_json::from_value(document["run"].take()).ok()?;
-        let mut trials: Vec<Trial> = serde_json::from_value(trials).ok()?;
-        trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
-        let summary = compute_summary(&run, &trials);
-        let comparison = compute_comparison(&summary, &trials);
-        let _ = render_headline(&summary);
-        assert!(serde_json::to_string(&(&summary, &comparison, &trials)).is_ok());
-    } else if !document["sweep"].is_null() {
-        let sweep: SweepRun = serde_json::from_value(document["sweep"].take()).ok()?;
-        let trials: Vec<SweepTrial> = serde_json::from_value(trials).ok()?;
-        let outlines: Vec<TrialOutline> = trials.iter().map(TrialOutline::from).collect();
-        let a: Selection = "clients=1".parse().ok()?;
-        let b: Selection = "clients=4".parse().ok()?;
-        let side = |selection| Side { selection, run: &sweep, trials: &trials };
-        let compared = compute_sweep_comparison(side(&a), side(&b), Metric::Tps);
-        let noise = compute_noises(&sweep, &trials);
-        let compared = compared.ok();
-        let study = StudyData::new(sweep.clone(), outlines, noise);
-        let viewed = view_run(&sweep, &trials);
-        let viewed = (view_trials(&viewed, trials.clone()), viewed);
-        let details: Vec<TrialData> = trials.into_iter().map(|trial| TrialData::new(trial, 16)).collect();
-        assert!(serde_json::to_string(&(study, details, compared, viewed)).is_ok());
-    }
+    let sweep: SweepRun = serde_json::from_value(document["sweep"].take()).ok()?;
+    let trials: Vec<SweepTrial> = serde_json::from_value(trials).ok()?;
+    let outlines = outline_trials(&trials);
+    let a: Selection = "clients=1".parse().ok()?;
+    let b: Selection = "clients=4".parse().ok()?;
+    let side = |selection| Side { selection, run: &sweep, trials: &trials };
+    let compared = compute_sweep_comparison(side(&a), side(&b), Metric::Tps).ok();
+    let noise = compute_noises(&sweep, &trials);
+    let counts = |trial: &SweepTrial| trial.samples.iter().map(|sample| sample.transactions).collect();
+    let served = trials.iter().map(|trial| ((trial.number, trial.repeat), counts(trial))).collect();
+    let study = StudyData::new(sweep.clone(), outlines, noise, &served);
+    let details: Vec<TrialData> = trials.into_iter().map(|trial| TrialData::new(trial, 16)).collect();
+    assert!(serde_json::to_string(&(study, details, compared)).is_ok());
     Some(())
 }

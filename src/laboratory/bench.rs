@@ -8,7 +8,7 @@ use super::bench_point::{PointArguments, Trials};
 use super::bench_read_ranges::{self, ReadRangesArguments};
 use super::bench_residency::{self, ResidencyArguments};
 use super::bench_sweep::{self, SweepArguments};
-use super::finished::{print_finished, read_acts};
+use super::results::show_sweeps;
 use super::running::{Begin, run_studies, status_of, tell_where_kept};
 use super::store::close_written;
 use super::study::TrialArguments;
@@ -77,8 +77,7 @@ async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyh
     }
     let store = point.store.open_for_study().await?;
     let finished = run_studies(vec![study], Begin::asked(anew), &store, output, |_| Ok(())).await?;
-    let acts = read_acts(&finished, &store).await?;
-    print_finished(&acts, None, output)?;
+    show_sweeps(&store, &finished, None, output).await?;
     if !output.json {
         tell_where_kept(&finished, &store);
     }

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 
 use super::bench_device::read_bench_device;
 use super::bench_point::{PointArguments, Trials};
-use super::finished::read_acts;
 use super::running::{Begin, run_studies};
 use super::store::close_written;
 use super::{ExitStatus, OutputArguments};
@@ -61,15 +60,15 @@ pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyho
         Ok(())
     })
     .await?;
-    let acts = read_acts(&finished, &store).await?;
+    let one = finished.first().context("the study left nothing behind")?;
+    let trial = store.read_sweep_trial(&one.run.id, 0, 1).await?;
     close_written(store).await?;
-    if acts.iter().any(|act| act.is_interrupted) {
+    if one.is_interrupted {
         return Ok(ExitStatus::Because(ErrorKind::Interrupted));
     }
-    let act = acts.first().context("the study left nothing behind")?;
-    let trial = act.trials.first().context("the trial left nothing behind")?;
+    let trial = trial.filter(|trial| trial.failure.is_none()).context("the trial left nothing behind")?;
     let written = written.context("no forecast was written")?;
-    let judged = judge_forecast(arguments.name, written, &act.run, trial);
+    let judged = judge_forecast(arguments.name, written, &one.run, &trial);
     match output.json {
         true => terminal::print_json(&judged)?,
         false => terminal::print_line(&terminal::render_judged_forecasts(&[judged])),

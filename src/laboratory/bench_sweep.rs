@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::results::show_sweep;
+use super::results::show_sweeps;
 use super::running::{Begin, run_studies, status_of};
 use super::store::close_written;
 use super::{ExitStatus, OutputArguments, StoreArguments};
@@ -56,9 +56,7 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
     let place = Place::Scratch { parent: arguments.dir };
     let study = StudyAsked { programs, place, sweep, is_kept: false, device: None };
     let finished = run_studies(vec![study], Begin::asked(arguments.anew), &store, output, |_| Ok(())).await?;
-    for one in &finished {
-        show_sweep(&store, &one.run, output).await?;
-    }
+    show_sweeps(&store, &finished, None, output).await?;
     close_written(store).await?;
     Ok(status_of(&finished))
 }

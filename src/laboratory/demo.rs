@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::demo_acts::{ActArguments, write_script};
-use super::finished::{Finished, print_finished, read_acts};
 use super::report::read_in_page;
+use super::results::show_sweeps;
 use super::running::{Begin, run_studies, status_of};
 use super::store::close_written;
 use super::study::{DiskArguments, ScratchArguments};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::StudyAsked;
+use crate::bench::{StudyAsked, SweepFinished};
 use crate::command::document;
 use crate::failure::Capability;
 use crate::lab::choose_in_force;
@@ -20,7 +20,7 @@ use crate::linux::machine::read_free_bytes;
 use crate::linux::memory::read_memory;
 use crate::results::Store;
 use crate::study::{PGTHAW, size};
-use crate::verdict::compute_summary;
+use crate::verdict::compute_outline_summary;
 use crate::{report, terminal};
 
 /// What of `pgthaw doctor` matters for the demo.
@@ -65,11 +65,10 @@ pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::R
     }
     let store = arguments.store.open_for_study().await?;
     let played = run_studies(acts, Begin::Once, &store, output, |_| Ok(())).await?;
-    let finished = read_acts(&played, &store).await?;
-    let report = write_report(&finished, &store, &arguments.output, output).await?;
-    print_finished(&finished, report.as_deref(), output)?;
+    let report = write_report(&played, &store, &arguments.output, output).await?;
+    show_sweeps(&store, &played, report.as_deref(), output).await?;
     if !output.json {
-        print_end(&finished, report.as_deref(), store.place());
+        print_end(&played, report.as_deref(), &store).await?;
     }
     close_written(store).await?;
     Ok(status_of(&played))
@@ -100,13 +99,13 @@ fn check_machine(asked: &StudyAsked) -> Vec<Capability> {
 
 /// Writes the report of the acts in which any trial ended.
 async fn write_report(
-    finished: &[Finished],
+    played: &[SweepFinished],
     store: &Store,
     path: &Path,
     output: OutputArguments,
 ) -> anyhow::Result<Option<PathBuf>> {
     let mut studies = Vec::new();
-    for act in finished.iter().filter(|act| !act.trials.is_empty()) {
+    for act in played.iter().filter(|act| act.trials > 0) {
         studies.push(read_in_page(store, &act.run.id, output).await?);
     }
     if studies.is_empty() {
@@ -117,22 +116,28 @@ async fn write_report(
 }
 
 /// Cold and warm side by side, what users got, and where everything is.
-fn print_end(finished: &[Finished], report: Option<&Path>, store: &dyn std::fmt::Display) {
-    let trials = || finished.iter().flat_map(|act| &act.trials);
-    if let Some(shown) = trials().find(|trial| trial.strategy == PGTHAW).or(trials().next()) {
-        terminal::print_line(&format!("{}\n", terminal::render_before_and_after(shown)));
+async fn print_end(played: &[SweepFinished], report: Option<&Path>, store: &Store) -> anyhow::Result<()> {
+    let mut acts = Vec::new();
+    for act in played.iter().filter(|act| act.trials > 0) {
+        acts.push((&act.run, store.read_sweep_outlines(&act.run.id).await?));
     }
-    for act in finished.iter().filter(|act| !act.trials.is_empty()) {
-        let title = act.run.study.title.as_deref().unwrap_or_default();
-        terminal::print_line(&terminal::render_served(title, &compute_summary(&act.run, &act.trials)));
+    let trials = || acts.iter().flat_map(|(run, trials)| trials.iter().map(move |trial| (run, trial)));
+    if let Some((run, shown)) = trials().find(|(_, trial)| trial.point.strategy == PGTHAW).or(trials().next())
+        && let Some(trial) = store.read_sweep_trial(&run.id, shown.number, shown.repeat).await?
+    {
+        terminal::print_line(&format!("{}\n", terminal::render_before_and_after(&trial)));
     }
-    for act in finished.iter().filter(|act| !act.trials.is_empty()) {
-        terminal::print_line(&terminal::render_where_kept(&act.run.id, store));
+    for (run, trials) in &acts {
+        terminal::print_line(&terminal::render_served(&run.question, &compute_outline_summary(run, trials)));
     }
-    if let Some(kept) = finished.iter().find_map(|act| act.kept.as_ref()) {
+    for (run, _) in &acts {
+        terminal::print_line(&terminal::render_where_kept(&run.id, store.place()));
+    }
+    if let Some(kept) = played.iter().find_map(|act| act.kept.as_ref()) {
         terminal::print_line(&terminal::render_kept_cluster(kept));
     }
     if let Some(report) = report {
         terminal::print_line(&format!("the report: {}", report.display()));
     }
+    Ok(())
 }

@@ -10,7 +10,6 @@ mod bench_residency;
 mod bench_sweep;
 pub mod demo;
 mod demo_acts;
-mod finished;
 mod measured;
 pub mod report;
 pub mod results;

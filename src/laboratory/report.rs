@@ -78,12 +78,12 @@ pub async fn read_in_page(store: &Store, wanted: &str, output: OutputArguments) 
     let sweep = store.read_study(wanted).await?;
     let planned = sweep.points.saturating_mul(sweep.repeats).max(1);
     let spans_max = (SPANS_MAX / planned).clamp(1, SPANS_OF_TRIAL_MAX);
-    let study = read_study(store, sweep, spans_max).await?;
+    let study = read_study(store, sweep).await?;
     let details = match study.trials.len() {
         ..=TRIALS_MAX => Some(read_details(store, &study, spans_max, output).await?),
         _ => None,
     };
-    Ok(StudyInPage::new(study, details))
+    Ok(StudyInPage { study, details })
 }
 
 /// One trial after the other: the seconds of all of them together may not fit into memory.

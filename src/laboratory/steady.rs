@@ -11,7 +11,7 @@ use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::failure::{ErrorKind, Explain};
 use crate::model::{self, Judgement, Series, Verdict, judge};
 use crate::terminal::{self, Canvas};
-use crate::verdict::judge_curve;
+use crate::verdict::{judge_curve, outline_trials};
 
 /// Was a run ever warm? One verdict over a measured throughput curve
 ///
@@ -19,7 +19,7 @@ use crate::verdict::judge_curve;
 /// status is that of the worst, in the order not reached, degrading, periodic, steady.
 #[derive(Debug, Args)]
 pub struct SteadyArguments {
-    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate, - for standard input, or a stored run of `bench warmup`
+    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate, - for standard input, or a stored study
     #[arg(value_name = "FILE|RUN")]
     source: String,
 
@@ -110,18 +110,28 @@ fn read_file(path: &Path, pages: Option<f64>) -> anyhow::Result<Vec<Measured>> {
 
 async fn read_run(arguments: &SteadyArguments) -> anyhow::Result<Vec<Measured>> {
     let store = arguments.store.open_existing().await.map_err(|error| error.of_file_or_run(&arguments.source))?;
-    let read = store.read_run(&arguments.source).await;
-    let (run, mut trials) = read.map_err(|error| error.of_file_or_run(&arguments.source))?;
+    let read = store.read_study(&arguments.source).await;
+    let run = read.map_err(|error| error.of_file_or_run(&arguments.source))?;
+    let mut trials = store.read_sweep_trials(&run.id).await?;
     store.close().await;
+    trials.retain(|trial| trial.failure.is_none());
     if let Some(wanted) = &arguments.strategy {
-        let known: BTreeSet<String> = trials.iter().map(|trial| trial.strategy.clone()).collect();
-        trials.retain(|trial| trial.strategy == *wanted);
-        if trials.is_empty() {
+        let known: BTreeSet<String> = trials.iter().map(|trial| trial.point.strategy.clone()).collect();
+        if !known.contains(wanted) {
             return Err(UnknownStrategy { wanted: wanted.clone(), known }.into());
         }
     }
-    let judge = |trial: &crate::study::Trial| judge_curve(&run, trial, arguments.pages);
-    Ok(trials.iter().map(|trial| (format!("{}, repeat {}", trial.strategy, trial.repeat), judge(trial))).collect())
+    // Their common level is that of all of them.
+    let outlines = outline_trials(&trials);
+    let shown = trials
+        .iter()
+        .zip(&outlines)
+        .filter(|(trial, _)| arguments.strategy.as_ref().is_none_or(|wanted| trial.point.strategy == *wanted));
+    let judged = shown.map(|(trial, outline)| {
+        let name = format!("{}, repeat {}", trial.point.render(&run.varied), trial.repeat);
+        (name, judge_curve(&run, trial, outline, arguments.pages))
+    });
+    Ok(judged.collect())
 }
 
 /// The verdict that a script should act on.

@@ -2,7 +2,5 @@
 
 mod page;
 mod study;
-mod tournament;
 
 pub use study::{PageData, StudyData, StudyInPage, TrialData, render_missing_page, render_report, render_served_page};
-pub use tournament::{Contender, Tournament};

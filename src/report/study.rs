@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::page::{PageKind, render_page};
-use super::tournament::Tournament;
 use crate::command::document::Error;
 use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
 use crate::verdict::{
-    Metric, MetricFacts, Noise, PointSummary, TimedPoint, TrialOutline, TrialSeries, WarmerRatio,
-    compute_outline_summary, compute_timed_points, compute_total_seconds, compute_warmer_ratios, render_sweep_headline,
+    Metric, MetricFacts, Noise, PointSummary, ServedSeconds, TimedPoint, Traffic, TrialOutline, TrialSeries,
+    WarmerRatio, compute_outline_summary, compute_timed_points, compute_total_seconds, compute_traffic,
+    compute_warmer_ratios, render_sweep_headline, warn_of_warmup,
 };
 
 /// Version of the data in the page (docs/formats.md).
@@ -33,12 +33,14 @@ pub struct StudyData {
     pub noise: Vec<Noise>,
     /// What the curves of its trials stand for.
     pub measures: &'static [Measure],
-    /// Of a study of ways to warm how they compare; `None` of others.
-    pub tournament: Option<Tournament>,
     /// Where the time of the servers went, of each point of which somebody looked.
     pub timed: Vec<TimedPoint>,
-    /// Of warmers within the rounds; none of a study of ways to warm.
+    /// Of warmers within the rounds.
     pub ratios: Vec<WarmerRatio>,
+    /// What the traffic got beside each of them, where they are all that varies.
+    pub traffic: Traffic,
+    /// What speaks against a study of ways to warm, by what was found before its trials.
+    pub remarks: Vec<String>,
 }
 
 /// Numbers that JavaScript does not keep.
@@ -63,15 +65,6 @@ pub struct TrialData {
 pub struct StudyInPage {
     pub study: StudyData,
     pub details: Option<Vec<TrialData>>,
-}
-
-impl StudyInPage {
-    pub fn new(mut study: StudyData, details: Option<Vec<TrialData>>) -> StudyInPage {
-        if let Some(tournament) = study.tournament.as_mut().filter(|_| details.is_some()) {
-            tournament.leave_to_details();
-        }
-        StudyInPage { study, details }
-    }
 }
 
 /// What a page holds when it is opened.
@@ -106,7 +99,7 @@ impl TrialData {
 }
 
 impl StudyData {
-    pub fn new(sweep: SweepRun, trials: Vec<TrialOutline>, noise: Vec<Noise>) -> StudyData {
+    pub fn new(sweep: SweepRun, trials: Vec<TrialOutline>, noise: Vec<Noise>, served: &ServedSeconds) -> StudyData {
         let points = compute_outline_summary(&sweep, &trials);
         let exact = ExactNumbers {
             seed: sweep.seed.to_string(),
@@ -116,6 +109,8 @@ impl StudyData {
         let ratios = compute_warmer_ratios(&sweep, &trials);
         let timed = compute_timed_points(&sweep, &points);
         StudyData {
+            traffic: compute_traffic(&sweep, &points, &trials, served),
+            remarks: warn_of_warmup(&sweep),
             timed,
             subject,
             headline,
@@ -126,17 +121,8 @@ impl StudyData {
             trials,
             noise,
             measures: MEASURES,
-            tournament: None,
             ratios,
         }
-    }
-
-    /// Holds the ways to warm against each other; `trials` have all of their seconds, which are drawn in at most so many spans.
-    pub fn with_tournament(mut self, trials: Vec<SweepTrial>, spans_max: u32) -> StudyData {
-        let tournament = Tournament::new(&self.sweep, trials, spans_max);
-        self.headline.clone_from(&tournament.headline);
-        self.tournament = Some(tournament);
-        self
     }
 }
 

@@ -108,20 +108,6 @@ impl Query {
         })
     }
 
-    /// The rows that answer it, as a transaction sees them.
-    pub async fn fetch_within(self, transaction: &mut Transaction) -> Result<Vec<Row>, sqlx::Error> {
-        Ok(match transaction {
-            Transaction::Sqlite(inner) => {
-                let rows = bind_all!(self, |document| document.0).fetch_all(&mut **inner).await?;
-                rows.into_iter().map(Row::Sqlite).collect()
-            }
-            Transaction::Postgres(inner) => {
-                let rows = bind_all!(self.without_nul(), |document| document).fetch_all(&mut **inner).await?;
-                rows.into_iter().map(Row::Postgres).collect()
-            }
-        })
-    }
-
     /// Does it, and tells how many rows it was done to.
     pub async fn execute(self, transaction: &mut Transaction) -> Result<u64, sqlx::Error> {
         Ok(match transaction {

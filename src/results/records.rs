@@ -58,7 +58,7 @@ columns!(TrialOutline {
     ; optional_json warming, time
     ; older_json verdicts
     ; flat figures
-    ; apart background, steady_tps
+    ; apart background, judgement, no_verdict, steady_tps
 });
 
 /// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.

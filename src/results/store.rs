@@ -240,7 +240,6 @@ impl Store {
             let mut last_form = migrator(|version| version <= LAST_WITH_RUNS || COLUMNS_SINCE.contains(&version));
             last_form.set_ignore_missing(true);
             self.run_migrator(&last_form).await?;
-            self.move_older_runs().await?;
         }
         self.run_migrator(&migrator(|_| true)).await
     }

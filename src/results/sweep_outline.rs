@@ -2,10 +2,12 @@
 
 use super::columns::Columns;
 use super::database::{Query, Row};
-use super::{Error, NEWEST, Store};
+use super::sweep_read::KeptSweep;
+use super::{DamagedStudy, Error, NEWEST, Store};
 use crate::study::{Checkpoint, SweepRun, SweepTrial};
 use crate::verdict::{
-    BackgroundWrites, Metric, Noise, Selection, TrialOutline, add_warming_figures, compute_noises, is_twice,
+    BackgroundWrites, Metric, Noise, Selection, ServedSeconds, TrialOutline, add_warming_figures, compute_noises,
+    is_twice,
 };
 
 const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
@@ -68,6 +70,51 @@ impl Store {
         let mut trials = self.read_sweep_outcomes(sweep_id).await?;
         self.add_seconds(sweep_id, &mut trials).await?;
         Ok(trials)
+    }
+}
+
+/// What a store holds, the newest first.
+#[derive(Debug, Default)]
+pub struct Listed {
+    pub studies: Vec<(SweepRun, Vec<TrialOutline>)>,
+    pub damaged: Vec<DamagedStudy>,
+}
+
+impl Store {
+    /// Everything that was kept.
+    pub async fn read_listed(&self) -> Result<Listed, Error> {
+        let mut listed = Listed::default();
+        for KeptSweep { id, sweep } in self.read_kept_sweeps().await? {
+            let outlined = match sweep {
+                Ok(sweep) => self.read_sweep_outlines(&sweep.id).await.map(|outlines| (sweep, outlines)),
+                Err(error) => Err(error),
+            };
+            match outlined {
+                Ok(study) => listed.studies.push(study),
+                Err(error) if error.is_damage() => {
+                    let error = error.of_study(id.as_deref());
+                    listed.damaged.push(DamagedStudy::new(id, &error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(listed)
+    }
+
+    /// What each second of the trials of a study served, where its warmers are held against each other.
+    pub async fn read_served_seconds(&self, sweep: &SweepRun) -> Result<ServedSeconds, Error> {
+        let mut served = ServedSeconds::new();
+        if !sweep.compares_warmers() || sweep.is_idle() {
+            return Ok(served);
+        }
+        let query = "SELECT number, repeat, transactions FROM sweep_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
+        let second = |row: &Row| -> Result<((u32, u32), u64), sqlx::Error> {
+            Ok(((row.get("number")?, row.get("repeat")?), row.get("transactions")?))
+        };
+        for (trial, transactions) in self.read_of_study(&sweep.id, Query::new(query).bind(&sweep.id), second).await? {
+            served.entry(trial).or_default().push(transactions);
+        }
+        Ok(served)
     }
 }
 

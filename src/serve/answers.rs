@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::header::ACCEPT;
-use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::http::{StatusCode, Uri};
+use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
-use url::form_urlencoded::byte_serialize;
 
 use super::live::{LiveTrial, read_live};
 use crate::failure::{ErrorKind, Explain};
@@ -37,39 +35,13 @@ pub(super) async fn page(State(served): Shared) -> Html<String> {
     Html(served.page.clone())
 }
 
-/// Where studies of ways to warm had a page of their own. Who reads pages gets one where there is none, too.
-pub(super) async fn run(State(served): Shared, Path(id): Path<String>, headers: HeaderMap) -> Response {
-    let failure = match served.store.find_sweep(&id).await {
-        Ok(Some(sweep)) => return Redirect::permanent(&address_of(&sweep.id)).into_response(),
-        Ok(None) => Failure::missing(&id),
-        Err(error) => Failure::from(error),
-    };
-    match failure.status == StatusCode::NOT_FOUND && reads_pages(&headers) {
-        true => missing_page(&served),
-        false => failure.into_response(),
-    }
-}
-
 /// An address that nothing has.
 pub(super) async fn missing(State(served): Shared, uri: Uri) -> Response {
     let path = uri.path();
     if path.starts_with("/api/") {
         return Failure::missing(path).into_response();
     }
-    missing_page(&served)
-}
-
-fn missing_page(served: &Served) -> Response {
     (StatusCode::NOT_FOUND, Html(served.missing.clone())).into_response()
-}
-
-fn reads_pages(headers: &HeaderMap) -> bool {
-    headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|accept| accept.contains("text/html"))
-}
-
-/// The page of a study.
-fn address_of(id: &str) -> String {
-    format!("/#/study/{}", byte_serialize(id.as_bytes()).collect::<String>())
 }
 
 pub(super) async fn studies(State(served): Shared) -> Result<Json<Vec<StudyLine>>, Failure> {
@@ -78,18 +50,15 @@ pub(super) async fn studies(State(served): Shared) -> Result<Json<Vec<StudyLine>
 
 pub(super) async fn study(State(served): Shared, Path(id): Path<String>) -> Result<Json<StudyData>, Failure> {
     let sweep = served.store.find_sweep(&id).await?.ok_or_else(|| Failure::missing(&id))?;
-    Ok(Json(read_study(&served.store, sweep, SPANS_MAX).await?))
+    Ok(Json(read_study(&served.store, sweep).await?))
 }
 
-/// What a page shows of a study; curves that stand beside each other have at most so many spans.
-pub async fn read_study(store: &Store, sweep: SweepRun, spans_max: u32) -> Result<StudyData, results::Error> {
+/// What a page shows of a study.
+pub async fn read_study(store: &Store, sweep: SweepRun) -> Result<StudyData, results::Error> {
     let outlines = store.read_sweep_outlines(&sweep.id).await?;
     let noise = store.read_noise(&sweep).await?;
-    if !sweep.is_warmup() {
-        return Ok(StudyData::new(sweep, outlines, noise));
-    }
-    let trials = store.read_sweep_trials(&sweep.id).await?;
-    Ok(StudyData::new(sweep, outlines, noise).with_tournament(trials, spans_max))
+    let served = store.read_served_seconds(&sweep).await?;
+    Ok(StudyData::new(sweep, outlines, noise, &served))
 }
 
 pub(super) async fn trial(

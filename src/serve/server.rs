@@ -35,7 +35,6 @@ pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = (
 pub(super) fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
     Router::new()
         .route("/", get(answers::page))
-        .route("/runs/{id}", get(answers::run))
         .route("/api/studies", get(answers::studies))
         .route("/api/studies/{id}", get(answers::study))
         .route("/api/studies/{id}/trials/{number}/{repeat}", get(answers::trial))

@@ -31,8 +31,8 @@ pub use measures::{Join, MEASURES, Measure};
 pub use order::{Turn, plan_order};
 pub use others::{NOISE_TOLD, Others};
 pub use record::{
-    Device, Disk, Machine, NO_DISK, RelationResidency, ResidencyCourse, ResidencyStrip, Run, Sample, StartState,
-    StrategyOutcome, Study, StudyForecast, Trial, new_run_id,
+    Device, Disk, Machine, NO_DISK, RelationResidency, ResidencyCourse, ResidencyStrip, Sample, StartState,
+    StrategyOutcome, StudyForecast, new_run_id,
 };
 pub use samples::compute_samples;
 pub use saturation::{Saturation, SaturationSign};
@@ -42,8 +42,8 @@ pub use sweep::{
     AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
     CopyWay, DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseMaking, DatabaseSpec, Exceeded, FileSystemSpec, FreshCopy,
     GeneratorCalibration, Generators, ImportOptions, Imported, Job, LOG_LINE_PREFIX, Latencies, LatencyHistogram,
-    LoadBegins, LoadSample, MakingStep, NATIVE, OlderRun, Part, Places, PlannedPoint, Point, RESIDENT_SHARE, SIDE,
-    SIDES, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TOGETHER, TimeLeft, ToldRun,
+    LoadBegins, LoadSample, MakingStep, NATIVE, Part, Places, PlannedPoint, Point, RESIDENT_SHARE, SIDE, SIDES,
+    STRATEGY, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TOGETHER, TimeLeft,
     TrialDevice, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts, check_room,
     compute_worst_second, empty_trial, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints,
     parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,

@@ -1,14 +1,11 @@
-//! What a run and its trials leave behind: the types that the results store keeps and the report draws.
+//! Parts of what a study and its trials leave behind.
 //!
 //! Field names are part of `--json` and of the report's data (docs/formats.md): add, never rename.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::sweep::DatabaseMaking;
-use crate::model::{Judgement, Span};
-use crate::pgbench::QueryMode;
-use crate::postgres::ServerFacts;
+use crate::model::Span;
 use crate::units::Bytes;
 
 impl Disk {
@@ -40,31 +37,6 @@ pub struct StudyForecast {
     /// device and processor are 15 % better or worse.
     pub to_50_seconds: Option<Span>,
     pub warm_after_seconds: Option<Span>,
-}
-
-/// One invocation of `bench warmup`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct Run {
-    /// Unique, sortable by time: `20261121-233005-4f2a`.
-    pub id: String,
-    pub started_at: Timestamp,
-    /// `None` while it runs, or when it was killed.
-    pub ended_at: Option<Timestamp>,
-    pub pgthaw_version: String,
-    pub machine: Machine,
-    pub server: ServerFacts,
-    /// Settings of the server that are not the default, name and value.
-    pub settings: Vec<(String, String)>,
-    pub study: Study,
-    /// Transactions per second when steady: the median over all warm seconds of all trials that got warm (of the
-    /// calibration when none did). Known at the end of the run.
-    pub steady_tps: Option<f64>,
-    /// What the run says against its own measurement, each with its remedy.
-    pub warnings: Vec<String>,
-    /// How long its database took to make; empty where nobody kept it.
-    #[serde(default)]
-    pub databases: Vec<DatabaseMaking>,
 }
 
 /// The host.
@@ -115,51 +87,6 @@ impl Device {
     }
 }
 
-/// What was asked to be measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct Study {
-    /// What the study is about, where somebody gave it a name.
-    #[serde(default)]
-    pub title: Option<String>,
-    pub scale: u32,
-    pub clients: u32,
-    pub jobs: u32,
-    /// `select-only`, `tpcb-like`, `simple-update`, or a file's name.
-    pub script: String,
-    /// How clients hand over their statements; `None` where nobody kept it.
-    #[serde(default)]
-    #[cfg_attr(test, ts(as = "Option<String>"))]
-    pub query_mode: Option<QueryMode>,
-    /// Seconds that each trial lasts, or with `until_steady` that it lasts at most.
-    pub seconds: u32,
-    /// Does a trial end when the verdict over it is steady?
-    #[serde(default)]
-    pub until_steady: bool,
-    pub repeats: u32,
-    /// In the order given; the order of the trials is random.
-    pub strategies: Vec<String>,
-    /// Strategies that were asked for and cannot run here, with how to get them.
-    pub skipped_strategies: Vec<(String, String)>,
-    pub disk: Disk,
-    /// Seed of the random order.
-    pub seed: u64,
-    /// Bytes of the relations of the benchmark database.
-    pub database_bytes: Bytes,
-    /// Bytes that the snapshot of the warm state has in the OS page cache.
-    pub wanted_bytes: Bytes,
-    /// `wanted_bytes ÷ bandwidth`: no warmer can be faster. `None` on the native disk, whose bandwidth is not known.
-    pub bound_seconds: Option<f64>,
-    pub start_state: String,
-    /// What the model said before the trials of a server that nothing warms. `None` when the device's figures are not known,
-    /// or the workload is not pgbench's own.
-    #[serde(default)]
-    pub forecast: Option<StudyForecast>,
-    /// Memory of the server in a trial, shared memory and page cache included; `None` is no limit.
-    #[serde(default)]
-    pub memory: Option<Bytes>,
-}
-
 /// The limit on the device and its read-ahead, common to the server and to every strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -186,48 +113,6 @@ pub struct Disk {
     /// Why the read-ahead is not in force, when one was asked for.
     #[serde(default)]
     pub read_ahead_not_enforced: Option<String>,
-}
-
-/// One repetition of one strategy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct Trial {
-    pub run_id: String,
-    pub strategy: String,
-    /// From 1.
-    pub repeat: u32,
-    /// Position in the random order, from 1.
-    pub position: u32,
-    pub started_at: Timestamp,
-    pub start_state: StartState,
-    #[cfg_attr(test, ts(skip))]
-    pub samples: Vec<Sample>,
-    pub outcome: StrategyOutcome,
-    /// Seconds until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth; `None`: not
-    /// within the trial.
-    pub warm_after_seconds: Option<f64>,
-    /// Seconds until 50, 90 and 95 % of the run's steady throughput (median over a few seconds); set at the run's end.
-    pub to_50_seconds: Option<f64>,
-    pub to_90_seconds: Option<f64>,
-    pub to_95_seconds: Option<f64>,
-    /// Transactions served until it was warm; over the whole trial when it never was.
-    pub served_until_warm: u64,
-    pub served: u64,
-    /// Read from the device by anybody, over the whole trial.
-    pub device_read_bytes: Bytes,
-    pub residency: Vec<RelationResidency>,
-    pub warnings: Vec<String>,
-    /// Read from the device by the workload's own backends in each tenth of a second from the start on: by these
-    /// `warm_after_seconds` is dated within its second.
-    #[serde(default)]
-    pub foreground_tenths: Vec<Bytes>,
-    /// What the model says of its curve: the verdict, and the fit where one applies. `None` when it cannot be judged, and
-    /// of a trial that an older pgthaw kept.
-    #[serde(default)]
-    pub judgement: Option<Judgement>,
-    /// Why it cannot be judged.
-    #[serde(default)]
-    pub no_verdict: Option<String>,
 }
 
 /// How cold it was when the clock started: measured, not intended.
@@ -370,33 +255,6 @@ pub mod tests {
             device_read_bytes: Bytes(foreground_read_bytes),
             device_reads: 0,
             os_resident_bytes: Bytes(0),
-        }
-    }
-
-    /// A trial of these samples, with nothing concluded yet.
-    pub fn trial(strategy: &str, repeat: u32, samples: Vec<Sample>) -> Trial {
-        let served = samples.iter().map(|one| one.transactions).sum();
-        Trial {
-            run_id: "20261121-233005-4f2a".into(),
-            strategy: strategy.into(),
-            repeat,
-            position: 1,
-            started_at: Timestamp::UNIX_EPOCH,
-            start_state: StartState { os_resident_bytes: Bytes(0), total_bytes: Bytes(0), verdict: "cold".into() },
-            device_read_bytes: samples.iter().map(|one| one.device_read_bytes).sum(),
-            samples,
-            outcome: StrategyOutcome::of_nothing(),
-            warm_after_seconds: None,
-            to_50_seconds: None,
-            to_90_seconds: None,
-            to_95_seconds: None,
-            served_until_warm: served,
-            served,
-            residency: Vec::new(),
-            warnings: Vec::new(),
-            foreground_tenths: Vec::new(),
-            judgement: None,
-            no_verdict: None,
         }
     }
 }

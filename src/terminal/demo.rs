@@ -1,12 +1,12 @@
-//! What `demo` shows beside the tournament: what it is about, and where the memory was cold and got warm.
+//! What `demo` shows beside its studies: what it is about, and where the memory was cold and got warm.
 
 use std::fmt::Write as _;
 
 use super::screen::stdout_width;
-use super::tournament::render_count;
-use crate::study::{Disk, RelationResidency, ResidencyStrip, Trial};
+use super::warmers::render_count;
+use crate::study::{Disk, RelationResidency, ResidencyStrip, SweepTrial};
 use crate::units::Bytes;
-use crate::verdict::Summary;
+use crate::verdict::{Metric, PointSummary};
 
 /// Eighths of a character, from empty to full.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -30,19 +30,19 @@ pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
 }
 
 /// What users got in an act, who served most first: `served in all, everything is needed: cat 898 k, pgthaw 861 k, …`.
-pub fn render_served(title: &str, summary: &Summary) -> String {
+pub fn render_served(title: &str, points: &[PointSummary]) -> String {
     let mut served: Vec<(&str, f64)> =
-        summary.strategies.iter().filter_map(|one| Some((one.strategy.as_str(), one.served.median?))).collect();
+        points.iter().filter_map(|one| Some((one.label.as_str(), one.median(Metric::Served)?))).collect();
     served.sort_by(|one, other| other.1.total_cmp(&one.1));
     let served: Vec<String> = served.iter().map(|(name, count)| format!("{name} {}", render_count(*count))).collect();
     format!("served in all, {title}: {}", served.join(", "))
 }
 
 /// The largest relations before a trial and after it, each as a strip from its first block to its last.
-pub fn render_before_and_after(trial: &Trial) -> String {
+pub fn render_before_and_after(trial: &SweepTrial) -> String {
     let room = stdout_width().map_or(STRIP_CHARACTERS, |width| width.saturating_sub(BESIDE_STRIPS) / 2);
-    let mut text = format!("in memory before and after {}:", trial.strategy);
-    for one in &trial.residency[..trial.residency.len().min(RELATIONS)] {
+    let mut text = format!("in memory before and after {}:", trial.point.strategy);
+    for one in trial.warming.iter().flat_map(|warming| &warming.residency).take(RELATIONS) {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n{}", render_relation(one, room.clamp(1, STRIP_CHARACTERS)));
     }

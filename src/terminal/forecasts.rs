@@ -1,11 +1,9 @@
 //! Forecasts beside what was measured.
 
-use comfy_table::Cell;
-
+use super::columns::{Column, render_columns};
 use super::curve::render_short;
 use super::printable;
 use super::screen::stdout_width;
-use super::tournament::{Column, render_fitting};
 use crate::model::{AT_ONCE, is_at_once, tell_computed_after};
 use crate::study::StudyForecast;
 use crate::units::counted;
@@ -36,30 +34,19 @@ pub fn render_study_forecast(forecast: &StudyForecast) -> String {
     format!("half of {} tps {half}, warm {warm}", render_short(forecast.steady_tps))
 }
 
-/// Columns that give way first where the terminal is too narrow for all.
-const GIVING_WAY: [&str; 2] = ["half:\nmeasured", "half:\nforecast"];
-
 /// A row for each point: forecast, measured and error, of half the throughput and of warm.
 pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
-    render_within(points, stdout_width().unwrap_or(usize::MAX))
-}
-
-fn render_within(points: &[JudgedForecast], width: usize) -> String {
-    let column = |title: &str, cell: &dyn Fn(&JudgedForecast) -> String| Column {
-        title: title.to_owned(),
-        cells: points.iter().map(|point| Cell::new(cell(point))).collect(),
-    };
+    let cells = |cell: &dyn Fn(&JudgedForecast) -> String| points.iter().map(cell).collect::<Vec<_>>();
     let columns = vec![
-        column("point", &|point| point.name.clone()),
-        column("half:\nforecast", &|point| seconds(point.forecast.to_50_seconds)),
-        column("half:\nmeasured", &|point| seconds(point.to_50_seconds)),
-        column("half:\nerror", &|point| error(point.to_50_error)),
-        column("warm:\nforecast", &|point| seconds(point.forecast.warm_after_seconds)),
-        column("warm:\nmeasured", &|point| seconds(point.warm_after_seconds)),
-        column("warm:\nerror", &|point| error(point.warm_after_error)),
+        Column::text("point", 8, cells(&|point| printable(&point.name).into_owned())),
+        Column::number("half: forecast", 1, cells(&|point| seconds(point.forecast.to_50_seconds))),
+        Column::number("measured", 2, cells(&|point| seconds(point.to_50_seconds))),
+        Column::number("error", 0, cells(&|point| error(point.to_50_error))),
+        Column::number("warm: forecast", 0, cells(&|point| seconds(point.forecast.warm_after_seconds))),
+        Column::number("measured", 0, cells(&|point| seconds(point.warm_after_seconds))),
+        Column::number("error", 0, cells(&|point| error(point.warm_after_error))),
     ];
-    let (table, left_out) = render_fitting(columns, &GIVING_WAY, width);
-    [Some(table), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n")
+    render_columns(columns, stdout_width(), "…").join("\n")
 }
 
 /// One sentence about all of them.

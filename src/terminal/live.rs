@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::forecasts::render_study_forecast;
 use super::moving_line::{MovingLine, Part, render_duration, time_left};
 use super::printable::printable;
-use super::tournament::render_count;
+use super::warmers::render_count;
 use crate::model::tell_after;
 use crate::study::{
     Brought, Event, Finding, Job, LiveSecond, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, Until,
@@ -297,11 +297,7 @@ mod tests {
         let mut ended = trial();
         ended.warming = Some(Warming {
             figures: WarmingFigures { measured_seconds: 20, warm_after_seconds: Some(13.25), ..Default::default() },
-            foreground_tenths: Vec::new(),
-            residency: Vec::new(),
-            judgement: None,
-            no_verdict: None,
-            looks: Vec::new(),
+            ..Warming::default()
         });
         for repeats in [1, 3] {
             let trial = SweepTrialStarted { label: "pg_prewarm-prefetch".into(), repeats, ..started() };

@@ -3,7 +3,6 @@
 
 mod age;
 mod columns;
-mod comparison;
 mod curve;
 mod demo;
 mod device;
@@ -28,7 +27,6 @@ mod predict;
 mod printable;
 mod progress;
 mod receipt;
-mod results;
 mod rows;
 mod run;
 mod screen;
@@ -42,9 +40,8 @@ mod study_time;
 mod sweep;
 mod sweep_comparison;
 mod time;
-mod tournament;
-mod trial_verdicts;
 mod warm_progress;
+mod warmers;
 mod wrap;
 
 use std::io::{self, Write as _};
@@ -58,7 +55,6 @@ use screen::{stderr_width, stdout_width};
 use crate::failure::ErrorKind;
 
 pub use age::render_age;
-pub use comparison::render_comparison;
 pub use curve::render_seconds;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_device, render_limit, render_profile};
@@ -85,7 +81,6 @@ pub use printable::{printable, shorten_middle};
 
 pub use progress::Progress;
 pub use receipt::render_receipt;
-pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use rows::{RowsOfTable, RowsTable, render_rows};
 pub use run::{render_put_back, render_run};
 pub use screen::{Canvas, exit_interrupted, interrupt_then_exit, wait_for_interrupt};
@@ -98,11 +93,11 @@ pub use snapshot_json::{render_difference_json, render_snapshots_json, render_ta
 pub use stalls::{render_given_up, render_reduction};
 pub use steady::render_judgement;
 pub use study_time::render_study_time;
-pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};
+pub use sweep::{
+    StudyShown, render_disk, render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points,
+};
 pub use sweep_comparison::{render_noise, render_sweep_comparison};
 pub use time::{render_time_report, render_top_statistics};
-pub use tournament::render_tournament;
-pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::WarmProgress;
 pub use wrap::wrap_text;
 

@@ -7,11 +7,12 @@ use super::making::render_makings;
 use super::moving_line::render_duration;
 use super::printable::printable;
 use super::screen::Canvas;
-use crate::study::{SweepPlan, SweepRun};
+use super::warmers::{render_ratios, render_traffic, render_trial_verdicts, render_warm_legend, warm_columns};
+use crate::study::{Disk, NOTHING, SweepPlan, SweepRun};
 use crate::units::{Bytes, counted};
 use crate::verdict::{
-    BackgroundWrites, Metric, PointSummary, PointVerdict, Spread, TrialOutline, WarmerRatio, compute_total_seconds,
-    render_ratio, render_sweep_headline,
+    BackgroundWrites, Metric, PointSummary, PointVerdict, Spread, Traffic, TrialOutline, WarmerRatio,
+    compute_total_seconds, render_sweep_headline, warn_of_warmup,
 };
 
 /// Lines of the points and of the order; `--json` has all of them.
@@ -89,6 +90,7 @@ pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
         format!("server   PostgreSQL {}; {}", run.server.version, run.pgbench_version),
         format!("study    {} × {}, seed {}", counted(run.points, "point"), counted(run.repeats, "repeat"), run.seed),
     ];
+    lines.extend(render_warmup(run));
     lines.extend(render_makings(&run.databases));
     let subject = run.subject();
     if !subject.is_empty() {
@@ -99,8 +101,53 @@ pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
     lines.join("\n")
 }
 
-/// A sweep in the list of results.
-pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
+/// What was found of a study of ways to warm before its trials.
+fn render_warmup(run: &SweepRun) -> Vec<String> {
+    let (Some(found), Some(axes)) = (&run.warmup, run.axes()) else { return Vec::new() };
+    let point = axes.point(0);
+    let until = if run.study["until"] == "steady" { "until steady, at most " } else { "" };
+    let mut lines = vec![
+        format!(
+            "load     scale {} ({}), {} ({}) with {}, {until}{} s",
+            point.scale,
+            found.database_bytes,
+            told(&point.script_name()),
+            point.query_mode,
+            counted(point.clients, "client"),
+            point.seconds.unwrap_or_default()
+        ),
+        format!("disk     {}", render_disk(&found.disk)),
+    ];
+    let memory = run.study["memory"].as_u64().map(Bytes);
+    lines.extend(memory.map(|memory| format!("memory   {memory} of the server in its trials")));
+    let forecast = found.forecast.as_ref().map(super::render_study_forecast);
+    lines.extend(forecast.map(|forecast| format!("forecast {NOTHING}: {forecast}")));
+    lines.extend(warn_of_warmup(run).iter().map(|warning| format!("warning  {warning}")));
+    lines
+}
+
+/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 kB`, or why that is not in force.
+pub fn render_disk(disk: &Disk) -> String {
+    let reads = disk.riops.map(|riops| format!("{riops} reads/s"));
+    let bandwidth = disk.rbps.map(Bytes::per_second);
+    let limits: Vec<String> = reads.into_iter().chain(bandwidth).collect();
+    let limits = if limits.is_empty() { "no limit".to_owned() } else { limits.join(", ") };
+    let limits = match &disk.not_enforced {
+        Some(why) => format!("{} ({limits}) is NOT in force: {why}", disk.name),
+        None => format!("{}: {limits}", disk.name),
+    };
+    // In the kernel's unit, which is that of /sys/block/NAME/queue/read_ahead_kb.
+    let Some(read_ahead) = disk.read_ahead.map(|bytes| format!("read-ahead {bytes}")) else {
+        return limits;
+    };
+    match &disk.read_ahead_not_enforced {
+        Some(why) => format!("{limits}; {read_ahead} is NOT in force: {why}"),
+        None => format!("{limits}, {read_ahead}"),
+    }
+}
+
+/// A study in the list of results, and what it showed.
+pub fn render_sweep_line(run: &SweepRun, trials: usize, headline: &str) -> String {
     let when = run.started_at.strftime("%Y-%m-%d %H:%M");
     let what = if run.varied.is_empty() { "one point".to_owned() } else { run.varied.join(" × ") };
     let trials = match run.ended_at {
@@ -109,11 +156,23 @@ pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
     };
     let subject = Some(run.subject()).filter(|subject| !subject.is_empty());
     let subject = subject.map(|subject| format!("  {}", told(&subject))).unwrap_or_default();
-    format!("{}  {when}  sweep of {}  {trials}{subject}", run.id, told(&what))
+    format!("{}  {when}  {}  {trials}{subject}\n  {}", run.id, told(&what), told(headline))
 }
 
-/// The answer, a row per point, and below what their trials say against themselves.
-pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[WarmerRatio], canvas: Canvas) -> String {
+/// A study with what follows from its trials.
+#[derive(Clone, Copy, Debug)]
+pub struct StudyShown<'a> {
+    pub run: &'a SweepRun,
+    pub trials: &'a [TrialOutline],
+    pub points: &'a [PointSummary],
+    pub ratios: &'a [WarmerRatio],
+    pub traffic: &'a Traffic,
+}
+
+/// The answer, a row per point, how warmers compare, and below what their trials say against themselves.
+pub fn render_sweep_points(shown: &StudyShown<'_>, canvas: Canvas) -> String {
+    let StudyShown { run, trials, points, ratios, traffic } = *shown;
+    let is_of_warmers = run.compares_warmers() && points.iter().any(|point| point.figure(Metric::WarmAfter).is_some());
     let cells = |cell: &dyn Fn(&PointSummary) -> String| points.iter().map(cell).collect::<Vec<_>>();
     let mut columns: Vec<Column> = Vec::new();
     for (place, axis) in run.varied.iter().enumerate() {
@@ -123,22 +182,22 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[Wa
     if columns.is_empty() {
         columns.push(Column::text("point", 8, cells(&|point| told(&point.label))));
     }
-    columns.extend(figure_columns(points));
+    columns.extend(if is_of_warmers { warm_columns(points) } else { figure_columns(points) });
     let headline = told(&render_sweep_headline(&run.varied, points));
     if points.is_empty() {
-        return headline;
+        return "No trial has ended: there is nothing to show.".to_owned();
     }
     let mut lines = vec![headline, String::new()];
     lines.extend(render_columns(columns, canvas.width, "…"));
-    if !ratios.is_empty() {
-        let coverage = ratios.iter().map(|one| one.ratio.coverage).fold(1.0, f64::min);
-        lines.push(format!(
-            "\nmedians of the pairs' ratios, and where the true one is in {:.0} % of cases",
-            100.0 * coverage
-        ));
-        lines.extend(ratios.iter().map(render_warmer_ratio));
-        lines.push(String::new());
+    if is_of_warmers {
+        lines.push(render_warm_legend(points));
     }
+    lines.extend(render_ratios(ratios, canvas.width));
+    lines.extend(render_traffic(traffic, canvas.width));
+    if is_of_warmers {
+        lines.extend(render_trial_verdicts(points, trials));
+    }
+    lines.push(String::new());
     // What the head has said of the whole sweep stands there alone, and once what every point would say.
     let common = find_common(points);
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
@@ -262,17 +321,6 @@ fn background_columns(points: &[PointSummary]) -> Vec<Column> {
     if has_any { by.into_iter().map(column).collect() } else { Vec::new() }
 }
 
-/// `  pgthaw ÷ cat, scale 10: warm after  0.43 (0.40–0.47), 6 pairs`
-fn render_warmer_ratio(one: &WarmerRatio) -> String {
-    let cell = if one.cell.is_empty() { String::new() } else { format!(", {}", told(&one.cell)) };
-    let (of, to) = (one.of.facts().label, one.to.facts().label);
-    let what = if one.of == one.to || one.to == Metric::Bound { of.to_owned() } else { format!("{of} ÷ {to}") };
-    let names = format!("{} ÷ {}{cell}: {what}", told(&one.dividend), told(&one.divisor));
-    let (median, interval) = render_ratio(&one.ratio);
-    let interval = interval.map_or(String::new(), |interval| format!(" ({interval})"));
-    format!("  {names:<44} {median}{interval}, {}", counted(one.ratio.pairs, "pair"))
-}
-
 fn render_trials(point: &PointSummary) -> String {
     match point.failures {
         0 => point.trials.to_string(),
@@ -280,7 +328,7 @@ fn render_trials(point: &PointSummary) -> String {
     }
 }
 
-fn middle(point: &PointSummary, spread: Spread) -> String {
+pub(super) fn middle(point: &PointSummary, spread: Spread) -> String {
     render_reached(point, spread.median)
 }
 
@@ -337,7 +385,7 @@ fn render_figure(figure: f64) -> String {
 }
 
 /// Text of the study file, with nothing that a terminal would obey.
-fn told(text: &str) -> String {
+pub(super) fn told(text: &str) -> String {
     printable(text).into_owned()
 }
 
@@ -359,7 +407,8 @@ mod tests {
     fn a_sweep_without_a_trial_has_no_table() {
         let run = SweepRun { varied: vec!["places".to_owned()], ..record::tests::run() };
         let canvas = Canvas { width: None, ..Canvas::of_stdout(true) };
-        assert_eq!(render_sweep_points(&run, &[], &[], canvas), "No trial has figures.");
+        let shown = StudyShown { run: &run, trials: &[], points: &[], ratios: &[], traffic: &Traffic::default() };
+        assert!(render_sweep_points(&shown, canvas).starts_with("No trial has ended"));
     }
 
     #[test]

@@ -4,10 +4,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::statistics;
-use super::throughput::compute_running_median;
-use super::warm::{WARM_SHARE, compute_miss_share, find_first_warm};
+use super::warm::{WARM_SHARE, compute_miss_share, compute_running_median, find_first_warm};
 use crate::model::Access;
-use crate::study::{Disk, Machine, Run, Sample, Trial};
+use crate::study::{Disk, Machine, Sample, SweepRun, SweepTrial};
 use crate::units::Bytes;
 
 /// Of a trial that never got warm, the last seconds that say what its steady throughput is.
@@ -61,31 +60,33 @@ pub struct JudgedForecast {
 }
 
 /// Judges a forecast by the trial that followed.
-pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &Run, trial: &Trial) -> JudgedForecast {
-    let steady_tps = trial.warm_after_seconds.and(run.steady_tps).or_else(|| compute_tail_tps(&trial.samples));
+pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, trial: &SweepTrial) -> JudgedForecast {
+    let figures = trial.warming.as_ref().map(|warming| &warming.figures);
+    let last_cold_tenth_seconds = figures.and_then(|figures| figures.warm_after_seconds);
+    let steady_tps = figures.and_then(|figures| figures.warm_tps).or_else(|| compute_tail_tps(&trial.samples));
     let to_50_seconds = steady_tps.and_then(|steady| compute_crossing(&trial.samples, steady / 2.0));
     let warm_after_seconds =
-        trial.warm_after_seconds.and_then(|_| compute_warm_crossing(&trial.samples, run.server.block_size));
+        last_cold_tenth_seconds.and_then(|_| compute_warm_crossing(&trial.samples, run.server.block_size));
     let second = |sample: &Sample| {
         let read = sample.foreground_read_bytes.0 / u64::from(run.server.block_size).max(1);
         (sample.transactions, read, sample.os_resident_bytes.0)
     };
     JudgedForecast {
         name,
-        scale: run.study.scale,
-        clients: run.study.clients,
-        disk: run.study.disk.clone(),
-        memory: run.study.memory,
+        scale: trial.point.scale,
+        clients: trial.point.clients,
+        disk: run.warmup.as_ref().map(|found| found.disk.clone()).unwrap_or_default(),
+        memory: run.study["memory"].as_u64().map(Bytes),
         shared_buffers_bytes: run.server.shared_buffers_bytes,
         server_version: run.server.version.clone(),
         machine: run.machine.clone(),
         trial_started_at: read_start(trial),
-        trial_seconds: run.study.seconds,
+        trial_seconds: trial.point.seconds.unwrap_or_default(),
         to_50_error: compute_error(forecast.to_50_seconds, to_50_seconds),
         warm_after_error: compute_error(forecast.warm_after_seconds, warm_after_seconds),
         to_50_seconds,
         warm_after_seconds,
-        last_cold_tenth_seconds: trial.warm_after_seconds,
+        last_cold_tenth_seconds,
         steady_tps,
         warnings: trial.warnings.iter().chain(&run.warnings).cloned().collect(),
         seconds: trial.samples.iter().map(second).collect(),
@@ -115,7 +116,7 @@ fn compute_error(forecast: Option<f64>, measured: Option<f64>) -> Option<f64> {
 }
 
 /// The first sample is read at the end of its second.
-fn read_start(trial: &Trial) -> Timestamp {
+fn read_start(trial: &SweepTrial) -> Timestamp {
     let first = trial.samples.first().and_then(|sample| Timestamp::from_millisecond(sample.wall_ms - 1000).ok());
     first.unwrap_or(trial.started_at)
 }

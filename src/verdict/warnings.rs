@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::model::Verdict;
-use crate::observe::{DeviceUse, Second};
-use crate::study::{Disk, NOTHING, Sample, Study, StudyForecast};
+use crate::observe::{DeviceUse, OthersUse, Second};
+use crate::study::{Disk, NOTHING, Others, Sample, StudyForecast, SweepRun, WarmupFacts};
 use crate::units::Bytes;
 
 /// A reading this late is told.
@@ -87,41 +86,78 @@ pub fn find_missing_write_limit(device: &[DeviceUse], disk: &Disk) -> Option<Dev
     (disk.writes_not_enforced.is_none() && rates.exceeds(disk.wbps, disk.wiops)).then_some(rates)
 }
 
-/// Trials in which doing nothing will not get warm, by the forecast.
-pub fn warn_of_short_trials(
-    forecast: &StudyForecast,
-    strategies: &[String],
-    seconds: u32,
-    until_steady: bool,
-) -> Option<String> {
-    let warm = forecast.warm_after_seconds?;
-    let is_short = f64::from(seconds) < warm.seconds && strategies.iter().any(|one| one == NOTHING);
-    let whole = 1.2 * warm.high.unwrap_or(warm.seconds) + 10.0;
-    is_short.then(|| {
+/// What speaks against a study of ways to warm, by what was found of it before its trials.
+pub fn warn_of_warmup(run: &SweepRun) -> Vec<String> {
+    let Some(found) = &run.warmup else { return Vec::new() };
+    let until_steady = run.study["until"] == "steady";
+    let ended_early = "trials ended when they were steady: what was served in all is of different durations";
+    let is_short = (found.wanted_bytes.0 as f64) < 0.9 * found.database_bytes.0 as f64;
+    let short_of_memory = || {
+        let WarmupFacts { wanted_bytes, database_bytes, .. } = found;
         format!(
-            "{NOTHING} is forecast to be warm after {:.0} s ({:.0} to {} s), and no trial lasts longer than {} s: --seconds {whole:.0}{}",
-            warm.seconds,
-            warm.low,
-            warm.high.map_or("more".to_owned(), |high| format!("{high:.0}")),
-            seconds,
-            if until_steady { "" } else { " --until-steady shows all of it" }
+            "the warm state holds {wanted_bytes} of {database_bytes} only: memory is short, or the kernel pages out what is \
+             idle; choose a smaller --scale"
         )
-    })
+    };
+    let has_nothing = run.axes().is_some_and(|axes| axes.strategy.iter().any(|one| one == NOTHING));
+    let seconds = run.axes().and_then(|axes| axes.point(0).seconds);
+    let short_trials = found.forecast.as_ref().filter(|_| has_nothing).zip(seconds);
+    let short_trials =
+        short_trials.and_then(|(forecast, seconds)| warn_of_short_trials(forecast, seconds, until_steady));
+    let all = [until_steady.then(|| ended_early.to_owned()), is_short.then(short_of_memory), short_trials];
+    all.into_iter().flatten().collect()
 }
 
-/// A trial of `--until-steady` that ended by a verdict, which its curve does not bear out now that it is whole: pgbench tells
-/// of its seconds a little differently than the samples do.
-pub fn warn_of_lost_verdict(study: &Study, samples: usize, verdict: Option<Verdict>) -> Option<String> {
-    let ended_early = study.until_steady && samples + 1 < study.seconds as usize;
-    let is_borne_out = matches!(verdict, Some(Verdict::Steady | Verdict::Periodic));
-    (ended_early && !is_borne_out).then(|| {
-        format!("it ended after {samples} s as it looked steady, and is not by its whole curve: repeat it without --until-steady")
-    })
+/// Trials in which doing nothing will not get warm, by the forecast.
+fn warn_of_short_trials(forecast: &StudyForecast, seconds: u32, until_steady: bool) -> Option<String> {
+    let warm = forecast.warm_after_seconds.filter(|warm| f64::from(seconds) < warm.seconds)?;
+    let whole = 1.2 * warm.high.unwrap_or(warm.seconds) + 10.0;
+    Some(format!(
+        "{NOTHING} is forecast to be warm after {:.0} s ({:.0} to {} s), and no trial lasts longer than {seconds} s: --seconds {whole:.0}{}",
+        warm.seconds,
+        warm.low,
+        warm.high.map_or("more".to_owned(), |high| format!("{high:.0}")),
+        if until_steady { "" } else { " --until-steady shows all of it" }
+    ))
 }
 
 /// What was read before the clock started, when it is worth a word: of the database's `total`.
 pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Bytes> {
     read.filter(|read| read.0 as f64 > HEAD_START_SHARE * total.0 as f64)
+}
+
+/// Reads of others that no disk notices: below both, in all and per second.
+const UNNOTICED_BYTES: Bytes = Bytes(20_000_000);
+const UNNOTICED_BYTES_PER_SECOND: f64 = 1e6;
+
+/// Processor time that readings of clocks of 10 ms may invent.
+const UNSURE_CPU_SECONDS: f64 = 0.1;
+
+/// The others, if they had more than can be borne. `None` where nobody looked.
+pub fn find_others(used: Option<&OthersUse>) -> Option<Others> {
+    let used = used?;
+    let sure = |processors: f64| if processors * used.seconds < UNSURE_CPU_SECONDS { 0.0 } else { processors };
+    let mut others = Others {
+        processors: used.processors,
+        used_processors: sure(used.used_processors),
+        stolen_processors: sure(used.stolen_processors),
+        read_bytes: used.read_bytes,
+        device_read_bytes: used.device_read_bytes,
+        programs: Vec::new(),
+    };
+    // In a long trial a disk bears more.
+    let unnoticed = (used.seconds * UNNOTICED_BYTES_PER_SECOND).max(UNNOTICED_BYTES.0 as f64);
+    if used.read_bytes.0 as f64 <= unnoticed {
+        others.read_bytes = Bytes(0);
+    }
+    if others.takes_processors() {
+        others.programs.extend(used.users.iter().cloned());
+    }
+    if others.takes_disk() {
+        let new: Vec<String> = used.readers.iter().filter(|one| !others.programs.contains(one)).cloned().collect();
+        others.programs.extend(new);
+    }
+    (others.takes_processors() || others.takes_disk() || others.is_robbed()).then_some(others)
 }
 
 #[cfg(test)]
@@ -195,16 +231,62 @@ mod tests {
             to_50_seconds: span(0.9 * seconds),
             warm_after_seconds: span(seconds),
         };
-        let both = ["nothing".to_owned(), "pgthaw".to_owned()];
-        let warning =
-            |seconds: f64, until_steady: bool| warn_of_short_trials(&forecast(seconds), &both, 20, until_steady);
+        let warning = |seconds: f64, until_steady: bool| warn_of_short_trials(&forecast(seconds), 20, until_steady);
         assert_eq!(
             warning(60.0, false).unwrap(),
             "nothing is forecast to be warm after 60 s (52 to 70 s), and no trial lasts longer than 20 s: --seconds 94 --until-steady shows all of it"
         );
         assert!(warning(60.0, true).unwrap().ends_with("--seconds 94"));
         assert_eq!(warning(19.0, false), None);
-        let without = ["pgthaw".to_owned()];
-        assert_eq!(warn_of_short_trials(&forecast(60.0), &without, 20, false), None);
+    }
+
+    fn used(used_processors: f64, stolen_processors: f64, read: u64) -> OthersUse {
+        OthersUse {
+            seconds: 10.0,
+            processors: 2,
+            used_processors,
+            stolen_processors,
+            users: vec!["make".into()],
+            readers: vec!["dd".into(), "make".into()],
+            read_bytes: Bytes(read),
+            device_read_bytes: Bytes(800 << 20),
+        }
+    }
+
+    #[test]
+    fn others_are_told_with_their_figures_and_what_to_wait_for() {
+        let both = find_others(Some(&used(0.9, 0.0, 690 << 20))).unwrap();
+        assert_eq!(
+            both.text(),
+            "others used 0.9 of 2 processors and read 690 MB of the 800 MB that the disk delivered meanwhile: wait until \
+             make and dd have ended, or measure at a quieter time"
+        );
+        let disk = find_others(Some(&used(0.05, 0.0, 690 << 20))).unwrap();
+        assert!(disk.sentence().starts_with("others read 690 MB") && !disk.has_processors(), "{disk:?}");
+        let processors = find_others(Some(&used(0.9, 0.0, 1000))).unwrap();
+        assert!(!processors.sentence().contains("disk") && processors.has_processors(), "{processors:?}");
+        assert_eq!(processors.remedy(), "wait until make has ended, or measure at a quieter time");
+        let unseen = Others { programs: Vec::new(), ..processors };
+        assert_eq!(unseen.remedy(), "wait until they have ended, or measure at a quieter time");
+    }
+
+    #[test]
+    fn neighbours_of_a_virtual_machine_are_others_by_their_name() {
+        let beside = find_others(Some(&used(0.0, 0.3, 0))).unwrap();
+        assert_eq!(beside.sentence(), "the hypervisor gave 0.3 of 2 processors to other machines");
+        assert!(beside.has_processors() && !beside.remedy().contains("wait"), "{}", beside.remedy());
+    }
+
+    #[test]
+    fn what_a_comparison_bears_is_not_told() {
+        assert_eq!(find_others(Some(&used(0.09, 0.09, 39_000_000))), None);
+        // Much of what little was read, and a disk does not notice it.
+        let quiet = OthersUse { device_read_bytes: Bytes(10_000_000), ..used(0.0, 0.0, 9_000_000) };
+        assert_eq!(find_others(Some(&quiet)), None);
+        let short = OthersUse { seconds: 0.1, ..used(0.9, 0.9, 0) };
+        assert_eq!(find_others(Some(&short)), None);
+        let long = OthersUse { seconds: 3600.0, ..used(0.0, 0.0, 690 << 20) };
+        assert_eq!(find_others(Some(&long)), None);
+        assert_eq!(find_others(None), None);
     }
 }

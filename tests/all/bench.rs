@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::servers::{self, Home, Output, programs};
 
-/// The smallest tournament that shows everything.
+/// The smallest study of warmers that shows everything.
 const SMALL: [&str; 8] = ["--scale", "1", "--seconds", "4", "--clients", "2", "--strategies", "nothing,pgthaw"];
 
 /// Where the clusters of one test are made.
@@ -31,7 +31,7 @@ impl Place {
     pub fn command(&self, home: &Home, version: u32, arguments: &[&str]) -> Command {
         let mut command = home.command(arguments);
         command.arg("--dir").arg(self.0.path()).arg("--bin-dir").arg(programs(version).bin_dir());
-        // For what a tournament keeps while it runs: it has to be gone too.
+        // For what a study keeps while it runs: it has to be gone too.
         command.env("TMPDIR", self.0.path());
         command
     }
@@ -64,7 +64,7 @@ pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 test_every_version! {
-    fn a_tournament_keeps_everything_and_leaves_nothing(version) {
+    fn a_study_of_warmers_keeps_everything_and_leaves_nothing(version) {
         let (home, place) = (Home::new(), Place::new());
         let arguments = [["bench", "warmup", "--json", "--disk", "gp3", "--seed", "7"].as_slice(), &SMALL].concat();
         let child = place.command(&home, version, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -72,18 +72,17 @@ test_every_version! {
         let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
         place.assert_nothing_is_left(pid);
 
-        let id = text(&printed, "/run/id");
+        let id = text(&printed, "/sweep/id");
         let kept = home.pgthaw(&["results", "show", id, "--json"]).ok().json();
-        for part in ["run", "trials", "summary"] {
+        for part in ["sweep", "trials", "points"] {
             assert!(kept[part] == printed[part], "{part} differs: {id}");
         }
-        let run = &kept["run"];
+        let run = &kept["sweep"];
         assert_eq!(text(run, "/server/version").split('.').next(), Some(version.to_string().as_str()));
-        assert_eq!(run["study"]["strategies"], serde_json::json!(["nothing", "pgthaw"]));
-        assert_eq!(run["study"]["disk"]["read_ahead"], 128 << 10);
-        assert!(run["steady_tps"].as_f64().unwrap() > 0.0);
-        if run["study"]["disk"]["not_enforced"].is_null() {
-            let forecast = &run["study"]["forecast"];
+        assert_eq!(run["study"]["axes"]["strategy"], serde_json::json!(["nothing", "pgthaw"]));
+        assert_eq!(run["warmup"]["disk"]["read_ahead"], 128 << 10);
+        if run["warmup"]["disk"]["not_enforced"].is_null() {
+            let forecast = &run["warmup"]["forecast"];
             assert!(forecast["warm_after_seconds"]["seconds"].as_f64().unwrap() < 60.0, "{forecast}");
         }
         assert_eq!(kept["trials"].as_array().unwrap().len(), 2);
@@ -95,22 +94,23 @@ test_every_version! {
 
 /// What every trial shows, on whatever disk.
 fn check_trial(trial: &Value) {
-    let strategy = text(trial, "/strategy");
+    let strategy = text(trial, "/point/strategy");
+    let (outcome, warming) = (&trial["strategy_outcome"], &trial["warming"]);
     assert_eq!(text(trial, "/start_state/verdict"), "cold", "{trial}");
-    assert_eq!(trial["outcome"]["failure"], Value::Null, "{strategy}: {}", trial["outcome"]);
+    assert_eq!(outcome["failure"], Value::Null, "{strategy}: {outcome}");
     let samples = trial["samples"].as_array().unwrap();
     assert_eq!(samples.len(), 4);
     let sum = |name: &str| samples.iter().map(|sample| sample[name].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(trial["served"].as_u64().unwrap(), sum("transactions"));
+    assert_eq!(warming["served"].as_u64().unwrap(), sum("transactions"));
     assert!(sum("transactions") > 0, "{strategy} served nothing");
     // Whoever read it, at the end of the trial most of the database is in memory; nothing of it was at the start.
     let total = trial["start_state"]["total_bytes"].as_u64().unwrap();
     assert!(samples[3]["os_resident_bytes"].as_u64().unwrap() > total / 2, "{strategy}: {samples:?}");
-    let tenths = trial["foreground_tenths"].as_array().unwrap();
+    let tenths = warming["foreground_tenths"].as_array().unwrap();
     assert_eq!(tenths.len(), 40);
     let accounts =
-        trial["residency"].as_array().unwrap().iter().find(|one| one["relation"] == "public.pgbench_accounts");
-    let strips = accounts.unwrap_or_else(|| panic!("no strip of pgbench_accounts: {}", trial["residency"]));
+        warming["residency"].as_array().unwrap().iter().find(|one| one["relation"] == "public.pgbench_accounts");
+    let strips = accounts.unwrap_or_else(|| panic!("no strip of pgbench_accounts: {}", warming["residency"]));
     let mean = |pointer: &str| {
         let shares = strips.pointer(pointer).unwrap().as_array().unwrap();
         shares.iter().map(|share| share.as_f64().unwrap()).sum::<f64>() / shares.len() as f64
@@ -118,8 +118,8 @@ fn check_trial(trial: &Value) {
     assert!(mean("/before/os") < 0.05 && mean("/after/os") > 0.5, "{strategy}: {strips}");
     assert!(mean("/before/buffers") == 0.0 && mean("/after/buffers") > 0.05, "{strategy}: {strips}");
     if strategy == "pgthaw" {
-        assert!(text(trial, "/outcome/command").contains(" restore "));
-        assert!(trial["outcome"]["ended_after_seconds"].as_f64().is_some(), "{}", trial["outcome"]);
+        assert!(text(outcome, "/command").contains(" restore "));
+        assert!(outcome["ended_after_seconds"].as_f64().is_some(), "{outcome}");
     }
 }
 
@@ -135,21 +135,22 @@ fn a_trial_ends_when_it_is_steady() {
     let arguments =
         [["bench", "warmup", "--json", "--until-steady", "--disk", "gp3"].as_slice(), &small, &script].concat();
     let printed = Output::from(place.command(&home, 15, &arguments).output().unwrap()).ok().json();
-    let (trial, study) = (&printed["trials"][0], &printed["run"]["study"]);
+    let (trial, study) = (&printed["trials"][0], &printed["sweep"]["study"]);
+    let warming = &trial["warming"];
     let samples = trial["samples"].as_array().unwrap();
     // Ten seconds are the fewest that are judged; a machine that others use may need more of them.
-    assert!((12..60).contains(&samples.len()), "{} s: {}", samples.len(), trial["judgement"]);
+    assert!((12..60).contains(&samples.len()), "{} s: {}", samples.len(), warming["judgement"]);
     // Who ended it saw what pgbench prints as it runs; the log of the whole may differ by a second that was disturbed.
     assert!(
-        matches!(text(trial, "/judgement/verdict"), "steady" | "periodic" | "not_reached"),
+        matches!(text(warming, "/judgement/verdict"), "steady" | "periodic" | "not_reached"),
         "{}",
-        trial["judgement"]
+        warming["judgement"]
     );
-    assert_eq!(trial["foreground_tenths"].as_array().unwrap().len(), 10 * samples.len());
+    assert_eq!(warming["foreground_tenths"].as_array().unwrap().len(), 10 * samples.len());
     // pgbench ended by itself, with a log of all its seconds.
     assert!(samples.iter().filter(|sample| sample["transactions"] == 0).count() < 3, "{samples:?}");
-    assert!(study["until_steady"] == true && study["seconds"] == 60, "{study}");
-    let text = printed["run"]["warnings"].to_string();
+    assert!(study["until"] == "steady" && trial["point"]["seconds"] == 60, "{study}");
+    let text = home.pgthaw(&["results", "show"]).ok().stdout;
     assert!(text.contains("different durations") && !text.contains("is forecast to be warm after"), "{text}");
 }
 
@@ -177,7 +178,7 @@ fn ctrl_c_in_a_trial_keeps_what_ended_and_leaves_nothing() {
     place.assert_nothing_is_left(pid);
     let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
     assert!(!kept["trials"].as_array().unwrap().is_empty());
-    assert!(kept["run"]["ended_at"].is_null(), "the same command goes on with it");
+    assert!(kept["sweep"]["ended_at"].is_null(), "the same command goes on with it");
 }
 
 #[test]
@@ -280,10 +281,10 @@ fn the_demo_writes_a_report_of_both_acts() {
     assert!(output.stdout.contains("in memory before and after"), "{}", output.stdout);
     let html = fs::read_to_string(report).unwrap();
     for act in ["everything is needed", "the newest tenth"] {
-        assert!(output.stdout.contains(&format!("{act}: scale 1")) && html.contains(act), "{}", output.stdout);
+        assert!(output.stdout.contains(&format!("{act}\n")) && html.contains(act), "{}", output.stdout);
     }
     let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert_eq!(listed["runs"].as_array().unwrap().len(), 2, "a run for each act");
+    assert_eq!(listed["studies"].as_array().unwrap().len(), 2, "one for each act");
 }
 
 #[test]
@@ -311,7 +312,7 @@ fn a_lab_server_lends_its_cluster_and_runs_again() {
     .concat();
     let printed = Output::from(server.command(&arguments).output().unwrap()).ok().json();
     assert_eq!(printed["trials"].as_array().unwrap().len(), 2);
-    let settings = printed["run"]["settings"].as_array().unwrap();
+    let settings = printed["trials"][0]["settings"].as_array().unwrap();
     assert!(settings.contains(&serde_json::json!(["temp_buffers", "7MB"])), "its own settings count: {settings:?}");
     // The same cluster, started by nobody else, with nothing of the benchmark in it.
     let left = "SELECT count(*) FROM pg_database WHERE datname LIKE 'pgthaw%'";
@@ -489,7 +490,7 @@ fn a_limit_on_memory_is_in_force() {
         untested!("{error}");
     }
     let printed = output.ok().json();
-    assert_eq!(printed["run"]["study"]["memory"], 90 << 20);
+    assert_eq!(printed["sweep"]["study"]["memory"], 90 << 20);
     let last = printed["trials"][0]["samples"].as_array().unwrap().last().unwrap().clone();
     let resident = last["os_resident_bytes"].as_u64().unwrap();
     assert!(resident < 90_000_000, "{last}");

@@ -1,21 +1,18 @@
-//! No sentence contradicts the curve beside it: the rules of `Judgement::find_contradictions` and `find_contradictions` over
+//! No sentence contradicts the curve beside it: the rules of `Judgement::find_contradictions` and those of a trial over
 //! synthetic ramps, the recorded runs of the repository and whole stored runs, and over what is printed of them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use pgthaw::model::{Collector, Facts, Judgement, Series, Verdict, judge};
+use pgthaw::model::{Collector, Facts, Judgement, Series, Verdict, find_disorder, judge};
 use pgthaw::units::Bytes;
-use pgthaw::verdict::{
-    Metric, TrialOutline, compute_outline_summary, compute_summary, find_contradictions, judge_trial, render_headline,
-    render_sweep_headline,
-};
+use pgthaw::verdict::{Metric, TrialOutline, compute_outline_summary, outline_trials, render_sweep_headline};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use crate::results::keep;
 use crate::servers::Home;
-use crate::synthetic_run;
+use crate::synthetic_run::{self, measure_again};
 use crate::synthetic_sweep::{self, Shape};
 
 /// Ramps up to a plateau, and where the plateau begins.
@@ -169,13 +166,38 @@ fn what_is_printed_of_recorded_and_made_curves_agrees() {
     }
 }
 
-/// As `bench warmup` keeps it: verdicts of trials beside times to shares of the run's common level, table and headline.
+/// Which figures of a trial contradict each other; none of one that may be shown.
+fn find_contradictions(trial: &TrialOutline) -> Vec<String> {
+    let figure = |metric| trial.figures.get(metric);
+    let times = [Metric::To50, Metric::To90, Metric::To95].map(figure);
+    let mut found: Vec<String> = find_disorder(times).into_iter().collect();
+    let lasted = f64::from(trial.warming.as_ref().unwrap().measured_seconds);
+    let mut refuse = |is_broken: bool, rule: &str| found.extend(is_broken.then(|| rule.to_owned()));
+    refuse(trial.judgement.is_some() == trial.no_verdict.is_some(), "it has a verdict, and it has none");
+    refuse(times.iter().flatten().any(|at| *at > lasted), "a share of the throughput is reached after its end");
+    refuse(figure(Metric::WarmAfter).is_some_and(|at| at > lasted), "it is warm after its end");
+    let Some(judgement) = &trial.judgement else { return found };
+    let (is_warm, says_cold) = (figure(Metric::WarmAfter).is_some(), judgement.reason.contains("from a cold one"));
+    refuse(is_warm && says_cold, "its reads show that it is warm, and it cannot be told from a cold one");
+    // Is it said to be steady before the time to 95 % that stands beside it, which is of the common steady level?
+    let is_before = match (judgement.steady_from_seconds, figure(Metric::To95)) {
+        (Some(from), Some(reached)) => from < reached,
+        (Some(_), None) => trial.steady_tps.is_some() && judgement.level_share.is_none(),
+        (None, _) => false,
+    };
+    refuse(is_before, "it is steady before its own 95 %, or at a level that it never had");
+    found.extend(judgement.find_contradictions());
+    found
+}
+
+/// As `bench warmup` keeps it: verdicts of trials beside times to shares of the common level, table and headline.
 #[test]
-fn a_stored_run_does_not_contradict_itself() {
+fn a_stored_study_does_not_contradict_itself() {
     let home = Home::new();
     let (run, trials) = synthetic_run::make(3, 30);
-    for trial in &trials {
-        complain(&format!("{} {}", trial.strategy, trial.repeat), &find_contradictions(&run, trial));
+    let outlines = outline_trials(&trials);
+    for trial in &outlines {
+        complain(&format!("{} {}", trial.point.strategy, trial.repeat), &find_contradictions(trial));
     }
     keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
@@ -183,58 +205,53 @@ fn a_stored_run_does_not_contradict_itself() {
     // Two commands say the same of each trial.
     let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
     let judged = home.pgthaw(&["steady", &run.id, "--json"]).json();
-    let kept = kept["trials"].as_array().unwrap().iter().map(|trial| &trial["judgement"]);
+    let kept = kept["trials"].as_array().unwrap().iter().map(|trial| &trial["warming"]["judgement"]);
     for (kept, judged) in kept.zip(judged["curves"].as_array().unwrap()) {
         for field in ["verdict", "reason", "steady_from_seconds"] {
             assert_eq!(kept[field], judged[field], "{field} of {judged}");
         }
     }
-    let summary = compute_summary(&run, &trials);
-    assert!(shown.contains(&render_headline(&summary)), "{shown}");
+    let headline = render_sweep_headline(&run.varied, &compute_outline_summary(&run, &outlines));
+    assert!(shown.contains(&headline), "{shown}");
 }
 
 /// What the demo once printed: steady from its first second beside 90 % after 3 s. Kept so, it is put right when it is shown.
 #[test]
-fn what_an_older_version_kept_is_put_right_when_it_is_shown() {
+fn a_verdict_that_its_own_times_contradict_is_put_right_when_it_is_shown() {
     let home = Home::new();
     let (run, mut trials) = synthetic_run::make(1, 30);
-    trials.retain(|trial| trial.strategy == "pgthaw");
+    trials.retain(|trial| trial.point.strategy == "pgthaw");
     let trial = &mut trials[0];
     for sample in &mut trial.samples {
         sample.transactions = if sample.second <= 3 { 30_000 } else { 46_000 };
         sample.foreground_read_bytes = Bytes(0);
     }
-    (trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds) = (Some(0.0), Some(3.0), Some(3.0));
-    (trial.judgement, trial.warm_after_seconds) = (None, Some(0.0));
-    judge_trial(&run, trial);
-    let judgement = trial.judgement.as_mut().unwrap();
+    measure_again(trial);
+    let judgement = trial.warming.as_mut().unwrap().figures.judgement.as_mut().unwrap();
     assert_eq!(judgement.verdict, Verdict::Steady, "{judgement:?}");
     (judgement.steady_from_seconds, judgement.to_90_seconds, judgement.to_95_seconds) =
         (Some(0.0), Some(0.0), Some(0.0));
-    assert!(!find_contradictions(&run, trial).is_empty());
+    complain("put right", &find_contradictions(&outline_trials([&*trial])[0]));
     keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
     assert!(shown.contains("pgthaw:  steady from 3.0 s (1 of 1)") && shown.contains("warm at once"), "{shown}");
     let json = home.pgthaw(&["results", "show", "--json"]).ok().json();
-    assert_eq!(json["trials"][0]["judgement"]["steady_from_seconds"], 3.0);
+    assert_eq!(json["trials"][0]["warming"]["judgement"]["steady_from_seconds"], 3.0);
 }
 
 /// A trial that is steady below the level of the others never reaches 95 % of that: its verdict says so.
 #[test]
 fn a_level_of_its_own_is_told_as_one() {
-    let (run, mut trials) = synthetic_run::make(1, 30);
-    let trial = trials.iter_mut().find(|trial| trial.strategy == "pgthaw").unwrap();
-    for sample in &mut trial.samples {
+    let (_, mut trials) = synthetic_run::make(1, 30);
+    let place = trials.iter().position(|trial| trial.point.strategy == "pgthaw").unwrap();
+    for sample in &mut trials[place].samples {
         (sample.transactions, sample.foreground_read_bytes) = (23_000, Bytes(0));
     }
-    (trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds) = (Some(0.0), None, None);
-    (trial.judgement, trial.warm_after_seconds) = (None, Some(0.0));
-    judge_trial(&run, trial);
-    complain("half as fast", &find_contradictions(&run, trial));
-    let judgement = trial.judgement.clone().unwrap();
-    assert!(judgement.reason.ends_with("at 50 % of the run's steady throughput"), "{judgement:?}");
-    judge_trial(&run, trial);
-    assert_eq!(trial.judgement, Some(judgement), "told once");
+    measure_again(&mut trials[place]);
+    let outline = outline_trials(&trials).remove(place);
+    complain("half as fast", &find_contradictions(&outline));
+    let judgement = outline.judgement.unwrap();
+    assert!(judgement.reason.ends_with(" % of the run's steady throughput"), "{judgement:?}");
 }
 
 #[test]

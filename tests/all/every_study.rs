@@ -1,8 +1,7 @@
-//! A tournament, a sweep and a residency study on one page: in one report, and as they are served.
+//! Warmers, a sweep and a residency study on one page: in one report, and as they are served.
 
 use pgthaw::study::{Bound, Brought, LoadSample, SweepRun, SweepTrial};
 use pgthaw::units::Bytes;
-use pgthaw::verdict::make_study_of_run;
 use serde_json::{Value, json};
 
 use crate::report_sweep::{SHAPE, keep, look_by};
@@ -68,9 +67,8 @@ fn make_idle(trial: &mut SweepTrial) {
 }
 
 /// A study of ways to warm whose trials were gauged as those of a sweep are.
-fn make_tournament() -> (SweepRun, Vec<SweepTrial>) {
-    let (run, trials) = synthetic_run::make(3, SECONDS);
-    let (study, mut trials) = make_study_of_run(&run, trials);
+fn make_warmers() -> (SweepRun, Vec<SweepTrial>) {
+    let (study, mut trials) = synthetic_run::make(3, SECONDS);
     let shape = Shape { scales: &[1], clients: &[8], buffers: &["1GB"], repeats: 1, seconds: SECONDS, ..SHAPE };
     let (_, gauged) = synthetic_sweep::make(&shape);
     for trial in &mut trials {
@@ -83,20 +81,20 @@ fn make_tournament() -> (SweepRun, Vec<SweepTrial>) {
 fn keep_each(home: &Home) -> [String; 3] {
     let store = home.path().join("state/pgthaw/results.sqlite");
     let sweep = synthetic_sweep::make(&Shape { scales: &[1], clients: &[1, 8], seconds: SECONDS, ..SHAPE });
-    [make_tournament(), sweep, make_residency()].map(|(run, trials)| {
+    [make_warmers(), sweep, make_residency()].map(|(run, trials)| {
         keep(&store, &run, &trials);
         run.id
     })
 }
 
 #[test]
-fn a_tournament_a_sweep_and_a_residency_study_share_a_report() {
+fn warmers_a_sweep_and_a_residency_study_share_a_report() {
     let home = Home::new();
-    let [tournament, sweep, residency] = keep_each(&home);
+    let [warmers, sweep, residency] = keep_each(&home);
     let report = home.path().join("report.html");
-    let named = ["report", &tournament, &sweep, &residency, "-o", report.to_str().unwrap(), "--json"];
+    let named = ["report", &warmers, &sweep, &residency, "-o", report.to_str().unwrap(), "--json"];
     let told = home.pgthaw(&named).ok().json();
-    assert_eq!(told["runs"], json!([tournament, sweep, residency]));
+    assert_eq!(told["runs"], json!([warmers, sweep, residency]));
     let seen = look_by("open_every_study.mjs", report.to_str().unwrap());
     let studies = seen["studies"].as_array().unwrap();
     check_each(&seen, [&studies[0], &studies[1], &studies[2]]);
@@ -115,9 +113,9 @@ fn the_same_page_is_served() {
 }
 
 #[track_caller]
-fn check_each(seen: &Value, [tournament, sweep, residency]: [&Value; 3]) {
+fn check_each(seen: &Value, [warmers, sweep, residency]: [&Value; 3]) {
     assert_eq!((&seen["errors"], &seen["requests"]), (&json!([]), &json!([])));
-    for study in [tournament, sweep, residency] {
+    for study in [warmers, sweep, residency] {
         for view in [&study["wide"], &study["phone"], &study["trialOnPhone"]] {
             assert_eq!((&view["overflow"], &view["clipped"]), (&json!(0), &json!([])), "{}: {view}", study["name"]);
         }
@@ -128,13 +126,13 @@ fn check_each(seen: &Value, [tournament, sweep, residency]: [&Value; 3]) {
         assert_eq!(once.len(), titles.len(), "no heading stands there twice: {titles:?}");
     }
     let has = |study: &Value, chart: &str| study["charts"].as_array().unwrap().contains(&json!(chart));
-    assert!(has(tournament, "throughput") && has(tournament, "warm-times") && has(tournament, "interference"));
+    assert!(has(warmers, "throughput") && has(warmers, "warm-times") && has(warmers, "interference"));
     assert!(has(sweep, "lines") && !has(sweep, "throughput"));
     assert!(has(residency, "resident-times") && has(residency, "ratios") && !has(residency, "trade-off"));
     let bars = residency["rows"]["resident-times"].as_array().unwrap();
-    assert_eq!(*bars, ["pgthaw: shared_buffers", "pgthaw", "pg_prewarm-buffer", "cat"].map(Value::from));
+    assert_eq!(*bars, ["pg_prewarm-buffer", "cat", "pgthaw: shared_buffers", "pgthaw"].map(Value::from));
     for panel in ["processors", "device", "waits", "resident"] {
-        for study in [tournament, sweep, residency] {
+        for study in [warmers, sweep, residency] {
             assert!(study["trial"][panel].as_u64().is_some_and(|points| points > 0), "{panel}: {}", study["trial"]);
         }
     }

@@ -9,7 +9,7 @@ use parquet::record::RowAccessor as _;
 use pgthaw::report::StudyData;
 use pgthaw::results::Store;
 use pgthaw::study::{MEASURES, Measure};
-use pgthaw::verdict::{Metric, MetricKind, TrialSeries};
+use pgthaw::verdict::{Metric, MetricKind, ServedSeconds, TrialSeries};
 use serde_json::{Value, json};
 
 use super::results::{sqlite, wait};
@@ -120,7 +120,7 @@ fn every_measure_is_in_sql_in_exports_and_on_the_page() {
             assert_eq!(series["machine"][column].as_array().map(Vec::len), Some(4), "{column}");
         }
     }
-    let study = serde_json::to_value(StudyData::new(run, Vec::new(), Vec::new())).unwrap();
+    let study = serde_json::to_value(StudyData::new(run, Vec::new(), Vec::new(), &ServedSeconds::new())).unwrap();
     let server = study["measures"].as_array().unwrap().iter().find(|one| one["name"] == "server_cpu_seconds").unwrap();
     assert_eq!((&server["unit"], &server["curve"]["label"]), (&json!("processors"), &json!("for the server")));
     assert_eq!(server["curve"]["panel"]["is_stack"], Value::Bool(true));

@@ -80,7 +80,7 @@ fn a_sweep_names_others_and_does_not_blame_pgbench() {
 }
 
 #[test]
-fn a_tournament_and_a_run_of_loaders_name_them_too() {
+fn warmers_beside_a_load_and_loaders_name_them_too() {
     let (home, place, directory) = (Home::new(), Place::new(), Place::new());
     let beside = Beside::start(directory.0.path());
     let run = |arguments: &[&str]| Output::from(place.command(&home, 15, arguments).output().unwrap()).ok().json();

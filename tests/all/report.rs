@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pgthaw::report::{StudyData, StudyInPage, render_report};
-use pgthaw::study::{Run, Trial};
+use pgthaw::study::{Finding, SweepRun, SweepTrial};
 use pgthaw::units::Bytes;
-use pgthaw::verdict::{Spread, StrategySummary, compute_summary, make_study_of_run, outline_trials, render_headline};
+use pgthaw::verdict::{
+    Metric, PointSummary, ServedSeconds, Spread, compute_outline_summary, outline_trials, render_sweep_headline,
+};
 use serde_json::Value;
 
 use crate::results::keep;
@@ -17,7 +19,7 @@ use crate::synthetic_run;
 const HOSTILE: &str = "</script><img src=x onerror=\"window.injected = true\"><script>window.injected = true</script>";
 
 /// What a reader sees of this run's report (web/test/open_report.mjs).
-fn open(home: &Home, run: &Run, trials: &[Trial]) -> Value {
+fn open(home: &Home, run: &SweepRun, trials: &[SweepTrial]) -> Value {
     keep(&home.path().join("state/pgthaw/results.sqlite"), run, trials);
     let report = home.path().join("report.html");
     let printed = home.pgthaw(&["report", "-o", report.to_str().unwrap()]).ok().stdout;
@@ -44,13 +46,13 @@ fn the_page_shows_what_is_stored() {
     let seen = open(&home, &run, &trials);
     assert_clean(&seen);
     assert_eq!(seen["warnings"], serde_json::json!([]));
-    let headline = render_headline(&compute_summary(&run, &trials));
+    let headline = render_sweep_headline(&run.varied, &compute_outline_summary(&run, &outline_trials(&trials)));
     assert_eq!(seen["answer"].as_str().unwrap().replace('\u{a0}', " "), headline);
     assert_eq!(seen["title"], format!("pgthaw: {}", seen["headline"].as_str().unwrap()));
-    check_charts(&seen, &run, 20);
+    check_charts(&seen, &trials, 20);
     check_table(&seen, &run, &trials);
     check_verdicts(&seen, &trials);
-    check_interaction(&seen, run.study.strategies.len());
+    check_interaction(&seen, run.points as usize);
     check_downloads(&seen, &run, &trials);
     check_first_screen(&seen["first"]);
 }
@@ -70,18 +72,20 @@ fn check_first_screen(first: &Value) {
 fn hostile_names_stay_text() {
     let home = Home::new();
     let (mut run, mut trials) = synthetic_run::make(1, 20);
-    run.study.script = HOSTILE.into();
-    run.study.strategies[1] = HOSTILE.into();
     run.machine.hostname = HOSTILE.into();
-    run.settings.push((HOSTILE.into(), HOSTILE.into()));
-    run.warnings.push(HOSTILE.into());
-    run.study.skipped_strategies.push((format!("no {HOSTILE}"), HOSTILE.into()));
+    run.question = HOSTILE.into();
+    run.warmup.as_mut().unwrap().disk.name = HOSTILE.into();
+    let left_out = Finding::StrategyLeftOut { strategy: format!("no {HOSTILE}"), how: HOSTILE.into() };
+    run.verdicts.push(left_out.into());
     for trial in &mut trials {
-        trial.outcome.command = HOSTILE.into();
-        trial.outcome.output = HOSTILE.into();
-        trial.residency[0].relation = HOSTILE.into();
-        if trial.strategy == "seqscan" {
-            trial.strategy = HOSTILE.into();
+        trial.point.script = HOSTILE.into();
+        trial.settings.push((HOSTILE.into(), HOSTILE.into()));
+        if let Some(outcome) = &mut trial.strategy_outcome {
+            (outcome.command, outcome.output) = (HOSTILE.into(), HOSTILE.into());
+        }
+        trial.warming.as_mut().unwrap().residency[0].relation = HOSTILE.into();
+        if trial.point.strategy == "seqscan" {
+            trial.point.strategy = HOSTILE.into();
         }
     }
     let seen = open(&home, &run, &trials);
@@ -96,20 +100,21 @@ fn hostile_names_stay_text() {
 fn a_run_with_little_in_it_is_shown_too() {
     let home = Home::new();
     let (mut run, mut trials) = synthetic_run::make(1, 20);
-    (run.ended_at, run.steady_tps, run.study.bound_seconds) = (None, None, None);
-    (run.study.disk.riops, run.study.disk.rbps) = (None, None);
-    trials.retain(|trial| trial.strategy == "nothing" || trial.strategy == "cat");
-    trials[0].outcome.failure = Some("the workload broke off".into());
+    (run.ended_at, run.warmup) = (None, None);
+    trials.retain(|trial| trial.point.strategy == "nothing" || trial.point.strategy == "cat");
+    let failed = Finding::StrategyFailed { strategy: "cat".into(), reason: "the workload broke off".into() };
+    trials[0].verdicts.push(failed.into());
     for trial in &mut trials {
-        trial.residency.clear();
-        trial.warm_after_seconds = None;
-        (trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds) = (None, None, None);
-        trial.start_state.verdict = "lukewarm".into();
+        trial.start_state.as_mut().unwrap().verdict = "lukewarm".into();
+        let warming = trial.warming.as_mut().unwrap();
+        warming.residency.clear();
+        let figures = &mut warming.figures;
+        (figures.warm_after_seconds, figures.warm_tps, figures.bound_seconds) = (None, None, None);
     }
     let seen = open(&home, &run, &trials);
     assert_clean(&seen);
     let warnings = seen["warnings"].to_string();
-    for warning in ["did not end", "the workload broke off", "lukewarm"] {
+    for warning in ["has not ended", "the workload broke off"] {
         assert!(warnings.contains(warning), "{warning}: {warnings}");
     }
 }
@@ -117,9 +122,8 @@ fn a_run_with_little_in_it_is_shown_too() {
 #[test]
 fn the_file_stands_alone() {
     let (run, trials) = synthetic_run::make(1, 5);
-    let (sweep, trials) = make_study_of_run(&run, trials);
-    let study = StudyData::new(sweep, outline_trials(&trials), Vec::new()).with_tournament(trials, 100);
-    let html = render_report(&[StudyInPage::new(study, None)]).unwrap();
+    let study = StudyData::new(run, outline_trials(&trials), Vec::new(), &ServedSeconds::new());
+    let html = render_report(&[StudyInPage { study, details: None }]).unwrap();
     assert!(html.contains("default-src 'none'"));
     assert_eq!(html.matches("<script").count(), 2, "the data and the one script");
     let (head, rest) = html.split_once("<script>/*").unwrap();
@@ -173,14 +177,15 @@ fn assert_clean(seen: &Value) {
     assert_eq!(seen["phone"]["background"], seen["light"]["background"]);
 }
 
-fn check_charts(seen: &Value, run: &Run, seconds: u64) {
+fn check_charts(seen: &Value, trials: &[SweepTrial], seconds: u64) {
+    let names: Vec<&str> = trials.iter().filter(|one| one.repeat == 1).map(|one| one.point.strategy.as_str()).collect();
     let points = |chart: &str, series: &str| {
         let all = seen["charts"][chart].as_array().unwrap_or_else(|| panic!("no chart {chart}"));
         let found =
             all.iter().find(|one| one["id"] == series).unwrap_or_else(|| panic!("{chart} has no {series}: {all:?}"));
         found["points"].as_u64().unwrap()
     };
-    for strategy in &run.study.strategies {
+    for strategy in &names {
         // A rate for every second; a state at the start as well.
         for (chart, expected) in
             [("throughput", seconds), ("served", seconds + 1), ("resident", seconds + 1), ("device", seconds)]
@@ -188,11 +193,11 @@ fn check_charts(seen: &Value, run: &Run, seconds: u64) {
             assert_eq!(points(chart, &format!("line:{strategy}")), expected, "{chart} of {strategy}");
         }
         // pg_prewarm in prefetch mode lets no transaction through, so there is no latency.
-        let served_any = strategy != "pg_prewarm-prefetch";
+        let served_any = *strategy != "pg_prewarm-prefetch";
         assert_eq!(points("latency", &format!("line:{strategy}")) > 0, served_any, "latency of {strategy}");
     }
-    let strategies = run.study.strategies.len() as u64;
-    for strategy in run.study.strategies.iter().filter(|strategy| *strategy != "nothing") {
+    let strategies = names.len() as u64;
+    for strategy in names.iter().filter(|strategy| **strategy != "nothing") {
         assert_eq!(points("interference", &format!("line:{strategy}")), seconds, "{strategy} beside nothing");
     }
     assert!(points("throughput", "warm") > 0);
@@ -204,21 +209,20 @@ fn check_charts(seen: &Value, run: &Run, seconds: u64) {
 }
 
 /// The page's table has every column of the terminal's, with the stored results' medians and ranges.
-fn check_table(seen: &Value, run: &Run, trials: &[Trial]) {
-    let summary = compute_summary(run, trials);
+fn check_table(seen: &Value, run: &SweepRun, trials: &[SweepTrial]) {
+    let points = compute_outline_summary(run, &outline_trials(trials));
     let rows: Vec<Vec<String>> = serde_json::from_value(seen["table"].clone()).unwrap();
-    let header = "strategy, warm after, 50 % after, 90 % after, 95 % after, warm ÷ bound (×), served by then (transactions), \
-                  nothing by then (transactions), served in all (transactions), command took, read from the device (by anybody)";
+    let header = "warmer, warm after, 50 % after, 90 % after, 95 % after, warm ÷ bound (×), served by then (transactions), \
+                  served in all (transactions), command took, read from the device (by anybody)";
     assert_eq!(rows[0].join(", "), header);
-    assert_eq!(rows.len(), summary.strategies.len() + 1);
-    let limit = f64::from(summary.trial_seconds);
-    for (row, strategy) in rows[1..].iter().zip(&summary.strategies) {
-        assert_eq!(*row, expected_row(strategy, limit, summary.bound_seconds.unwrap()));
+    assert_eq!(rows.len(), points.len() + 1);
+    for (row, point) in rows[1..].iter().zip(&points) {
+        assert_eq!(*row, expected_row(point, 20.0));
     }
 }
 
 /// Every trial has its verdict; where nothing warmed beside, the fit's curve is that of the model, and elsewhere none is drawn.
-fn check_verdicts(seen: &Value, trials: &[Trial]) {
+fn check_verdicts(seen: &Value, trials: &[SweepTrial]) {
     let rows: Vec<Vec<String>> = serde_json::from_value(seen["verdicts"].clone()).unwrap();
     assert_eq!(rows.len(), 1 + trials.len());
     let warmed = rows.iter().find(|row| row[0] == "pgthaw").unwrap();
@@ -231,7 +235,7 @@ fn check_verdicts(seen: &Value, trials: &[Trial]) {
     assert!(cold[2] == "not decided" && cold[5].starts_with("cold "), "{cold:?}");
     let fits = seen["fits"].as_object().unwrap();
     assert_eq!(fits.len(), 3, "of nothing alone: {fits:?}");
-    for trial in trials.iter().filter(|trial| trial.strategy == "nothing") {
+    for trial in outline_trials(trials).iter().filter(|trial| trial.point.strategy == "nothing") {
         let curve = trial.judgement.as_ref().unwrap().fit.as_ref().unwrap().curve().unwrap();
         let [at, tps] = [0, 1].map(|place| fits[&format!("fit:nothing:{}", trial.repeat)][place].as_f64().unwrap());
         let expected = curve.throughput(curve.transactions_after(at));
@@ -239,22 +243,22 @@ fn check_verdicts(seen: &Value, trials: &[Trial]) {
     }
 }
 
-fn expected_row(strategy: &StrategySummary, limit: f64, bound: f64) -> Vec<String> {
-    let seconds =
-        |spread: Option<Spread>| expected_cell(spread, &format!("{limit} s"), |value| format!("{value:.1} s"));
-    let amount = |spread: Option<Spread>| expected_cell(spread, "", with_commas);
+fn expected_row(point: &PointSummary, limit: f64) -> Vec<String> {
+    let bound = point.median(Metric::Bound).unwrap();
+    let seconds = |metric| expected_cell(point.figure(metric), &format!("{limit} s"), |value| format!("{value:.1} s"));
+    let amount = |metric| expected_cell(point.figure(metric), "", with_commas);
+    let ratio = |value: f64| format!("{value:.2}");
     vec![
-        strategy.strategy.clone(),
-        seconds(Some(strategy.warm_after_seconds)),
-        seconds(strategy.to_50_seconds),
-        seconds(strategy.to_90_seconds),
-        seconds(strategy.to_95_seconds),
-        expected_cell(strategy.bound_ratio, &format!("{:.2}", limit / bound), |value| format!("{value:.2}")),
-        amount(Some(strategy.served_until_warm)),
-        amount(strategy.nothing_served_by_then),
-        amount(Some(strategy.served)),
-        seconds(strategy.ended_after_seconds),
-        expected_cell(Some(strategy.device_read_bytes), "", |value| Bytes(value as u64).to_string()),
+        point.label.clone(),
+        seconds(Metric::WarmAfter),
+        seconds(Metric::To50),
+        seconds(Metric::To90),
+        seconds(Metric::To95),
+        expected_cell(point.figure(Metric::BoundRatio), &ratio(limit / bound), ratio),
+        amount(Metric::ServedUntilWarm),
+        amount(Metric::Served),
+        seconds(Metric::Warmer),
+        expected_cell(point.figure(Metric::DeviceRead), "", |value| Bytes(value as u64).to_string()),
     ]
 }
 
@@ -289,20 +293,20 @@ fn check_interaction(seen: &Value, strategies: usize) {
     assert!(pointer.contains("second 1") && pointer.contains("pg_prewarm-read"), "{pointer}");
 }
 
-fn check_downloads(seen: &Value, run: &Run, trials: &[Trial]) {
+fn check_downloads(seen: &Value, run: &SweepRun, trials: &[SweepTrial]) {
     let file = |ending: &str| seen["downloads"][format!("pgthaw-{}{ending}", run.id)].as_str().unwrap().to_owned();
     let all: Value = serde_json::from_str(&file(".json")).unwrap();
-    let mut told: Run = serde_json::from_value(all["tournament"]["run"].clone()).unwrap();
+    let mut told: SweepRun = serde_json::from_value(all["sweep"].clone()).unwrap();
     // A browser rounds these, and has them as texts.
     let exact = |field: &str| all["exact"][field].as_str().unwrap().parse::<u64>().unwrap();
-    (told.study.seed, told.server.system_identifier) = (exact("seed"), exact("system_identifier"));
-    assert_eq!(told, *run);
-    assert_eq!(all["tournament"]["trials"].as_array().unwrap().len(), trials.len());
+    (told.seed, told.server.system_identifier) = (exact("seed"), exact("system_identifier"));
+    assert_eq!((&told.id, told.seed, &told.server), (&run.id, run.seed, &run.server));
+    assert_eq!(all["trials"].as_array().unwrap().len(), trials.len());
 
     let samples = file("-samples.csv");
     assert_eq!(samples.lines().count(), 1 + trials.iter().map(|trial| trial.samples.len()).sum::<usize>());
     let first = format!("nothing,1,1,1,{},", trials[0].samples[0].transactions);
     assert!(samples.lines().nth(1).unwrap().starts_with(&first), "{samples:.300}");
     assert_eq!(file("-trials.csv").lines().count(), 1 + trials.len());
-    assert_eq!(file("-points.csv").lines().count(), 1 + run.study.strategies.len());
+    assert_eq!(file("-points.csv").lines().count(), 1 + run.points as usize);
 }

@@ -5,9 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use pgthaw::results::{Error, NEWEST, Store};
-use pgthaw::study::{Run, SweepRun, SweepTrial, Trial};
-use pgthaw::terminal::render_tournament;
-use pgthaw::verdict::{compute_summary, make_study_of_run};
+use pgthaw::study::{SweepRun, SweepTrial};
+use pgthaw::verdict::{Metric, compute_outline_summary, outline_trials};
 use tokio::runtime::Runtime;
 
 use crate::servers::Home;
@@ -22,26 +21,21 @@ fn file(home: &Home) -> PathBuf {
     home.path().join("state/pgthaw/results.sqlite")
 }
 
-/// Keeps a run as the study that it is.
-pub fn keep(path: &Path, run: &Run, trials: &[Trial]) {
+pub fn keep(path: &Path, run: &SweepRun, trials: &[SweepTrial]) {
     wait(async {
         let store = Store::open(path).await.unwrap();
-        keep_in(&store, run, trials).await;
+        store.save_whole_sweep(run, trials).await.unwrap();
         store.close().await;
     });
 }
 
-pub async fn keep_in(store: &Store, run: &Run, trials: &[Trial]) {
-    let (study, trials) = make_study_of_run(run, trials.to_vec());
-    store.save_whole_sweep(&study, &trials).await.unwrap();
-}
-
-fn read(path: &Path, wanted: &str) -> Result<(Run, Vec<Trial>), Error> {
+fn read(path: &Path, wanted: &str) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
     wait(async {
         let store = Store::open_existing(path).await?;
-        let read = store.read_run(wanted).await?;
+        let study = store.read_study(wanted).await?;
+        let trials = store.read_sweep_trials(&study.id).await?;
         store.close().await;
-        Ok(read)
+        Ok((study, trials))
     })
 }
 
@@ -57,13 +51,11 @@ fn what_was_kept_comes_back_to_the_last_digit() {
 fn a_killed_run_keeps_the_trials_that_ended() {
     let home = Home::new();
     let (mut run, trials) = synthetic_run::make(1, 20);
-    (run.ended_at, run.steady_tps) = (None, None);
-    let mut ended = trials[..1].to_vec();
-    // These are of a level that was known at the run's end.
-    (ended[0].to_50_seconds, ended[0].to_90_seconds, ended[0].to_95_seconds) = (None, None, None);
+    run.ended_at = None;
+    let ended = trials[..1].to_vec();
     wait(async {
         let store = Store::open(&file(&home)).await.unwrap();
-        keep_in(&store, &run, &ended).await;
+        store.save_whole_sweep(&run, &ended).await.unwrap();
         // Neither finished nor closed.
         std::mem::forget(store);
     });
@@ -71,7 +63,7 @@ fn a_killed_run_keeps_the_trials_that_ended() {
     assert_eq!((stored, kept), (run, ended));
     let list = home.pgthaw(&["results", "list"]).ok();
     assert!(list.stdout.contains("1 of 10"), "{}", list.stdout);
-    assert!(home.pgthaw(&["results", "show"]).ok().stdout.contains("did not end"));
+    assert!(home.pgthaw(&["results", "show"]).ok().stdout.contains("1 of 10 trials: the same command goes on with it"));
 }
 
 #[test]
@@ -81,8 +73,9 @@ fn the_beginning_of_a_name_is_enough_when_it_is_the_only_one() {
     for (id, started_at) in
         [("20260101-000000-aaaa", "2026-01-01T00:00:00Z"), ("20260102-000000-bbbb", "2026-01-02T00:00:00.1Z")]
     {
-        let run = Run { id: id.into(), started_at: started_at.parse().unwrap(), ..run.clone() };
-        let trials: Vec<Trial> = trials.iter().map(|trial| Trial { run_id: id.into(), ..trial.clone() }).collect();
+        let run = SweepRun { id: id.into(), started_at: started_at.parse().unwrap(), ..run.clone() };
+        let trials: Vec<SweepTrial> =
+            trials.iter().map(|trial| SweepTrial { sweep_id: id.into(), ..trial.clone() }).collect();
         keep(&file(&home), &run, &trials);
     }
     assert_eq!(read(&file(&home), "20260101").unwrap().0.id, "20260101-000000-aaaa");
@@ -134,7 +127,7 @@ fn an_empty_store_says_so() {
     wait(async { Store::open(&file(&home)).await.unwrap().close().await });
     assert!(home.pgthaw(&["results", "list"]).ok().stderr.contains("holds no run yet"));
     assert!(home.pgthaw(&["results", "show"]).ends_with(2).stderr.contains("holds no run yet"));
-    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["runs"], serde_json::json!([]));
+    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["studies"], serde_json::json!([]));
 }
 
 #[test]
@@ -213,7 +206,7 @@ fn a_damaged_study_stands_in_no_others_way() {
     assert!(listed.stdout.contains(&run.id) && listed.stdout.contains(&sweep.id), "{}", listed.stdout);
     assert!(listed.stderr.contains("damaged: damaged, one without a name, of-damaged-trials;"), "{}", listed.stderr);
     let json = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert_eq!((json["runs"].as_array().unwrap().len(), json["sweeps"].as_array().unwrap().len()), (1, 1));
+    assert_eq!(json["studies"].as_array().unwrap().len(), 2);
     assert_eq!((&json["damaged"][0]["id"], &json["damaged"][1]["id"]), (&"damaged".into(), &serde_json::Value::Null));
     assert!(json["damaged"][0]["reason"].as_str().unwrap().contains("column started_at"), "{json:#}");
 
@@ -264,8 +257,7 @@ fn a_run_that_is_being_written_can_be_listed() {
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async {
         let writer = Store::open(&file(&home)).await.unwrap();
-        let (study, trials) = make_study_of_run(&run, trials);
-        writer.save_sweep(&study).await.unwrap();
+        writer.save_sweep(&run).await.unwrap();
         let mut readers = Vec::new();
         for trial in &trials {
             writer.save_sweep_trial(trial).await.unwrap();
@@ -285,8 +277,7 @@ fn a_trial_is_kept_however_long_somebody_reads() {
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async {
         let store = Store::open(&file(&home)).await.unwrap();
-        let (study, measured) = make_study_of_run(&run, trials[..1].to_vec());
-        store.save_sweep(&study).await.unwrap();
+        store.save_sweep(&run).await.unwrap();
         let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file(&home));
         let mut reader = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
         let mut reading = reader.begin().await.unwrap();
@@ -295,9 +286,9 @@ fn a_trial_is_kept_however_long_somebody_reads() {
             tokio::time::sleep(Duration::from_secs(12)).await;
             reading.rollback().await.unwrap();
         };
-        let (kept, ()) = tokio::join!(store.save_sweep_trial(&measured[0]), ends);
+        let (kept, ()) = tokio::join!(store.save_sweep_trial(&trials[0]), ends);
         kept.unwrap();
-        assert_eq!(store.read_run(&run.id).await.unwrap().1, trials[..1]);
+        assert_eq!(store.read_sweep_trials(&run.id).await.unwrap(), trials[..1]);
     });
 }
 
@@ -374,12 +365,25 @@ fn the_table_and_json_show_the_summary_of_what_is_stored() {
     let home = Home::new();
     let (run, trials) = synthetic_run::make(3, 20);
     keep(&file(&home), &run, &trials);
-    let summary = compute_summary(&run, &trials);
+    let points = compute_outline_summary(&run, &outline_trials(&trials));
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
-    assert!(shown.contains(&render_tournament(&summary)), "{shown}");
+    let tables = shown.lines().skip_while(|line| !line.starts_with("strategy"));
+    let rows: Vec<&str> = tables.filter(|line| points.iter().any(|point| line.starts_with(&point.label))).collect();
+    for (point, row) in points.iter().zip(&rows) {
+        let warm = point.median(Metric::WarmAfter).map_or("> 20".to_owned(), |warm| format!("{warm:.1}"));
+        assert!(row.starts_with(&point.label) && row.contains(&warm), "{row}: {warm}");
+    }
+    // Times, ratios within the rounds, the traffic and the verdicts, in the order of the table.
+    assert_eq!(rows.len(), 3 * points.len() - 1, "{shown}");
+    for part in
+        ["÷ bound", "÷ nothing", "75 % of cases", "lowest ÷ nothing", "floor", "served by 7.1 s", "verdicts over"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
     let json = home.pgthaw(&["results", "show", "--json"]).ok().json();
-    assert!(json["summary"] == as_printed(&summary) && json["run"] == as_printed(&run), "{json:#}");
-    assert!(json["trials"] == as_printed(&trials), "{json:#}");
+    assert!(json["points"] == as_printed(&points) && json["sweep"] == as_printed(&run), "{json:#}");
+    assert_eq!(json["traffic"]["warmers"].as_array().unwrap().len(), points.len() - 1);
+    assert_eq!(json["trials"].as_array().unwrap().len(), trials.len());
 }
 
 #[test]
@@ -387,20 +391,17 @@ fn the_views_can_be_asked() {
     let home = Home::new();
     let (run, trials) = synthetic_run::make(1, 20);
     keep(&file(&home), &run, &trials);
-    let thawed = trials.iter().find(|trial| trial.strategy == "pgthaw").unwrap();
+    let thawed = trials.iter().find(|trial| trial.point.strategy == "pgthaw").unwrap();
     let answer = sqlite(
         &file(&home),
         "SELECT hostname, scale, disk, warm_after_seconds, round(bound_ratio, 6) FROM trial_summary WHERE strategy = 'pgthaw'",
     );
-    let (warm, bound) = (thawed.warm_after_seconds.unwrap(), run.study.bound_seconds.unwrap());
+    let figures = &thawed.warming.as_ref().unwrap().figures;
+    let (warm, bound) = (figures.warm_after_seconds.unwrap(), figures.bound_seconds.unwrap());
     assert_eq!(answer, format!("lab-7|50|gp3|{warm:?}|{:?}", (warm / bound * 1e6).round() / 1e6));
     let answer = sqlite(&file(&home), "SELECT max(served) FROM served_by_second WHERE strategy = 'pgthaw'");
-    assert_eq!(answer, thawed.served.to_string());
-    assert_eq!(sqlite(&file(&home), SHARES), shares_of(&run, &trials));
-    // Without what an older pgthaw told the level follows from the trials.
-    sqlite(&file(&home), "UPDATE sweeps SET warmup = json_remove(warmup, '$.told')");
-    let (run, trials) = read(&file(&home), NEWEST).unwrap();
-    assert_eq!(sqlite(&file(&home), SHARES), shares_of(&run, &trials));
+    assert_eq!(answer, thawed.transactions.to_string());
+    assert_eq!(sqlite(&file(&home), SHARES), shares_of(&trials));
 }
 
 /// A line for each trial of all studies, as [`shares_of`] has it.
@@ -409,13 +410,13 @@ pub const SHARES: &str = "SELECT strategy || ' ' || CAST(round(steady_tps) AS IN
                           FROM trial_summary ORDER BY position";
 
 /// The steady throughput and the times to shares of it, of each trial.
-pub fn shares_of(run: &Run, trials: &[Trial]) -> String {
-    let line = |trial: &Trial| {
-        let figures = [run.steady_tps, trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds];
-        let told = figures.into_iter().flatten().map(|figure| format!(" {figure:.0}"));
-        trial.strategy.clone() + &told.collect::<String>()
+pub fn shares_of(trials: &[SweepTrial]) -> String {
+    let line = |outline: &pgthaw::verdict::TrialOutline| {
+        let times = [Metric::To50, Metric::To90, Metric::To95].map(|metric| outline.figures.get(metric));
+        let told = [outline.steady_tps].into_iter().chain(times).flatten().map(|figure| format!(" {figure:.0}"));
+        outline.point.strategy.clone() + &told.collect::<String>()
     };
-    trials.iter().map(line).collect::<Vec<_>>().join("\n")
+    outline_trials(trials).iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Through text, because a 32-bit number has fewer digits there than as a 64-bit value.

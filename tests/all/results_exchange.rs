@@ -19,7 +19,7 @@ use super::servers::{self, Home};
 use super::synthetic_run;
 use super::synthetic_sweep::{self, Shape};
 
-/// A home whose store holds a tournament of ten strategies.
+/// A home whose store holds a study of ten warmers.
 fn with_a_run(repeats: u32, seconds: u32) -> (Home, String) {
     let home = Home::new();
     let (run, trials) = synthetic_run::make(repeats, seconds);

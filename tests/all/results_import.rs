@@ -513,7 +513,7 @@ fn what_is_no_result_is_refused_and_nothing_is_kept() {
     let refused = home.pgthaw(&["results", "import", torn.to_str().unwrap()]).ends_with(2);
     assert!(refused.stderr.contains("line 2 makes no sense"), "{}", refused.stderr);
     home.pgthaw(&["results", "import", "/nowhere"]).ends_with(1);
-    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["sweeps"], json!([]));
+    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["studies"], json!([]));
 }
 
 /// Files that count as far as numbers go, and further.

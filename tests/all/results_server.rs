@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use pgthaw::postgres::StopMode;
 use pgthaw::results::{NEWEST, Place as StorePlace, ServerPlace, Store};
+use pgthaw::verdict::{Metric, outline_trials};
 use serde_json::Value;
 
 use super::bench::{Place, text};
-use super::results::{SHARES, keep_in, shares_of, sqlite, wait};
+use super::results::{SHARES, shares_of, sqlite, wait};
 use super::servers::{self, Home, Output, TestServer};
 use super::synthetic_run;
 
@@ -58,13 +59,12 @@ test_every_version! {
     fn what_was_kept_on_a_server_comes_back_to_the_last_digit(version) {
         let server = servers::start(version, &[]);
         let (mut run, trials) = synthetic_run::make(2, 20);
-        run.study.title = Some("a title with a \"quote\", a \\ and ünicode".into());
+        run.question = "a title with a \"quote\", a \\ and ünicode".into();
         wait(async {
             let store = Store::connect_server(&place(&server)).await.unwrap();
-            keep_in(&store, &run, &trials).await;
-            let (kept, kept_trials) = store.read_run(NEWEST).await.unwrap();
-            assert_eq!(kept, run);
-            assert_eq!(kept_trials, trials);
+            store.save_whole_sweep(&run, &trials).await.unwrap();
+            assert_eq!(store.read_study(NEWEST).await.unwrap(), run);
+            assert_eq!(store.read_sweep_trials(&run.id).await.unwrap(), trials);
             store.close().await;
         });
         let results = address(&server);
@@ -74,14 +74,14 @@ test_every_version! {
         assert!(listed.contains(&run.id), "{listed}");
         // The views are there too, and medians by SQL.
         assert_eq!(server.psql_of_results("SELECT kind, trials FROM all_runs"), format!("warmup|{}", trials.len()));
-        assert_eq!(server.psql_of_results(SHARES), shares_of(&run, &trials));
+        assert_eq!(server.psql_of_results(SHARES), shares_of(&trials));
         let served = server.psql_of_results("SELECT max(served) FROM served_by_second WHERE strategy = 'cat' AND repeat = 2");
-        assert_eq!(served, trials.iter().find(|one| one.strategy == "cat" && one.repeat == 2).unwrap().served.to_string());
+        assert_eq!(served, trials.iter().find(|one| one.point.strategy == "cat" && one.repeat == 2).unwrap().transactions.to_string());
         // Before its first facts are kept it is a study of ways to warm too, whose level nobody told.
         server.psql_of_results("UPDATE sweeps SET warmup = NULL");
         assert_eq!(server.psql_of_results("SELECT kind FROM all_runs"), "warmup");
         let level = "SELECT count(steady_tps), count(to_50_seconds), count(*) FROM trial_summary";
-        let reached = trials.iter().filter(|one| one.to_50_seconds.is_some()).count();
+        let reached = outline_trials(&trials).iter().filter(|one| one.figures.get(Metric::To50).is_some()).count();
         assert_eq!(server.psql_of_results(level), format!("{0}|{reached}|{0}", trials.len()));
         server.home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
         assert_eq!(server.psql_of_results("SELECT count(*) FROM sweep_samples"), "0");
@@ -97,11 +97,11 @@ fn several_machines_write_at_once() {
             thread::spawn(move || {
                 let (mut run, mut trials) = synthetic_run::make(1, 20);
                 run.id = format!("20260101-00000{number}-aaaa");
-                trials.iter_mut().for_each(|trial| trial.run_id.clone_from(&run.id));
+                trials.iter_mut().for_each(|trial| trial.sweep_id.clone_from(&run.id));
                 // All of them find no tables, and make them.
                 wait(async {
                     let store = Store::connect_server(&place).await.unwrap();
-                    keep_in(&store, &run, &trials).await;
+                    store.save_whole_sweep(&run, &trials).await.unwrap();
                     store.close().await;
                 });
             })
@@ -230,13 +230,15 @@ fn what_is_dropped_on_the_server_is_dropped_here_too() {
     home.pgthaw(&["results", "import", log.to_str().unwrap(), "--results", &results]).ok();
     assert_eq!(server.psql_of_results("SELECT count(*) FROM sweep_trials"), "1");
     let listed = || home.pgthaw(&["results", "list", "--json"]).ok().json();
-    let id = text(&listed(), "/sweeps/0/id").to_owned();
+    let id = text(&listed(), "/studies/0/id").to_owned();
     home.pgthaw(&["results", "drop", &id, "--results", &results]).ok();
     assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps"), "0");
-    assert_eq!(listed()["sweeps"], serde_json::json!([]));
+    assert_eq!(listed()["studies"], serde_json::json!([]));
     // What another machine kept is not here.
     let (run, trials) = synthetic_run::make(1, 5);
-    wait(async { keep_in(&Store::connect_server(&place(&server)).await.unwrap(), &run, &trials).await });
+    wait(async {
+        Store::connect_server(&place(&server)).await.unwrap().save_whole_sweep(&run, &trials).await.unwrap()
+    });
     home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
     assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps"), "0");
 }
@@ -284,7 +286,7 @@ fn a_sweep_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
     let listed = || home.pgthaw(&["results", "list", "--json"]);
     let has_ended = || {
         let listed = listed();
-        listed.status == 0 && listed.json()["sweeps"][0]["ended_at"].is_string()
+        listed.status == 0 && listed.json()["studies"][0]["ended_at"].is_string()
     };
     let mut random = 7_u64;
     let mut before: Vec<String> = Vec::new();

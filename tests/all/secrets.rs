@@ -307,9 +307,9 @@ fn look_at_answers(home: &Home, sweep: &str, search: &mut Search) {
 #[test]
 fn what_was_kept_with_a_secret_is_shown_without_it() {
     let home = Home::new();
-    let (mut run, mut trials) = crate::synthetic_run::make(1, 3);
-    run.settings.push(("primary_conninfo".into(), format!("password={}", secret("primary_conninfo"))));
-    trials[0].outcome.output = format!("PGPASSWORD={} psql", secret("PGPASSWORD"));
+    let (run, mut trials) = crate::synthetic_run::make(1, 3);
+    trials[0].settings.push(("primary_conninfo".into(), format!("password={}", secret("primary_conninfo"))));
+    trials[1].strategy_outcome.as_mut().unwrap().output = format!("PGPASSWORD={} psql", secret("PGPASSWORD"));
     crate::results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     let mut search = Search::default();
     for arguments in [

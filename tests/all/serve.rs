@@ -106,11 +106,9 @@ fn what_is_stored_is_answered() {
     let compared = served.get("/api/compare?a=clients%3D1&b=clients%3D8&metric=tps").json();
     assert_eq!(compared["cells"].as_array().unwrap().len(), 6);
     assert!(compared["cells"][0]["ratio"]["median"]["at_least"].as_f64().unwrap() > 4.0);
-    let tournament = served.get(&format!("/api/studies/{}", run.id)).json()["tournament"].take();
-    assert_eq!(tournament["trials"][0]["series"]["tps"]["mean"].as_array().unwrap().len(), 8);
-    // Where such a study had a page of its own.
-    let led = served.get(&format!("/runs/{}", run.id));
-    assert!(led.status == 308 && led.head.contains(&format!("location: /#/study/{}\r\n", run.id)), "{}", led.head);
+    let warmers = served.get(&format!("/api/studies/{}", run.id)).json();
+    assert_eq!(warmers["traffic"]["warmers"].as_array().unwrap().len(), 9);
+    assert!(warmers["trials"][0]["steady_tps"].as_f64().unwrap() > 40_000.0);
     assert_eq!(served.get("/api/live").json(), json!([]));
 }
 
@@ -122,7 +120,7 @@ fn what_is_not_there_is_said_and_nothing_is_changed() {
     let missing = [
         "/api/studies/none".to_owned(),
         format!("/api/studies/{id}/trials/999/1"),
-        "/runs/%27%3B%20DROP%20TABLE%20sweeps".to_owned(),
+        "/api/studies/%27%3B%20DROP%20TABLE%20sweeps".to_owned(),
         "/api/compare?a=clients%3D1&b=clients%3D9&metric=tps".to_owned(),
         format!("/api/compare?a={id}%3Aclients%3D1&b=clients%3D8&metric=nonsense"),
     ];
@@ -310,14 +308,13 @@ fn assert_runs(seen: &Value, told: &str) {
 }
 
 #[test]
-fn a_tournament_that_runs_is_shown_too() {
+fn warmers_that_run_are_shown_too() {
     let (home, place) = (Home::new(), Place::new());
-    let tournament =
-        ["bench", "warmup", "--scale", "1", "--seconds", "12", "--repeats", "4", "--strategies", "nothing,cat"];
-    let mut command = place.command(&home, 15, &[&tournament[..], &["--quiet"]].concat());
-    let mut tournament = Running(command.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::null()).spawn().unwrap());
+    let study = ["bench", "warmup", "--scale", "1", "--seconds", "12", "--repeats", "4", "--strategies", "nothing,cat"];
+    let mut command = place.command(&home, 15, &[&study[..], &["--quiet"]].concat());
+    let mut study = Running(command.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::null()).spawn().unwrap());
     while !home.path().join("state/pgthaw/results.sqlite").exists() {
-        assert!(tournament.0.try_wait().unwrap().is_none(), "the tournament ended before it began");
+        assert!(study.0.try_wait().unwrap().is_none(), "the study ended before it began");
         std::thread::sleep(Duration::from_millis(100));
     }
     let served = serve(&home, &[]);
@@ -328,8 +325,8 @@ fn a_tournament_that_runs_is_shown_too() {
     assert_runs(&seen, "It runs now: trial ");
     let live = served.get("/api/live").json();
     assert_eq!(live[0]["seconds"], 12, "{live:#}");
-    kill_process(Pid::from_child(&tournament.0), Signal::INT).unwrap();
-    drop(tournament);
+    kill_process(Pid::from_child(&study.0), Signal::INT).unwrap();
+    drop(study);
     assert_eq!(served.get("/api/live").json(), json!([]));
 }
 

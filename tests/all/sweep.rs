@@ -53,7 +53,7 @@ test_every_version! {
         let shown = home.pgthaw(&["results", "show", text(&printed, "/sweep/id")]).ok();
         assert!(shown.stdout.contains("p99 ms") && shown.stdout.contains("<b>warm</b>"), "{}", shown.stdout);
         let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
-        assert_eq!(listed["sweeps"][0]["trials"], 2);
+        assert_eq!(listed["studies"][0]["trials"], 2);
     }
 }
 
@@ -345,8 +345,8 @@ fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
     assert!(!left.iter().any(is_cluster), "a cluster is left: {left:?}");
 
     let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert_eq!(listed["sweeps"].as_array().unwrap().len(), 1);
-    assert_eq!(listed["sweeps"][0]["trials"], 6);
+    assert_eq!(listed["studies"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["studies"][0]["trials"], 6);
 
     // Its blocks are pairs, and three of them are too few to show anything.
     let compared = home.pgthaw(&["results", "compare", "clients=1", "clients=2", "--json"]).ok().json();

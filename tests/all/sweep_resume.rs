@@ -42,7 +42,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     let left = clusters(&place);
     assert_eq!(left.len(), 1);
     let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert!(listed["sweeps"][0]["ended_at"].is_null() && listed["sweeps"][0]["trials"] == 0, "{listed}");
+    assert!(listed["studies"][0]["ended_at"].is_null() && listed["studies"][0]["trials"] == 0, "{listed}");
 
     let refused = again(&place, 18).ends_with(2).stderr;
     assert!(refused.contains("was begun with PostgreSQL 15") && refused.contains("with PostgreSQL 18"), "{refused}");
@@ -57,7 +57,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     assert!(!output.stderr.contains("tables, scale 1 "), "a database is made twice: {}", output.stderr);
     assert!(clusters(&place).is_empty());
     let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert_eq!((listed["sweeps"].as_array().unwrap().len(), &listed["sweeps"][0]["trials"]), (1, &2.into()));
+    assert_eq!((listed["studies"].as_array().unwrap().len(), &listed["studies"][0]["trials"]), (1, &2.into()));
 
     // It may be killed when nothing is left but to say that it has ended: it is not prepared once more for that.
     let path_of_store = home.path().join("state/pgthaw/results.sqlite");
@@ -76,7 +76,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     assert_eq!(output.stderr.matches("for it is damaged: other;").count(), 1, "{}", output.stderr);
     assert!(!output.stderr.contains("making a scratch cluster"), "{}", output.stderr);
     let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert!(listed["sweeps"][0]["ended_at"].is_string(), "{listed}");
+    assert!(listed["studies"][0]["ended_at"].is_string(), "{listed}");
 }
 
 /// The same command goes on with the fourth trial.
@@ -87,17 +87,20 @@ fn ways_to_warm_that_are_killed_go_on_with_what_is_left() {
     let again = |more: &[&str]| place.command(&home, 15, &[&study[..], more].concat());
     kill_at(again(&[]), "2 of 4", &place);
     let killed = home.pgthaw(&["results", "show", "--json"]).ok().json();
-    assert_eq!((trials(&killed).len(), killed["run"]["ended_at"].is_null()), (2, true), "{killed}");
+    assert_eq!((trials(&killed).len(), killed["sweep"]["ended_at"].is_null()), (2, true), "{killed}");
 
     let output = Output::from(again(&["--json"]).stderr(Stdio::piped()).output().unwrap()).ok();
     assert!(clusters(&place).is_empty());
     let printed = output.json();
-    assert_eq!((&printed["run"]["id"], trials(&printed).len()), (&killed["run"]["id"], 4), "{printed}");
+    assert_eq!((&printed["sweep"]["id"], trials(&printed).len()), (&killed["sweep"]["id"], 4), "{printed}");
     assert_eq!(trials(&printed)[..2], trials(&killed)[..], "what had ended is as it was");
-    assert!(printed["run"]["ended_at"].is_string());
+    assert!(printed["sweep"]["ended_at"].is_string());
     let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert_eq!((listed["runs"].as_array().unwrap().len(), &listed["runs"][0]["trials"]), (1, &4.into()), "{listed}");
-    assert!(listed["sweeps"].as_array().unwrap().is_empty(), "{listed}");
+    assert_eq!(
+        (listed["studies"].as_array().unwrap().len(), &listed["studies"][0]["trials"]),
+        (1, &4.into()),
+        "{listed}"
+    );
 
     // It is a sweep for those that compare trials.
     let compared = home.pgthaw(&["results", "compare", "strategy=nothing", "strategy=cat", "--json"]).ok().json();
@@ -150,7 +153,7 @@ fn nothing_stays_of_a_sweep_that_does_not_go_on() {
     Output::from(run().output().unwrap()).ends_with(1);
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
     let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert_eq!(listed["sweeps"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed["studies"].as_array().unwrap().len(), 1, "{listed}");
 }
 
 #[test]

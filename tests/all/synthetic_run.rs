@@ -1,13 +1,15 @@
-//! A run as `bench warmup` stores it, made without a server: a database of 750 MB on a disk of 3000 reads and 125 MiB
+//! A study of ways to warm as it is stored, made without a server: a database of 750 MB on a disk of 3000 reads and 125 MiB
 //! a second, warmed in ten ways that behave as the real ones do.
+
+use std::path::Path;
 
 use pgthaw::model::Span;
 use pgthaw::study::{
-    Disk, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, StudyForecast, Trial,
+    Disk, RelationResidency, ResidencyStrip, Sample, StartState, StrategyOutcome, StudyForecast, Sweep, SweepRun,
+    SweepTrial, Turn, WarmupFacts, compute_worst_second, empty_trial, parse_sweep, render_digest,
 };
 use pgthaw::units::Bytes;
-use pgthaw::verdict::judge_trial;
-use pgthaw::verdict::throughput::compute_seconds_to;
+use pgthaw::verdict::{ColdTrial, compute_warming, judge_samples};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
@@ -30,6 +32,7 @@ const RELATIONS: [(&str, &str, f64); 6] = [
 ];
 
 /// How a strategy spends the device.
+#[derive(Clone, Copy)]
 struct Warmer {
     name: &'static str,
     /// Shares of the device's bandwidth that it uses, and of its reads that it takes from the workload.
@@ -56,43 +59,49 @@ const WARMERS: [Warmer; 10] = [
     warmer("pgthaw", 0.97, 0.6, 1.0),
 ];
 
-/// A finished run with its trials.
-pub fn make(repeats: u32, seconds: u32) -> (Run, Vec<Trial>) {
+/// A finished study with its trials.
+pub fn make(repeats: u32, seconds: u32) -> (SweepRun, Vec<SweepTrial>) {
     let mut random = StdRng::seed_from_u64(7);
-    let mut trials: Vec<Trial> = Vec::new();
+    let sweep = make_sweep(repeats, seconds);
+    let mut trials = Vec::new();
     for repeat in 1..=repeats {
-        for warmer in &WARMERS {
-            trials.push(make_trial(warmer, repeat, seconds, &mut random));
+        for (warmer, point) in WARMERS.iter().zip(0..) {
+            let turn = Turn { point, repeat, position: trials.len() as u32 + 1 };
+            trials.push(make_trial(&sweep, &turn, warmer, seconds, &mut random));
         }
     }
-    let mut run = make_run(repeats, seconds);
-    run.steady_tps = Some(STEADY_TPS);
-    for (trial, position) in trials.iter_mut().zip(1..) {
-        trial.position = position;
-        let to = |share: f64| compute_seconds_to(&trial.samples, share, STEADY_TPS);
-        (trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds) = (to(0.5), to(0.9), to(0.95));
-        judge_trial(&run, trial);
-    }
-    (run, trials)
+    (make_run(&sweep), trials)
 }
 
-/// The end of the last second in which 1 % of the transactions read, when three others follow.
-fn warm_after(samples: &[Sample]) -> Option<f64> {
-    let is_warm =
-        |sample: &Sample| sample.foreground_read_bytes.0 as f64 / BLOCK_SIZE < 0.01 * sample.transactions as f64;
-    let first_warm = samples.iter().rposition(|sample| !is_warm(sample)).map_or(0, |last| last + 1);
-    (samples.len() >= first_warm + 3).then_some(first_warm as f64)
-}
-
-fn served(samples: &[Sample], seconds: f64) -> u64 {
-    samples.iter().filter(|sample| f64::from(sample.second) <= seconds).map(|sample| sample.transactions).sum()
+/// A trial whose figures follow from its seconds again.
+pub fn measure_again(trial: &mut SweepTrial) {
+    let warming = trial.warming.take().unwrap();
+    trial.warming = Some(compute_warming(ColdTrial {
+        samples: &trial.samples,
+        foreground_tenths: trial
+            .samples
+            .iter()
+            .flat_map(|sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10])
+            .collect(),
+        block_size: Bytes(BLOCK_SIZE as u64),
+        wanted_bytes: Some(Bytes(total_bytes() as u64)),
+        bound_seconds: Some(total_bytes() / RBPS),
+        residency: warming.residency,
+        judgement: judge_samples(&trial.samples, Bytes(BLOCK_SIZE as u64), trial.point.facts(false))
+            .map_err(|error| error.to_string()),
+    }));
+    trial.transactions = trial.samples.iter().map(|sample| sample.transactions).sum();
+    trial.lasted_seconds = trial.samples.len() as f64;
+    trial.tps = trial.transactions as f64 / trial.lasted_seconds.max(1.0);
+    trial.worst_second_tps = compute_worst_second(&trial.samples, trial.tps);
+    trial.device_read_bytes = trial.samples.iter().map(|sample| sample.device_read_bytes).sum();
 }
 
 fn total_bytes() -> f64 {
     RELATIONS.iter().map(|(_, _, bytes)| bytes).sum()
 }
 
-fn make_trial(warmer: &Warmer, repeat: u32, seconds: u32, random: &mut StdRng) -> Trial {
+fn make_trial(sweep: &Sweep, turn: &Turn<u32>, warmer: &Warmer, seconds: u32, random: &mut StdRng) -> SweepTrial {
     let started_at = "2026-11-21T23:30:05.123456789Z".parse().unwrap();
     let mut ended_after_seconds = None;
     let mut resident = total_bytes() * random.random_range(0.001..0.008);
@@ -112,35 +121,28 @@ fn make_trial(warmer: &Warmer, repeat: u32, seconds: u32, random: &mut StdRng) -
         issued += loaded.min(total_bytes() - resident);
         samples.push(make_sample(second, is_busy.then_some(warmer), loaded, &mut resident, random));
     }
-    let warm_after_seconds = warm_after(&samples);
-    Trial {
-        run_id: "20261121-233005-4f2a".into(),
-        strategy: warmer.name.into(),
-        repeat,
-        position: 0,
-        started_at,
-        start_state,
-        outcome: StrategyOutcome {
-            command: if warmer.until > 0.0 { format!("{} --of-the-synthetic-run", warmer.name) } else { String::new() },
-            ended_after_seconds,
-            issued_bytes: (issued > 0.0).then_some(Bytes(issued as u64)),
-            failure: None,
-            output: if warmer.until > 0.0 { format!("{} is done\n", warmer.name) } else { String::new() },
-        },
-        warm_after_seconds,
-        to_50_seconds: None,
-        to_90_seconds: None,
-        to_95_seconds: None,
-        served_until_warm: served(&samples, warm_after_seconds.unwrap_or(f64::INFINITY)),
-        served: served(&samples, f64::INFINITY),
-        device_read_bytes: samples.iter().map(|sample| sample.device_read_bytes).sum(),
-        residency: make_residency(warmer, resident / total_bytes(), random),
-        foreground_tenths: samples.iter().flat_map(|sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10]).collect(),
+    let outcome = StrategyOutcome {
+        command: format!("{} --of-the-synthetic-run", warmer.name),
+        ended_after_seconds,
+        issued_bytes: (issued > 0.0).then_some(Bytes(issued as u64)),
+        failure: None,
+        output: format!("{} is done\n", warmer.name),
+    };
+    let residency = make_residency(warmer, resident / total_bytes(), random);
+    let warming = pgthaw::study::Warming { residency, ..Default::default() };
+    let settings = [("shared_buffers", "128MB"), ("max_wal_size", "4GB"), ("shared_preload_libraries", "pg_prewarm")];
+    let mut trial = SweepTrial {
+        ended_at: Some("2026-11-21T23:31:05.123456789Z".parse().unwrap()),
+        start_state: Some(start_state),
+        strategy_outcome: (warmer.until > 0.0).then_some(outcome),
+        warming: Some(warming),
         samples,
-        warnings: Vec::new(),
-        judgement: None,
-        no_verdict: None,
-    }
+        settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        server_version: Some(synthetic_host::make_server().version),
+        ..empty_trial(ID, &sweep.point(turn.point), turn, started_at)
+    };
+    measure_again(&mut trial);
+    trial
 }
 
 /// A second in which the strategy loads `loaded` bytes and the workload fetches what it misses.
@@ -189,61 +191,56 @@ fn make_residency(warmer: &Warmer, share: f64, random: &mut StdRng) -> Vec<Relat
     relations.collect()
 }
 
-fn make_run(repeats: u32, seconds: u32) -> Run {
-    Run {
-        id: "20261121-233005-4f2a".into(),
+const ID: &str = "20261121-233005-4f2a";
+
+fn make_run(sweep: &Sweep) -> SweepRun {
+    SweepRun {
+        id: ID.into(),
         started_at: "2026-11-21T23:30:05.123456789Z".parse().unwrap(),
         ended_at: Some("2026-11-21T23:52:41.5Z".parse().unwrap()),
         pgthaw_version: "0.1.0".into(),
+        pgbench_version: "pgbench (PostgreSQL) 15.18".into(),
         machine: synthetic_host::make_machine(),
         server: synthetic_host::make_server(),
-        settings: vec![
-            ("shared_buffers".into(), "128MB".into()),
-            ("max_wal_size".into(), "4GB".into()),
-            ("shared_preload_libraries".into(), "pg_prewarm".into()),
-        ],
-        study: make_study(repeats, seconds),
-        steady_tps: None,
-        warnings: Vec::new(),
+        configuration: Vec::new(),
+        question: String::new(),
+        digest: render_digest(ID.as_bytes()),
+        study: serde_json::to_value(sweep).unwrap(),
+        varied: sweep.varied(),
+        points: sweep.points(),
+        repeats: sweep.repeats,
+        seed: 12_345_678_901_234_567_890,
         databases: Vec::new(),
+        generator: Vec::new(),
+        verdicts: Vec::new(),
+        warnings: Vec::new(),
+        warmup: Some(WarmupFacts {
+            disk: Disk {
+                name: "gp3".into(),
+                riops: Some(3000),
+                rbps: Some(Bytes(131_072_000)),
+                read_ahead: Some(Bytes(131_072)),
+                ..Disk::default()
+            },
+            database_bytes: Bytes(total_bytes() as u64),
+            wanted_bytes: Bytes(total_bytes() as u64),
+            calibration_tps: Some(STEADY_TPS),
+            forecast: Some(StudyForecast {
+                cold_tps: 1500.0,
+                steady_tps: STEADY_TPS,
+                to_50_seconds: Some(Span { seconds: 14.0, low: 12.0, high: Some(17.0) }),
+                warm_after_seconds: Some(Span { seconds: 18.0, low: 15.5, high: None }),
+            }),
+        }),
+        source: None,
     }
 }
 
-fn make_study(repeats: u32, seconds: u32) -> Study {
-    Study {
-        title: None,
-        scale: 50,
-        clients: 8,
-        jobs: 2,
-        script: "select-only".into(),
-        query_mode: None,
-        seconds,
-        repeats,
-        strategies: WARMERS.iter().map(|warmer| warmer.name.to_owned()).collect(),
-        skipped_strategies: Vec::new(),
-        disk: Disk {
-            name: "gp3".into(),
-            riops: Some(3000),
-            rbps: Some(Bytes(131_072_000)),
-            not_enforced: None,
-            wiops: None,
-            wbps: None,
-            writes_not_enforced: None,
-            read_ahead: Some(Bytes(131_072)),
-            read_ahead_not_enforced: None,
-        },
-        seed: 12_345_678_901_234_567_890,
-        database_bytes: Bytes(total_bytes() as u64),
-        wanted_bytes: Bytes(total_bytes() as u64),
-        bound_seconds: Some(total_bytes() / RBPS),
-        start_state: "stopped, evicted, proven cold, started".into(),
-        until_steady: false,
-        forecast: Some(StudyForecast {
-            cold_tps: 1500.0,
-            steady_tps: STEADY_TPS,
-            to_50_seconds: Some(Span { seconds: 25.0, low: 21.5, high: Some(29.5) }),
-            warm_after_seconds: Some(Span { seconds: 30.0, low: 26.0, high: None }),
-        }),
-        memory: None,
-    }
+fn make_sweep(repeats: u32, seconds: u32) -> Sweep {
+    let names = WARMERS.map(|warmer| format!("'{}'", warmer.name)).join(", ");
+    let study = format!(
+        "kind = 'warmup'\nrepeats = {repeats}\n[points]\nscale = 50\nclients = 8\njobs = 2\nseconds = {seconds}\n\
+         start = 'cold'\ndisk = 'gp3'\nstrategy = [{names}]\n"
+    );
+    parse_sweep(&study, Path::new("/"), false).unwrap()
 }

@@ -366,44 +366,7 @@ seconds: number, };
 /**
  * A strategy beside `nothing`.
  */
-export type Interference = { strategy: string, 
-/**
- * One for each second that all trials of the two have, from the first.
- */
-seconds: Array<SecondShare>, 
-/**
- * The second with the least share, the first of several.
- */
-lowest: SecondShare | null, 
-/**
- * The least share of any second in any round.
- */
-least: LeastShare | null, 
-/**
- * The least share that the strategy promises for every second; `None` when it promises none.
- */
-floor: number | null, 
-/**
- * Is no second's share below the floor, in any round?
- */
-is_floor_held: boolean | null, 
-/**
- * Transactions served by the deadline of the comparison.
- */
-served_by_deadline: Spread | null, 
-/**
- * These ÷ those of `nothing`.
- */
-served_ratio: Ratio | null, 
-/**
- * Those of pgthaw ÷ these; `None` for pgthaw itself, or where it took no part.
- */
-pgthaw_ratio: Ratio | null, 
-/**
- * The first second from whose end on more was served in total than by `nothing`, up to the end (medians of the
- * rounds' differences); `None`: at the end it was not more.
- */
-ahead_from_second: number | null, };
+export type Interference = { strategy: string, lowest: LeastShare | null, least: LeastShare | null, floor: number | null, is_floor_held: boolean | null, ahead_from_second: number | null, nothing_served_by_then: Spread | null, served_ratio: Ratio | null, served_by_deadline: Spread | null, deadline_ratio: Ratio | null, pgthaw_ratio: Ratio | null, };
 
 /**
  * So many transactions that somebody waits for, from a cold start on.
@@ -503,15 +466,7 @@ percentiles: Array<Percentile>, };
 /**
  * Transactions of one second of one round ÷ those of `nothing`.
  */
-export type LeastShare = { 
-/**
- * From 1.
- */
-second: number, 
-/**
- * From 1.
- */
-repeat: number, share: number, };
+export type LeastShare = { second: number, repeat: number | null, share: number, };
 
 /**
  * What is known of a quantity that is not negative: the limits that it lies within.
@@ -1146,7 +1101,7 @@ measures: Array<Measure>,
 /**
  * Of a study of ways to warm how they compare; `None` of others.
  */
-tournament: Tournament | null, 
+traffic: Traffic, 
 /**
  * Where the time of the servers went, of each point of which somebody looked.
  */
@@ -1154,7 +1109,7 @@ timed: Array<TimedPoint>,
 /**
  * Of warmers within the rounds; none of a study of ways to warm.
  */
-ratios: Array<WarmerRatio>, };
+ratios: Array<WarmerRatio>, remarks: Array<string>, };
 
 /**
  * The forecast for `nothing`.
@@ -1273,7 +1228,7 @@ warnings: Array<string>,
 /**
  * What it was imported from; `None`: pgthaw measured it.
  */
-source?: string | null, };
+warmup?: WarmupFacts | null, source?: string | null, };
 
 /**
  * One repetition of one point.
@@ -1601,7 +1556,7 @@ export type TrialOutline = { number: number, repeat: number, position: number, s
 /**
  * `None` of trials that an older pgthaw kept.
  */
-ended_at: string | null, start_verdict: string | null, failure: string | null, } & ({ [figure in string]: number | null });
+ended_at: string | null, start_verdict: string | null, failure: string | null, judgement: Judgement | null, no_verdict: string | null, steady_tps: number | null, } & ({ [figure in string]: number | null });
 
 /**
  * A trial's curves, column by column. In spans of more than a second each has its least and its most beside its mean: a
@@ -1864,3 +1819,6 @@ brought?: Brought | null,
  * How long its job took, of a trial that ended with its transactions.
  */
 job?: Job | null, };
+
+export type Traffic = { deadline_seconds: number | null, warmers: Array<Interference>, };
+export type WarmupFacts = { disk: Disk, database_bytes: Bytes, wanted_bytes: Bytes, calibration_tps: number | null, forecast: StudyForecast | null, };

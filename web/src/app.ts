@@ -49,9 +49,9 @@ async function pageOf(source: Source, appearance: Appearance): Promise<HTMLEleme
   }
   if (kind === "compare" && source.isServed) return comparePage(source, appearance);
   if (kind === "live" && source.isServed) return livePage(source, appearance);
-  if (kind !== undefined) return [...missing(path), ...(await studiesPage(source)).slice(1)];
+  if (kind !== undefined) return [...missing(path), ...(await studiesPage(source, appearance)).slice(1)];
   const only = source.isServed ? null : await loneStudy(source);
-  return only === null ? studiesPage(source) : studyPage(source, appearance, only);
+  return only === null ? studiesPage(source, appearance) : studyPage(source, appearance, only);
 }
 
 /** A report of one study begins with it. */

@@ -1,6 +1,7 @@
 // What the charts draw, computed from the trials' seconds. Pure.
 
-import type { Contender, Fit, RelationResidency, TrialSeries } from "../generated/record";
+import type { Fit, RelationResidency, TrialSeries } from "../generated/record";
+import type { Warmed } from "./warmers_state";
 
 /** One quantity over time: the median of the repeats, and the smallest and the largest of them. */
 export interface Curve {
@@ -31,7 +32,7 @@ export function mean(values: number[]): number {
 export const trialsOf = <T extends { strategy: string }>(trials: T[], strategy: string): T[] => trials.filter((trial) => trial.strategy === strategy);
 
 /** What a curve over time is made of. */
-export type Drawn = Pick<Contender, "strategy" | "series">;
+export type Drawn = Pick<Warmed, "strategy" | "series">;
 
 /** Joins the repeats of a strategy; each gives its own list of instants and values. */
 function join(strategy: string, repeats: [number, number][][]): Curve {
@@ -66,7 +67,7 @@ export function rateCurve(trials: Drawn[], strategy: string, values: (series: Tr
 }
 
 /** A span's transactions ÷ those of another strategy in the same span of the same round. */
-export function shareCurve(trials: Contender[], strategy: string, other: string): Curve {
+export function shareCurve(trials: Warmed[], strategy: string, other: string): Curve {
   const others = new Map(trialsOf(trials, other).map((trial) => [trial.repeat, trial.series?.tps.mean]));
   const repeats = trialsOf(trials, strategy).map(({ repeat, series }) => {
     if (series === null) return [];
@@ -79,7 +80,7 @@ export function shareCurve(trials: Contender[], strategy: string, other: string)
 }
 
 /** A state at the end of each span, and at the start. */
-export function stateCurve(trials: Contender[], strategy: string, atStart: (trial: Contender) => number, values: (series: TrialSeries) => number[]): Curve {
+export function stateCurve(trials: Warmed[], strategy: string, atStart: (trial: Warmed) => number, values: (series: TrialSeries) => number[]): Curve {
   const repeats = trialsOf(trials, strategy).map((trial): [number, number][] => {
     const read = trial.series === null ? [] : values(trial.series);
     return [[0, atStart(trial)], ...read.map((value, span): [number, number] => [trial.series?.second[span] ?? 0, value])];
@@ -88,7 +89,7 @@ export function stateCurve(trials: Contender[], strategy: string, atStart: (tria
 }
 
 /** Transactions served since the start. */
-export const servedCurve = (trials: Contender[], strategy: string): Curve => stateCurve(trials, strategy, () => 0, ({ second, tps }) => {
+export const servedCurve = (trials: Warmed[], strategy: string): Curve => stateCurve(trials, strategy, () => 0, ({ second, tps }) => {
   let served = 0;
   return second.map((end, span) => (served += (tps.mean[span] ?? 0) * (end - (second[span - 1] ?? 0))));
 });
@@ -163,7 +164,7 @@ export type Instant = "before" | "after";
 
 /** Resident shares of a relation's pieces, each the mean over the repeats of a strategy. */
 export function stripOf(
-  trials: Contender[],
+  trials: Warmed[],
   strategy: string,
   relation: string,
   instant: Instant,
@@ -177,7 +178,7 @@ export function stripOf(
 }
 
 /** Every relation that any trial looked at, the largest first. */
-export function relationsOf(trials: Contender[]): RelationResidency[] {
+export function relationsOf(trials: Warmed[]): RelationResidency[] {
   const byName = new Map<string, RelationResidency>();
   for (const relation of trials.flatMap((trial) => trial.residency)) {
     if (!byName.has(relation.relation)) byName.set(relation.relation, relation);

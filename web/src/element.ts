@@ -110,3 +110,8 @@ export function settingsTable(settings: [string, string][]): HTMLElement {
   const code = (text: string): HTMLElement => element("code", {}, text);
   return table("Settings of the server", ["setting", "value"].map((title) => ({ title, isNumber: false })), settings.map(([name, value]) => [code(name), code(value)]), "pairs low");
 }
+
+/** A figure at the head of a page, with what is to be read beside it. */
+export function figureOf(label: string, value: string, note: string | null): HTMLElement {
+  return element("div", {}, element("dt", {}, label), element("dd", {}, value), note && element("dd", { class: "note" }, note));
+}

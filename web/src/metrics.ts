@@ -67,6 +67,9 @@ const figureOf = (key: string) => (point: PointSummary): Range | null => {
   return spread ? { median: reached(spread.median), min: reached(spread.min), max: reached(spread.max), interval: spread.interval } : null;
 };
 
+/** A figure of a point; `null`: none of its trials has it. */
+export const spreadOf = (point: PointSummary, key: string): Spread | null => (point[key] as Spread | null | undefined) ?? null;
+
 /** Those that any of these points has. */
 export const metricsOf = ({ points }: Pick<StudyData, "points">): Metric[] => METRICS.filter((metric) => points.some((point) => metric.of(point) !== null));
 

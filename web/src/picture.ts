@@ -1,12 +1,13 @@
-// The first chart of a run's report as an SVG of its own, with legend and captions inside: for a README. Runs without a page.
+// The first chart of a report of warmers as an SVG of its own, with legend and captions inside: for a README. Runs without a page.
 
 import { Appearance } from "./appearance";
 import { createPicture } from "./charts/engine";
 import { throughput } from "./charts/time_charts";
 import { bandwidth, bytes, instant, time } from "./format";
 import type { SeriesStyle } from "./palette";
-import type { Contender, Tournament, TrialSeries } from "../generated/record";
-import { TournamentState } from "./tournament_state";
+import { spreadOf } from "./metrics";
+import type { StudyData, SweepTrial, TrialSeries } from "../generated/record";
+import { type Warmed, WarmersState } from "./warmers_state";
 
 const WIDTH = 880;
 const MARGIN = 20;
@@ -19,19 +20,21 @@ const SWATCH = 36;
 const GAP = 16;
 const LETTER = 6.4;
 
-/** A run as `results show --json` prints it, with its trials second by second. */
-interface StoredRun extends Tournament {
-  headline: string;
-  trials: (Contender & { samples: { second: number; transactions: number }[] })[];
+/** A study as `results show --json` prints it, with its trials second by second. */
+interface StoredStudy extends Pick<StudyData, "headline" | "sweep" | "points" | "traffic"> {
+  trials: (SweepTrial & { samples: { second: number; transactions: number }[] })[];
 }
 
 /** Draws it on light paper, whatever the page is like that shows it. Fits are for those who read the report. */
-export function drawPicture(data: StoredRun): string {
-  const trials = data.trials.map((trial): Contender => {
-    const tps = trial.samples.map(({ transactions }) => transactions);
-    return { ...trial, judgement: null, series: { second: trial.samples.map(({ second }) => second), tps: { mean: tps, min: tps, max: tps } } as TrialSeries };
+export function drawPicture(data: StoredStudy): string {
+  const trials = data.trials.map(({ point, repeat, samples }): Warmed => {
+    const tps = samples.map(({ transactions }) => transactions);
+    const series = { second: samples.map(({ second }) => second), tps: { mean: tps, min: tps, max: tps } } as TrialSeries;
+    return { strategy: String(point["strategy"]), repeat, series, residency: [], judgement: null, no_verdict: null, startBytes: 0 };
   });
-  const state = new TournamentState({ ...data, trials }, new Appearance());
+  const levels = data.trials.flatMap(({ warming }) => warming?.warm_tps ?? []).sort((a, b) => a - b);
+  const steady = levels.length === 0 ? null : ((levels[Math.floor((levels.length - 1) / 2)] ?? 0) + (levels[Math.floor(levels.length / 2)] ?? 0)) / 2;
+  const state = new WarmersState({ ...data, trials: [{ steady_tps: steady }] }, trials, new Appearance());
   const { theme } = state;
   const legend = legendOf(state);
   const top = HEAD + legend.height;
@@ -63,10 +66,11 @@ const TITLE = "A cold PostgreSQL under load, and what warms it";
 const EXPLANATION = "A ring marks where it was warm: fewer than 1 % of the transactions read from the device. The bound is bytes ÷ bandwidth.";
 
 /** Each warmer with its line, and when it was warm. */
-function legendOf(state: TournamentState): { markup: string; height: number } {
-  const seconds = state.data.summary.trial_seconds;
+function legendOf(state: WarmersState): { markup: string; height: number } {
+  const seconds = state.longest;
   let [x, y] = [MARGIN, HEAD - 6];
-  const entries = state.data.summary.strategies.map(({ strategy, warm_after_seconds: { median } }) => {
+  const entries = state.points.map((point) => {
+    const [strategy, median] = [point.label, spreadOf(point, "warm_after_seconds")?.median ?? null];
     const words = `${strategy}: ${median === null ? `not within ${seconds} s` : `warm after ${instant(median)}`}`;
     const width = SWATCH + words.length * LETTER + GAP;
     if (x > MARGIN && x + width > WIDTH) [x, y] = [MARGIN, y + LINE];
@@ -83,17 +87,18 @@ function swatch({ color, dash, symbol, width }: SeriesStyle): string {
 }
 
 /** What was measured, how often, on what, and when. */
-function aboutOf({ run, trials }: Tournament): string[] {
-  const { study, machine, server } = run;
-  const { riops, rbps } = study.disk;
+function aboutOf({ sweep, trials }: StoredStudy): string[] {
+  const { machine, server, warmup, repeats: asked } = sweep;
+  const { riops, rbps } = warmup?.disk ?? { riops: null, rbps: null };
+  const point = trials[0]?.point ?? {};
   const limits = [riops === null ? null : `${riops} reads/s`, rbps === null ? null : bandwidth(rbps)].filter((limit) => limit !== null);
   const disk = limits.length === 0 ? "a disk without a limit" : `a disk of ${limits.join(" and ")}`;
-  const repeats = study.repeats === 1 ? "One trial each." : `Lines: medians of ${study.repeats} trials; bands: lowest to highest.`;
-  const cold = trials.filter((trial) => trial.start_state.verdict === "cold").length;
+  const repeats = asked === 1 ? "One trial each." : `Lines: medians of ${asked} trials; bands: lowest to highest.`;
+  const cold = trials.filter((trial) => trial.start_state?.verdict === "cold").length;
   return [
-    `pgbench's ${study.script} with ${study.clients} clients on a database of ${bytes(study.database_bytes)}, on ${disk}.`,
+    `pgbench's ${String(point["script"])} with ${String(point["clients"])} clients on a database of ${bytes(warmup?.database_bytes ?? 0)}, on ${disk}.`,
     `${repeats} Warmer and load began together; ${cold} of ${trials.length} trials began cold.`,
-    `PostgreSQL ${server.version.split(" ")[0]}, ${machine.cores} × ${machine.cpu_model}, Linux ${machine.kernel}; measured on ${time(run.started_at).slice(0, 10)} with pgthaw ${run.pgthaw_version}.`,
+    `PostgreSQL ${server.version.split(" ")[0]}, ${machine.cores} × ${machine.cpu_model}, Linux ${machine.kernel}; measured on ${time(sweep.started_at).slice(0, 10)} with pgthaw ${sweep.pgthaw_version}.`,
   ];
 }
 

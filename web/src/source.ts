@@ -39,14 +39,7 @@ export class EmbeddedSource implements Source {
   }
 
   async study(id: string): Promise<StudyData> {
-    const { study, details } = this.#find(id);
-    // What its whole trials have is in the page once.
-    for (const trial of details === null ? [] : (study.tournament?.trials ?? [])) {
-      const detail = await this.trial(id, trial.number, trial.repeat);
-      trial.series ??= detail?.series ?? null;
-      trial.residency = detail?.trial.warming?.residency ?? [];
-    }
-    return study;
+    return this.#find(id).study;
   }
 
   async trial(id: string, number: number, repeat: number): Promise<TrialData | null> {

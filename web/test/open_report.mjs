@@ -25,7 +25,7 @@ async function look(page) {
     answer: await page.locator(".answer").innerText(),
     warnings: await page.locator(".trust .bad").allTextContents(),
     charts,
-    table: await page.evaluate(tableOf, "#tournament"),
+    table: await page.evaluate(tableOf, "#achieved"),
     verdicts: await page.evaluate(() => [...document.querySelectorAll("#verdicts tr")].map((row) => [...row.children].map((cell) => cell.textContent))),
     fits: await page.evaluate(fitsOf),
     light: await lookAt(page, "light", screenshots),

@@ -13,24 +13,26 @@ const WARM = { pgthaw: 6, "<cat>": 10, nothing: null };
 const REPEATS = [1, 2, 3];
 
 const trialOf = (strategy, repeat) => ({
-  strategy,
   repeat,
+  point: { strategy, script: "select-only", clients: 8 },
   start_state: { verdict: "cold" },
+  warming: { warm_tps: WARM[strategy] === null ? null : 70_000 },
   samples: Array.from({ length: SECONDS }, (_, second) => ({ second: second + 1, transactions: second + 1 > (WARM[strategy] ?? SECONDS) ? 70_000 + repeat : 3000 })),
-  judgement: null,
 });
 const strategies = Object.keys(WARM);
+const pointOf = (strategy, number) => ({ number, label: strategy, measured_seconds: SECONDS, warm_after_seconds: { median: WARM[strategy] }, bound_seconds: { median: 5 } });
 const run = {
   headline: "pgthaw was warm after 6.0 s.",
-  summary: { bound_seconds: 5, trial_seconds: SECONDS, strategies: strategies.map((strategy) => ({ strategy, warm_after_seconds: { median: WARM[strategy] } })) },
+  points: strategies.map(pointOf),
+  traffic: { deadline_seconds: null, warmers: [] },
   trials: REPEATS.flatMap((repeat) => strategies.map((strategy) => trialOf(strategy, repeat))),
-  run: {
+  sweep: {
     started_at: "2026-11-22T10:48:51Z",
     pgthaw_version: "0.1.0",
-    steady_tps: 70_000,
+    repeats: REPEATS.length,
     machine: { cores: 2, cpu_model: "a processor", kernel: "6.1.0" },
     server: { version: "15.18 (Debian 15.18-0+deb12u1)" },
-    study: { strategies, script: "select-only", clients: 8, repeats: REPEATS.length, database_bytes: 2 ** 30, disk: { riops: 3000, rbps: 131_072_000 } },
+    warmup: { database_bytes: 2 ** 30, disk: { riops: 3000, rbps: 131_072_000 } },
   },
 };
 

@@ -274,7 +274,7 @@ impl Play<'_> {
         for turn in &left {
             let (began, point) = (Instant::now(), sweep.point(turn.point));
             self.events.tell(Event::SweepTrialStarted(SweepTrialStarted {
-                label: if sweep.is_warmup { point.strategy.clone() } else { point.render(&sweep.axes.varied()) },
+                label: point.render(&sweep.varied()),
                 repeat: turn.repeat,
                 repeats: sweep.repeats,
                 position: turn.position,
@@ -360,7 +360,6 @@ impl Play<'_> {
             wanted_bytes: warm.wanted,
             calibration_tps: warm.calibration.tps,
             forecast,
-            told: None,
         }))
     }
 
@@ -441,7 +440,7 @@ impl Play<'_> {
             question: sweep.question.clone(),
             digest: sweep.digest(),
             study: serde_json::to_value(sweep).unwrap_or_else(|_| unreachable!("maps of text become JSON")),
-            varied: sweep.axes.varied(),
+            varied: sweep.varied(),
             points: sweep.points(),
             repeats: sweep.repeats,
             seed: self.seed,

@@ -1,45 +1,40 @@
 //! `pgthaw results list`: the work is done in `src/results/`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::sweep;
 use crate::laboratory::OutputArguments;
 use crate::laboratory::store::remark_damaged;
-use crate::results::{Listed, Store};
-use crate::study::{Run, Trial};
-use crate::terminal::{self, Canvas, RunLine};
-use crate::verdict::{compute_summary, render_headline};
+use crate::results::Store;
+use crate::study::SweepRun;
+use crate::terminal;
+use crate::verdict::{TrialOutline, compute_outline_summary, render_sweep_headline};
 
-/// Lists runs of all kinds, the newest first.
+/// Lists studies of all kinds, the newest first.
 pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
-    let Listed { runs, sweeps, damaged } = store.read_listed().await?;
-    let lines: Vec<RunLine<'_>> = runs.iter().map(line_of).collect();
+    let listed = store.read_listed().await?;
     if output.json {
-        let lines: Vec<_> = lines.iter().map(line_json).collect();
-        let sweeps: Vec<_> = sweeps.iter().map(sweep::line_json).collect();
-        let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps, "damaged": damaged });
+        let studies: Vec<Value> = listed.studies.iter().map(line_json).collect();
+        let lists = json!({ "results": store.place(), "studies": studies, "damaged": listed.damaged });
         return Ok(terminal::print_json(&lists)?);
     }
-    remark_damaged(&damaged);
-    for (sweep, trials) in &sweeps {
-        terminal::print_line(&terminal::render_sweep_line(sweep, *trials));
+    remark_damaged(&listed.damaged);
+    for (study, trials) in &listed.studies {
+        terminal::print_line(&terminal::render_sweep_line(study, trials.len(), &headline_of(study, trials)));
     }
-    if lines.is_empty() && sweeps.is_empty() && damaged.is_empty() {
+    if listed.studies.is_empty() && listed.damaged.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.place()));
-    } else if !lines.is_empty() {
-        terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));
     }
     Ok(())
 }
 
-fn line_of((run, trials): &(Run, Vec<Trial>)) -> RunLine<'_> {
-    RunLine { run, trials: trials.len(), headline: render_headline(&compute_summary(run, trials)) }
+fn headline_of(study: &SweepRun, trials: &[TrialOutline]) -> String {
+    render_sweep_headline(&study.varied, &compute_outline_summary(study, trials))
 }
 
-fn line_json(line: &RunLine<'_>) -> serde_json::Value {
-    let Run { id, started_at, ended_at, study, .. } = line.run;
+fn line_json((study, trials): &(SweepRun, Vec<TrialOutline>)) -> Value {
     json!({
-        "id": id, "started_at": started_at, "ended_at": ended_at, "scale": study.scale, "disk": study.disk.name,
-        "strategies": study.strategies, "trials": line.trials, "headline": line.headline,
+        "id": study.id, "started_at": study.started_at, "ended_at": study.ended_at, "question": study.question,
+        "points": study.points, "repeats": study.repeats, "varied": study.varied, "trials": trials.len(),
+        "headline": headline_of(study, trials),
     })
 }

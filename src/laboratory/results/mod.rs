@@ -9,13 +9,12 @@ mod noise;
 mod sweep;
 mod time;
 
-pub use sweep::show_sweep;
+pub use sweep::{show_sweep, show_sweeps};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::failure::ErrorKind;
-use crate::laboratory::finished::show_run;
 use crate::laboratory::store::{close_written, remark_unsent};
 use crate::laboratory::{ExitStatus, OutputArguments, StoreArguments};
 use crate::results::{NEWEST, Store};
@@ -98,11 +97,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
 
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
     let study = store.read_study(wanted).await?;
-    if !study.is_warmup() {
-        return show_sweep(store, &study, output).await;
-    }
-    let (run, trials) = store.read_run(&study.id).await?;
-    show_run(&run, &trials, output)
+    show_sweep(store, &study, output).await
 }
 
 async fn send(store: Store, output: OutputArguments) -> anyhow::Result<ExitStatus> {

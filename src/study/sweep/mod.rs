@@ -15,7 +15,6 @@ mod latency;
 mod log;
 mod making;
 mod named_file;
-mod older;
 mod places;
 mod plan;
 mod point;
@@ -40,10 +39,9 @@ pub use import::{ImportOptions, Imported, read_import};
 pub use latency::Latencies;
 pub use log::{AUTOVACUUM, LOG_LINE_PREFIX, parse_checkpoints, tells_of_trial};
 pub use making::{DatabaseMaking, MakingStep};
-pub use older::OlderRun;
 pub use places::{Part, Places};
 pub use plan::{PlannedPoint, SweepPlan, check_room, plan_sweep, plan_turns};
-pub use point::{AxisLength, DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES, TOGETHER};
+pub use point::{AxisLength, DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES, STRATEGY, TOGETHER};
 pub use record::{
     BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, SweepRun, SweepTrial, TrialDevice,
     compute_worst_second, empty_trial,
@@ -52,4 +50,4 @@ pub use spec::{Sweep, parse_sweep, read_sweep, render_digest};
 pub use start::{LoadBegins, StartAsked};
 pub use trial_generators::{TrialGenerator, TrialGenerators};
 pub use warming::{Climb, Job, Warming, WarmingFigures};
-pub use warmup::{ToldRun, Until, WarmupAsked, WarmupFacts};
+pub use warmup::{Until, WarmupAsked, WarmupFacts};

@@ -57,7 +57,7 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
     let points: Vec<PlannedPoint> = (0..sweep.points()).map(|number| plan_point(sweep, number)).collect();
     Ok(SweepPlan {
         question: sweep.question.clone(),
-        varied: sweep.axes.varied(),
+        varied: sweep.varied(),
         repeats: sweep.repeats,
         seed,
         hosts: sweep.generators.iter().flat_map(|generators| generators.hosts.clone()).collect(),
@@ -76,7 +76,7 @@ fn plan_point(sweep: &Sweep, number: u32) -> PlannedPoint {
     let disk = sweep.disk(&point);
     PlannedPoint {
         number,
-        label: point.render(&sweep.axes.varied()),
+        label: point.render(&sweep.varied()),
         expected_seconds: sweep.expected_seconds_of(&point),
         warm_after_seconds: forecast_warm_seconds(&point, &disk),
         point,

@@ -169,6 +169,9 @@ pub const CONNECT: &str = "connect";
 
 /// The axis of points that are measured twice, and its values.
 pub const SIDE: &str = "side";
+
+/// The axis of warmers.
+pub const STRATEGY: &str = "strategy";
 pub const SIDES: [&str; 2] = ["A", "A'"];
 
 /// What each axis names; none is empty.
@@ -407,6 +410,9 @@ impl Point {
         if axes.is_empty() {
             let warmer = if self.strategy == NOTHING { String::new() } else { format!(", {}", self.strategy) };
             return format!("{}, scale {}, {}{warmer}", self.script, self.scale, counted(self.clients, "client"));
+        }
+        if axes == [STRATEGY] {
+            return self.strategy.clone();
         }
         let parts = axes.iter().filter_map(|axis| Some(format!("{axis} {}", self.value(axis)?)));
         parts.collect::<Vec<_>>().join(", ")

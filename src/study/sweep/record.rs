@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::fresh::FreshCopy;
 use super::histogram::{LatencyHistogram, ScriptLatency};
 use super::making::DatabaseMaking;
-use super::point::{Axes, Point};
+use super::point::{Axes, Point, STRATEGY};
 use super::trial_generators::TrialGenerators;
 use super::warming::Warming;
 use super::warmup::WarmupFacts;
@@ -67,7 +67,6 @@ pub struct SweepRun {
     pub warnings: Vec<String>,
     /// What was found of a study of ways to warm before its trials; `None` of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(skip))]
     pub warmup: Option<WarmupFacts>,
     /// What it was imported from; `None`: pgthaw measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +77,11 @@ impl SweepRun {
     /// Is it a study of ways to warm one server?
     pub fn is_warmup(&self) -> bool {
         self.study["is_warmup"] == true
+    }
+
+    /// Is the warmer all that varies?
+    pub fn compares_warmers(&self) -> bool {
+        self.varied == [STRATEGY]
     }
 
     /// Do its trials end when what is wanted is resident, on an idle server?

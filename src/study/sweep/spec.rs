@@ -17,7 +17,7 @@ use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_disks, read_file_systems, read_servers};
 use super::job::{JobSpec, RawJob, read_job};
 use super::places::{Places, read_places};
-use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE, TOGETHER};
+use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE, STRATEGY, TOGETHER};
 use super::start::StartAsked;
 use super::warmup::{
     Until, check_beginnings, check_generators, read_kind, read_memory, read_until, read_wanted, read_wanted_seconds,
@@ -360,6 +360,12 @@ fn read_share(value: &Value) -> Result<f64, String> {
 }
 
 impl Sweep {
+    /// Axes with more than one value; a study of warmers has theirs even with a single one.
+    pub fn varied(&self) -> Vec<String> {
+        let varied = self.axes.varied();
+        if varied.is_empty() && self.is_warmup { vec![STRATEGY.to_owned()] } else { varied }
+    }
+
     /// Points that there are.
     pub fn points(&self) -> u32 {
         // check_size has let no more pass than fit.

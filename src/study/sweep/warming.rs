@@ -20,9 +20,6 @@ pub struct Warming {
     pub foreground_tenths: Vec<Bytes>,
     /// Where the largest relations were resident, before and after.
     pub residency: Vec<RelationResidency>,
-    /// What the model says of the curve; `None` when it cannot be judged, for the reason in `no_verdict`.
-    pub judgement: Option<Judgement>,
-    pub no_verdict: Option<String>,
     /// Of a trial that ended when what is wanted was resident: what was seen of it meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<LoadSample>,
@@ -39,6 +36,8 @@ pub struct WarmingFigures {
     pub warm_after_seconds: Option<f64>,
     /// Transactions served until it was warm; over the whole trial when it never was.
     pub served_until_warm: u64,
+    /// Transactions served in the whole trial.
+    pub served: u64,
     /// Transactions per second once it was warm: the median of its warm seconds. `None` when it never was.
     pub warm_tps: Option<f64>,
     /// Each second in which the throughput reached a level that it had not had before.
@@ -48,6 +47,9 @@ pub struct WarmingFigures {
     /// `wanted_bytes ÷ bandwidth`, or the best merging's seconds where reads are limited too: no warmer can be faster. `None` where
     /// one of them is not known.
     pub bound_seconds: Option<f64>,
+    /// What the model says of the curve; `None` when it cannot be judged, for the reason in `no_verdict`.
+    pub judgement: Option<Judgement>,
+    pub no_verdict: Option<String>,
     /// What came back, of a trial without a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,

@@ -263,6 +263,7 @@ fn check_warmup(axes: &Axes, until: Option<Until>) -> Result<(), String> {
 
 /// What is found of a study of ways to warm before its first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WarmupFacts {
     /// As far as it is in force, or why not.
     pub disk: Disk,
@@ -274,19 +275,6 @@ pub struct WarmupFacts {
     /// What the model says of a server that nothing warms. `None` when the device's figures are not known, or the workload
     /// is not pgbench's own.
     pub forecast: Option<StudyForecast>,
-    /// What an older pgthaw told of its run; `None` where that is computed when it is read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<ToldRun>,
-}
-
-/// What an older pgthaw told of a run of `bench warmup` and kept with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToldRun {
-    /// The median over all warm seconds of all trials that got warm; of the calibration when none did. `None` of a run that did
-    /// not get to its end.
-    pub steady_tps: Option<f64>,
-    /// How each trial started, in words.
-    pub start_state: String,
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::metric::Metric;
 use super::summary::PointSummary;
+use crate::model::tell_after;
+use crate::study::{NOTHING, PGTHAW, STRATEGY};
 use crate::units::counted;
-use crate::verdict::spread::{Spread, missing_last};
+use crate::verdict::statistics::{Spread, missing_last};
 
 /// A worst second or a percentile that is this much better elsewhere is worth a word.
 const TELLING: f64 = 1.25;
@@ -16,42 +18,101 @@ pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> Stri
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
         soonest.into_iter().find_map(|(state, metric)| Some((metric, render_soonest(varied, points, state, metric)?)));
-    // Of a few transactions that somebody waits for nobody asks how many there were in a second.
-    let is_job = matches!(soonest, Some((Metric::Whole, _)));
-    let most = if is_job { None } else { render_most(points) };
+    // Of a few transactions that somebody waits for nobody asks how many there were in a second, nor of warmers.
+    let is_answer = soonest.as_ref().is_some_and(|(metric, _)| *metric == Metric::Whole || varied == [STRATEGY]);
+    let most = if is_answer { None } else { render_most(points) };
     let soonest = soonest.map(|(_, told)| told);
     let told: Vec<String> = soonest.into_iter().chain(most).collect();
     if told.is_empty() { "No trial has figures.".to_owned() } else { told.join(" ") }
 }
 
-/// `Soonest resident: strategy pgthaw-os after 4.12 s (4.01–4.30), 1.16 × the bound; then strategy cat after 5.20 s.` Where more
-/// than warmers is varied, who it was how often: `Soonest resident: pgthaw-os at 3 of 4 points of the other axes, cat at 1.`
+/// Where the warmer is all that varies the warmers' sentence, otherwise which of them won how often.
 fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metric: Metric) -> Option<String> {
     let seconds = |point: &PointSummary| point.median(metric).unwrap_or(f64::INFINITY);
     let mut known: Vec<&PointSummary> = points.iter().filter(|point| point.figure(metric).is_some()).collect();
     known.sort_by(|one, other| seconds(one).total_cmp(&seconds(other)));
-    if varied.iter().any(|axis| axis != "strategy") {
-        return render_wins(varied, &known, state);
+    match varied {
+        [axis] if axis == STRATEGY => Warmers { state, metric, known: &known }.render(),
+        _ => render_wins(varied, &known, state),
     }
-    let (soonest, others) = known.split_first()?;
-    let bound = soonest.median(Metric::BoundRatio).map(|ratio| format!(", {ratio:.2} × the bound"));
-    let next = others.first().map(|next| format!("; then {}", tell_seconds(next, metric)));
-    let head = if others.is_empty() { format!("Until {state}") } else { format!("Soonest {state}") };
-    Some(format!("{head}: {}{}{}.", tell_seconds(soonest, metric), bound.unwrap_or_default(), next.unwrap_or_default()))
 }
 
-fn tell_seconds(point: &PointSummary, metric: Metric) -> String {
-    let Some((spread, median)) = point.figure(metric).and_then(|spread| Some((spread, spread.median?))) else {
-        return format!("{} not within {} s", point.label, point.measured_seconds.unwrap_or_default());
-    };
-    let [min, max] = [spread.min, spread.max].map(|end| end.map_or("…".to_owned(), |end| format!("{end:.2}")));
-    let range = if spread.repeats > 1 { format!(" ({min}–{max})") } else { String::new() };
-    format!("{} after {median:.2} s{range}", point.label)
+/// A warmer that was done before this part of the bound did not need all that the bound is about.
+const BOUND_HOLDS_FROM: f64 = 0.95;
+
+/// Is the bound one? Where most of the work needs a part of what was resident, a server is warm before the rest is loaded.
+pub fn is_bounded(points: &[&PointSummary]) -> bool {
+    let ratios = || points.iter().filter_map(|point| point.figure(Metric::BoundRatio)?.min);
+    ratios().all(|ratio| ratio >= BOUND_HOLDS_FROM)
+}
+
+/// Points that differ by their warmer, the soonest first.
+struct Warmers<'a> {
+    state: &'a str,
+    metric: Metric,
+    known: &'a [&'a PointSummary],
+}
+
+impl Warmers<'_> {
+    /// `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 60 s.` The soonest
+    /// takes pgthaw's place where that did not take part.
+    fn render(&self) -> Option<String> {
+        let find = |name: &str| self.known.iter().copied().find(|point| point.label == name);
+        let subject = find(PGTHAW).or_else(|| self.known.first().copied())?;
+        let is_peer = |point: &&&PointSummary| point.label != subject.label && point.label != NOTHING;
+        let mut clauses = vec![self.subject(subject)];
+        clauses.extend(self.known.iter().find(is_peer).map(|peer| self.peer(peer, subject)));
+        clauses.extend(find(NOTHING).filter(|nothing| nothing.label != subject.label).map(|nothing| {
+            self.after(nothing).map_or_else(
+                || format!("doing nothing was not {}", self.within(nothing)),
+                |after| format!("doing nothing, {after}"),
+            )
+        }));
+        Some(format!("{}.", clauses.join("; ")))
+    }
+
+    /// `after 6.1 s`, or at once; of what is often told apart by less than a tenth in hundredths.
+    fn after(&self, point: &PointSummary) -> Option<String> {
+        let seconds = point.median(self.metric)?;
+        let shown = if self.metric == Metric::WarmAfter { format!("{seconds:.1}") } else { format!("{seconds:.2}") };
+        Some(tell_after(seconds, &format!("{shown} s")))
+    }
+
+    fn within(&self, point: &PointSummary) -> String {
+        format!("within {} s", point.measured_seconds.unwrap_or_default())
+    }
+
+    fn subject(&self, subject: &PointSummary) -> String {
+        let name = if subject.label == NOTHING { "left to itself, the server" } else { &subject.label };
+        let Some(after) = self.after(subject) else {
+            return format!("{name} was not {} {}", self.state, self.within(subject));
+        };
+        let ratio = subject.median(Metric::BoundRatio).filter(|_| is_bounded(self.known));
+        let ratio = ratio.map(|ratio| format!(", {ratio:.2} × the bound")).unwrap_or_default();
+        format!("{name} was {} {after}{ratio}", self.state)
+    }
+
+    fn peer(&self, peer: &PointSummary, subject: &PointSummary) -> String {
+        let (name, within) = (&peer.label, self.within(peer));
+        match (self.after(peer), self.after(subject)) {
+            (None, None) if subject.label == NOTHING => "nor was it with any warmer".to_owned(),
+            (None, _) if subject.label == NOTHING => format!("with none of the warmers it was {within}"),
+            (None, None) => "nor was any other warmer".to_owned(),
+            (None, _) => format!("no other warmer was {within}"),
+            // As they are shown: what reads the same is no order.
+            (Some(peer), Some(subject)) if peer == subject => format!("{name} was too, at the same time"),
+            (Some(after), Some(_)) if peer.median(self.metric) < subject.median(self.metric) => {
+                format!("{name} was sooner, {after}")
+            }
+            (Some(after), None) => format!("{name} was, {after}"),
+            (Some(after), _) => format!("the next, {name}, {after}"),
+        }
+    }
 }
 
 /// `known` have the soonest first.
 fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Option<String> {
-    let place = varied.iter().position(|axis| axis == "strategy")?;
+    let place = varied.iter().position(|axis| axis == STRATEGY)?;
     let mut cells: Vec<Vec<&String>> = Vec::new();
     let mut wins: BTreeMap<&str, u32> = BTreeMap::new();
     for point in known {
@@ -242,14 +303,14 @@ mod tests {
     fn cold_points_begin_with_who_was_there_soonest() {
         let idle = |number: u32, scale: &str, strategy: &str, seconds: f64| PointSummary {
             number,
-            label: format!("strategy {strategy}"),
+            label: strategy.into(),
             values: vec![scale.into(), strategy.into()],
             figures: [(Metric::ResidentAfter, Some(Spread::of([Some(seconds)])))].into_iter().collect(),
             ..PointSummary::default()
         };
         let points = [idle(0, "1", "cat", 5.0), idle(1, "1", "pgthaw-os", 4.0), idle(2, "9", "cat", 50.0)];
         let told = render_sweep_headline(&["strategy".into()], &points[..2]);
-        assert_eq!(told, "Soonest resident: strategy pgthaw-os after 4.00 s; then strategy cat after 5.00 s.");
+        assert_eq!(told, "pgthaw-os was resident after 4.00 s; the next, cat, after 5.00 s.");
         let job = |strategy: &str, seconds: f64| PointSummary {
             figures: [Metric::Whole, Metric::Tps]
                 .map(|metric| (metric, Some(Spread::of([Some(seconds)]))))
@@ -258,9 +319,73 @@ mod tests {
             ..idle(0, "1", strategy, 0.0)
         };
         let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
-        assert_eq!(told, "Soonest done: strategy pgthaw after 2.50 s; then strategy cat after 5.00 s.");
+        assert_eq!(told, "pgthaw was done after 2.50 s; the next, cat, after 5.00 s.");
         // The larger of two databases is not the slower warmer's fault.
         let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
         assert_eq!(told, "Soonest resident: cat at 1 of 2 points of the other axes, pgthaw-os at 1.");
+    }
+
+    /// A warmer, and the warm time of each of its repeats.
+    type Times<'a> = (&'a str, &'a [Option<f64>]);
+
+    #[test]
+    fn the_sentence_of_warmers_tells_the_answer_whatever_it_is() {
+        // Within 10 s, with a bound of 5.
+        let told = |all: &[Times<'_>]| {
+            let point = |(strategy, times): &Times<'_>| {
+                let warm = Spread::of(times.iter().copied());
+                let figures =
+                    [(Metric::WarmAfter, warm), (Metric::BoundRatio, warm.divided_by(5.0)), (Metric::Tps, warm)];
+                PointSummary {
+                    label: (*strategy).into(),
+                    figures: figures.map(|(metric, spread)| (metric, Some(spread))).into_iter().collect(),
+                    measured_seconds: Some(10),
+                    ..PointSummary::default()
+                }
+            };
+            render_sweep_headline(&["strategy".into()], &all.iter().map(point).collect::<Vec<_>>())
+        };
+        let cases: [(&[Times<'_>], &str); 11] = [
+            (
+                &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
+                "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 10 s.",
+            ),
+            (
+                &[("nothing", &[Some(9.0)]), ("cat", &[Some(5.1)]), ("pgthaw", &[Some(6.0)])],
+                "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was sooner, after 5.1 s; doing nothing, after 9.0 s.",
+            ),
+            // Who was warm long before all could be read shows that not all was needed.
+            (
+                &[("cat", &[Some(2.0)]), ("pgthaw", &[Some(6.0)])],
+                "pgthaw was warm after 6.0 s; cat was sooner, after 2.0 s.",
+            ),
+            (
+                &[("nothing", &[None]), ("cat", &[Some(4.9)]), ("pgthaw", &[None])],
+                "pgthaw was not warm within 10 s; cat was, after 4.9 s; doing nothing was not within 10 s.",
+            ),
+            (
+                &[("pgthaw", &[Some(6.0)]), ("cat", &[None])],
+                "pgthaw was warm after 6.0 s, 1.20 × the bound; no other warmer was within 10 s.",
+            ),
+            // What reads the same is no order of the two.
+            (
+                &[("cat", &[Some(5.0), Some(6.02), Some(7.0)]), ("pgthaw", &[Some(6.0), Some(6.0), Some(6.0)])],
+                "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was too, at the same time.",
+            ),
+            (&[("nothing", &[Some(9.0)])], "left to itself, the server was warm after 9.0 s, 1.80 × the bound."),
+            (
+                &[("nothing", &[None]), ("cat", &[None])],
+                "left to itself, the server was not warm within 10 s; nor was it with any warmer.",
+            ),
+            (
+                &[("nothing", &[Some(9.0)]), ("cat", &[None])],
+                "left to itself, the server was warm after 9.0 s, 1.80 × the bound; with none of the warmers it was within 10 s.",
+            ),
+            (&[("cat", &[None]), ("pgthaw", &[None])], "pgthaw was not warm within 10 s; nor was any other warmer."),
+            (&[], "No trial has figures."),
+        ];
+        for (times, expected) in cases {
+            assert_eq!(told(times), expected);
+        }
     }
 }

@@ -25,6 +25,7 @@ pub enum Metric {
     BoundRatio,
     Bound,
     ServedUntilWarm,
+    Served,
     Warmer,
     Load,
     Whole,
@@ -125,6 +126,10 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
             "transactions served until it was warm, or in the whole trial",
             Count,
         )
+    },
+    MetricFacts {
+        is_low_better: false,
+        ..facts("served", "served", "served", "transactions served in the whole trial, of one that began cold", Count)
     },
     facts(
         "warmer",

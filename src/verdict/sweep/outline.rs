@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::metric::{ByMetric, compute_figures};
+use crate::model::Judgement;
 use crate::observe::time::TimeFigures;
 use crate::postgres::{RowDelta, StatisticsDelta};
 use crate::study::{MeasurementVerdict, Point, SweepTrial, WarmingFigures};
@@ -22,6 +23,12 @@ pub struct TrialOutline {
     pub failure: Option<String>,
     #[serde(flatten)]
     pub figures: ByMetric<f64>,
+    /// What the model says of the curve of a trial that began cold, as far as the common steady level bears it out; `None` when it
+    /// cannot be judged, for the reason in `no_verdict`.
+    pub judgement: Option<Judgement>,
+    pub no_verdict: Option<String>,
+    /// What its shares of the steady throughput are of; `None` while no trial that decides it got warm.
+    pub steady_tps: Option<f64>,
     /// These are told by point: `PointSummary` has them.
     #[serde(skip)]
     pub point: Point,
@@ -37,9 +44,6 @@ pub struct TrialOutline {
     /// Where the time of the server's processes went; `None` where nobody looked.
     #[serde(skip)]
     pub time: Option<TimeFigures>,
-    /// What its shares of the steady throughput are of; `None` while no trial that decides it got warm.
-    #[serde(skip)]
-    pub steady_tps: Option<f64>,
 }
 
 /// Who wrote buffers out, and what made the checkpoints: of one trial, or the medians of several.
@@ -104,6 +108,8 @@ impl From<&SweepTrial> for TrialOutline {
             background: BackgroundWrites::of(&trial.statistics),
             warming: trial.warming.as_ref().map(|warming| warming.figures.clone()),
             time: trial.time.as_ref().map(|time| time.figures.clone()),
+            judgement: None,
+            no_verdict: None,
             steady_tps: None,
         }
     }

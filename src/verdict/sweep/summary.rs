@@ -1,5 +1,6 @@
 //! What the trials of each point say together.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -7,10 +8,10 @@ use serde::Serialize;
 use super::metric::{ByMetric, Metric};
 use super::outline::{BackgroundWrites, TrialOutline};
 use super::warming::{job_limit, might_have};
-use crate::model::compute_median;
+use crate::model::{Verdict, compute_median};
 use crate::observe::time::TimeFigures;
 use crate::study::{MeasurementVerdict, SweepRun};
-use crate::verdict::spread::Spread;
+use crate::verdict::statistics::{Spread, missing_last};
 
 /// What speaks against trials of a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -79,13 +80,29 @@ impl PointSummary {
     }
 }
 
-/// The points of which a trial has ended, in the order of their numbers.
+/// The points of which a trial has ended, in the order of their numbers; where the warmer is all that varies the soonest first.
 pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
     let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials {
         points.entry(trial.number).or_default().push(trial);
     }
-    points.into_values().map(|trials| summarize(run, &trials)).collect()
+    let mut points: Vec<PointSummary> = points.into_values().map(|trials| summarize(run, &trials)).collect();
+    if run.compares_warmers() {
+        points.sort_by(soonest_first);
+    }
+    points
+}
+
+/// By the median time, then by the soonest repeat; among those that did not get there, who served most comes first.
+fn soonest_first(a: &PointSummary, b: &PointSummary) -> Ordering {
+    let reached = |point: &PointSummary, of: fn(&Spread) -> Option<f64>| {
+        let metrics = [Metric::Whole, Metric::ResidentAfter, Metric::WarmAfter];
+        metrics.into_iter().find_map(|metric| point.figure(metric)).and_then(|spread| of(&spread))
+    };
+    missing_last(reached(a, |spread| spread.median), reached(b, |spread| spread.median))
+        .then_with(|| missing_last(reached(a, |spread| spread.min), reached(b, |spread| spread.min)))
+        .then_with(|| missing_last(b.median(Metric::Served), a.median(Metric::Served)))
+        .then_with(|| a.number.cmp(&b.number))
 }
 
 /// `trials` are all of one point, and at least one.
@@ -98,7 +115,7 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         let failure = failure.map(|failure| format!("failed: {failure}"));
         // Verdicts say the same with more figures; older trials have texts alone.
         let texts = if trial.verdicts.is_empty() { trial.warnings.as_slice() } else { &[] };
-        for warning in texts.iter().cloned().chain(failure) {
+        for warning in texts.iter().cloned().chain(failure).chain(find_lost_verdict(trial)) {
             *warnings.entry(warning).or_default() += 1;
         }
     }
@@ -119,6 +136,20 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         verdicts: collect_verdicts(trials),
         warnings,
     }
+}
+
+/// A trial that ended as it looked steady, which its whole curve does not bear out: pgbench tells of its seconds a little differently than
+/// the samples do.
+fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
+    let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
+    let ended_early =
+        warming.brought.is_none() && warming.job.is_none() && warming.measured_seconds.saturating_add(1) < asked;
+    let verdict = trial.judgement.as_ref().map(|judgement| judgement.verdict);
+    let is_borne_out = matches!(verdict, Some(Verdict::Steady | Verdict::Periodic));
+    (ended_early && !is_borne_out).then(|| {
+        let lasted = warming.measured_seconds;
+        format!("it ended after {lasted} s as it looked steady, and is not by its whole curve: repeat it without until = \"steady\"")
+    })
 }
 
 /// One of each kind and subject, the first that was told.

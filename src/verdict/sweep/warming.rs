@@ -9,10 +9,9 @@ use crate::study::{
     Brought, Climb, Point, RESIDENT_SHARE, RelationResidency, Sample, SweepTrial, Warming, WarmingFigures,
 };
 use crate::units::Bytes;
+use crate::verdict::curve::settle;
 use crate::verdict::statistics::{Limits, compute_median};
-use crate::verdict::summary::served_by;
-use crate::verdict::throughput::compute_running_median;
-use crate::verdict::warm::{SUSTAINED_SECONDS, compute_warm_after};
+use crate::verdict::warm::{SUSTAINED_SECONDS, compute_running_median, compute_warm_after, served_by};
 
 /// What a trial that began cold has measured.
 #[derive(Debug)]
@@ -38,18 +37,22 @@ pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
         Ok(judgement) => (Some(judgement), None),
         Err(reason) => (None, Some(reason)),
     };
+    let served: Vec<u64> = samples.iter().map(|sample| sample.transactions).collect();
     let figures = WarmingFigures {
         measured_seconds: samples.len() as u32,
         warm_after_seconds,
-        served_until_warm: served_by(samples, warm_after_seconds.unwrap_or(f64::INFINITY)).round() as u64,
+        served_until_warm: served_by(&served, warm_after_seconds.unwrap_or(f64::INFINITY)).round() as u64,
+        served: served.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)),
         warm_tps: warm_after_seconds.and_then(|warm| compute_warm_tps(samples, warm)),
         climb: compute_climb(samples),
         wanted_bytes,
         bound_seconds,
+        judgement,
+        no_verdict,
         brought: None,
         job: None,
     };
-    Warming { figures, foreground_tenths, residency, judgement, no_verdict, looks: Vec::new() }
+    Warming { figures, foreground_tenths, residency, looks: Vec::new() }
 }
 
 /// The median over the seconds that began when it was warm.
@@ -105,11 +108,16 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
                     (Metric::To90, to(0.90)),
                     (Metric::To95, to(0.95)),
                     (Metric::ServedUntilWarm, Some(warming.served_until_warm as f64)),
+                    (Metric::Served, Some(warming.served as f64)),
                 ];
                 figures.into_iter().for_each(|(metric, figure)| trial.figures.set(metric, figure));
                 warming.warm_after_seconds
             }
         };
+        trial.judgement.clone_from(&warming.judgement);
+        trial.no_verdict.clone_from(&warming.no_verdict);
+        let (common, to_95_seconds) = (trial.steady_tps, trial.figures.get(Metric::To95));
+        trial.judgement.iter_mut().for_each(|judgement| settle(judgement, common, to_95_seconds));
         let job = warming.job.as_ref();
         // What older versions kept has it here alone.
         let warmer = trial.figures.get(Metric::Warmer).or(job.and_then(|job| job.warmer_seconds));
@@ -198,7 +206,7 @@ mod tests {
     use crate::study::StrategyOutcome;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
-    use crate::verdict::throughput::compute_seconds_to;
+    use crate::verdict::warm::tests::compute_seconds_to;
 
     fn seconds(transactions: &[u64]) -> Vec<Sample> {
         (1..).zip(transactions).map(|(second, count)| sample(second, *count, 0)).collect()
@@ -247,12 +255,14 @@ mod tests {
             warm_tps: Some(400.0),
             climb: climb.to_vec(),
             wanted_bytes: Some(Bytes(9000)),
+            served: 1900,
             bound_seconds: Some(1.2),
+            judgement: None,
+            no_verdict: Some("too short".into()),
             brought: None,
             job: None,
         };
         assert_eq!(warming.figures, by_hand);
-        assert_eq!((warming.judgement, warming.no_verdict.as_deref()), (None, Some("too short")));
     }
 
     #[test]

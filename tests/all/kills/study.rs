@@ -140,7 +140,7 @@ impl Studies {
 
     fn sweep(&self) -> Option<Value> {
         let listed = self.run(&["results", "list", "--json"]).ok().json();
-        let sweeps: Vec<&Value> = listed["sweeps"]
+        let sweeps: Vec<&Value> = listed["studies"]
             .as_array()
             .unwrap()
             .iter()

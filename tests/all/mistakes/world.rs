@@ -7,7 +7,7 @@ use std::process::Command;
 
 use jiff::Timestamp;
 use pgthaw::postgres::StopMode;
-use pgthaw::study::Run;
+use pgthaw::study::SweepRun;
 
 use super::PLANTED;
 use crate::servers::{self, Output, TestServer, output_of};
@@ -95,7 +95,7 @@ impl World {
         let (run, trials) = synthetic_run::make(2, 20);
         let store = home.join("results.sqlite");
         results::keep(&store, &run, &trials);
-        let spoilt = Run { id: "spoilt".to_owned(), started_at: Timestamp::UNIX_EPOCH, ..run };
+        let spoilt = SweepRun { id: "spoilt".to_owned(), started_at: Timestamp::UNIX_EPOCH, ..run };
         results::keep(&store, &spoilt, &[]);
         results::sqlite(&store, "UPDATE sweeps SET machine = '{}' WHERE id = 'spoilt'");
     }

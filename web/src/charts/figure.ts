@@ -3,11 +3,11 @@
 import type { EChartsOption } from "echarts";
 import type { Backdrop } from "../appearance";
 import { element } from "../element";
-import type { TournamentState } from "../tournament_state";
+import type { WarmersState } from "../warmers_state";
 import { type Chart, createChart } from "./engine";
 
 /** What a chart is drawn for. */
-export interface View<S extends Backdrop = TournamentState> {
+export interface View<S extends Backdrop = WarmersState> {
   state: S;
   width: number;
   isNarrow: boolean;
@@ -21,7 +21,7 @@ export interface Control {
   options: [value: string, label: string][];
 }
 
-export interface ChartPlan<S extends Backdrop = TournamentState> {
+export interface ChartPlan<S extends Backdrop = WarmersState> {
   /** Name in the page's address and for tests. */
   id: string;
   title: string;

@@ -2,20 +2,20 @@
 
 import { shareCurve } from "../curves";
 import { ratio } from "../format";
-import type { Tournament } from "../../generated/record";
+import type { Traffic } from "../../generated/record";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
 
 /** A log axis ends here: what served less is drawn at it. */
 const LOWEST_SHARE = 0.01;
 
-/** The plan of a run's interference; `null` without `nothing`, or when nothing else was measured. */
-export function interference(data: Tournament): ChartPlan | null {
-  if (data.comparison.interference.length === 0) return null;
-  const promised = data.comparison.interference.filter((one) => one.floor !== null);
+/** The plan of the interference; `null` without `nothing`, or when nothing else was measured. */
+export function interference({ warmers }: Traffic): ChartPlan | null {
+  if (warmers.length === 0) return null;
+  const promised = warmers.filter((one) => one.floor !== null);
   const floors = promised.map((one) => ({ value: one.floor ?? 0, label: `floor of ${one.strategy}: ${one.floor ?? 0}` }));
   const chart = (view: View): TimeChart => ({
-    curves: view.state.visible.filter((one) => one !== "nothing").map((one) => shareCurve(data.trials, one, "nothing")),
+    curves: view.state.visible.filter((one) => one !== "nothing").map((one) => shareCurve(view.state.trials, one, "nothing")),
     isLog: view.choices["axis"] !== "linear",
     floor: LOWEST_SHARE,
     render: ratio,

@@ -5,8 +5,7 @@ import type { Backdrop } from "../appearance";
 import { table } from "../element";
 import { ratioText } from "../format";
 import type { SeriesStyle } from "../palette";
-import type { Limits, Ratio, StrategyRatios, Tournament } from "../../generated/record";
-import type { TournamentState } from "../tournament_state";
+import type { Limits, Ratio } from "../../generated/record";
 import { textStyle } from "./engine";
 import type { ChartPlan, View } from "./figure";
 
@@ -71,23 +70,6 @@ export function ratiosPlan<S extends Backdrop>({ title = "Ratios within the roun
       return table(title, columns, names.map((name) => [name, ...quantities.map((quantity) => ratioText(quantity.find(name)))]));
     },
   };
-}
-
-/** Of a tournament. */
-export function ratios({ comparison, summary }: Tournament): ChartPlan | null {
-  const quantity = (of: keyof Omit<StrategyRatios, "strategy" | "to">, what: string) => (to: string): Quantity => ({
-    id: `${what}-${to}`, label: `${what} ÷ ${to}`, to,
-    find: (name) => comparison.ratios.find((one) => one.strategy === name && one.to === to)?.[of] ?? null,
-  });
-  return ratiosPlan<TournamentState>({
-    names: summary.strategies.map((one) => one.strategy),
-    quantities: [
-      ...["bound", "nothing", "cat"].map(quantity("warm_after_seconds", "warm")),
-      ...["nothing", "cat"].map(quantity("to_50_seconds", "50 %")),
-      ...["nothing", "cat"].map(quantity("served", "served")),
-    ],
-    style: (state, name) => (state.isVisible(name) ? { style: state.style(name), opacity: state.opacity(name) } : null),
-  });
 }
 
 function explain(about: string, known: Ratio | null | undefined): string {

@@ -5,7 +5,7 @@ import { type Instant, mean, relationsOf, stripOf, type Tier } from "../curves";
 import { element, table } from "../element";
 import { bytes, percent } from "../format";
 import type { RelationResidency } from "../../generated/record";
-import type { TournamentState } from "../tournament_state";
+import type { WarmersState } from "../warmers_state";
 import { textStyle } from "./engine";
 import type { ChartPlan, Control, View } from "./figure";
 
@@ -20,8 +20,8 @@ const TIERS: Control = { name: "tier", label: "Tier", options: [["os", "page cac
 const tierOf = (view: View): Tier => (view.choices["tier"] === "buffers" ? "buffers" : "os");
 
 /** One plan per relation that is large enough to matter. */
-export function heatMaps(state: TournamentState): ChartPlan[] {
-  const relations = relationsOf(state.data.trials);
+export function heatMaps(state: WarmersState): ChartPlan[] {
+  const relations = relationsOf(state.trials);
   const total = relations.reduce((sum, one) => sum + one.total_bytes, 0);
   return relations
     .filter((one) => one.total_bytes >= total * LEAST_SHARE)
@@ -56,7 +56,7 @@ function heatOption(relation: RelationResidency, view: View): EChartsOption {
       ? { left: names, right: 4, top: 22 + index * (block + 34), height: block }
       : { left: names + index * (half + 20), width: half, top: 22, height: block },
   );
-  const strips = INSTANTS.map((instant) => rows.map((strategy) => stripOf(view.state.data.trials, strategy, relation.relation, instant, tierOf(view))));
+  const strips = INSTANTS.map((instant) => rows.map((strategy) => stripOf(view.state.trials, strategy, relation.relation, instant, tierOf(view))));
   const pieces = Math.max(1, ...strips.flat().map((strip) => strip.length));
   const positions = Array.from({ length: pieces }, (_, piece) => String(piece));
   return {
@@ -106,12 +106,12 @@ function pointed(params: { value?: unknown; seriesName?: string }, rows: string[
 }
 
 /** The resident shares of whole relations: every strategy, before and after, both tiers. */
-export function sharesTable(state: TournamentState, relations: RelationResidency[]): HTMLElement {
+export function sharesTable(state: WarmersState, relations: RelationResidency[]): HTMLElement {
   const columns = ["relation", "size", "strategy", "page cache before", "page cache after", "shared_buffers before", "shared_buffers after"].map(
     (title, index) => ({ title, isNumber: index === 1 || index > 2 }),
   );
   const share = (strategy: string, relation: string, instant: Instant, tier: Tier): string => {
-    const strip = stripOf(state.data.trials, strategy, relation, instant, tier);
+    const strip = stripOf(state.trials, strategy, relation, instant, tier);
     return strip.length === 0 ? "–" : percent(mean(strip));
   };
   const rows = relations.flatMap((one) =>

@@ -3,6 +3,7 @@
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { aheadOf, type Curve, fittedCurve, overTransactions, rateCurve, servedCurve, stateCurve, tickInstants, transactionStep, valueAt } from "../curves";
 import { after, bandwidth, bytes, compact, count, latency } from "../format";
+import { spreadOf } from "../metrics";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
 
@@ -40,10 +41,9 @@ export const throughput: ChartPlan = plan(
     controls: [AXIS, OVER],
   },
   (view) => {
-    const { data } = view.state;
-    const curves = perStrategy(view, (strategy) => rateCurve(data.trials, strategy, ({ tps }) => tps.mean));
+    const curves = perStrategy(view, (strategy) => rateCurve(view.state.trials, strategy, ({ tps }) => tps.mean));
     const isLog = view.choices["axis"] === "log";
-    const steady = data.run.steady_tps;
+    const { steady } = view.state;
     const served = servedCurves(view);
     const isOverTransactions = view.choices["over"] === "transactions";
     return {
@@ -61,7 +61,7 @@ export const throughput: ChartPlan = plan(
   },
 );
 
-const servedCurves = (view: View): Curve[] => perStrategy(view, (strategy) => servedCurve(view.state.data.trials, strategy));
+const servedCurves = (view: View): Curve[] => perStrategy(view, (strategy) => servedCurve(view.state.trials, strategy));
 
 /** Short uprights on each curve after every so many transactions: where they lie close it is fast. */
 function ticks(curves: Curve[], served: Curve[], { state }: View, isLog: boolean): ScatterSeriesOption {
@@ -77,8 +77,8 @@ function ticks(curves: Curve[], served: Curve[], { state }: View, isLog: boolean
 
 /** The fit of each trial that has one. */
 function fits({ state }: View): LineSeriesOption[] {
-  const seconds = state.data.summary.trial_seconds;
-  const shown = state.data.trials.filter((trial) => state.isVisible(trial.strategy));
+  const seconds = state.longest;
+  const shown = state.trials.filter((trial) => state.isVisible(trial.strategy));
   return shown.flatMap((trial): LineSeriesOption[] => {
     const fit = trial.judgement?.fit ?? null;
     if (fit === null) return [];
@@ -100,22 +100,22 @@ function fits({ state }: View): LineSeriesOption[] {
 /** A ring on each curve at the strategy's median warm time. */
 function warmMarks(curves: Curve[], view: View, isLog: boolean): ScatterSeriesOption {
   const { state } = view;
-  const marks = state.data.summary.strategies.flatMap((one) => {
-    const curve = curves.find((candidate) => candidate.strategy === one.strategy);
-    const at = one.warm_after_seconds.median;
+  const marks = state.points.flatMap((one) => {
+    const curve = curves.find((candidate) => candidate.strategy === one.label);
+    const at = spreadOf(one, "warm_after_seconds")?.median ?? null;
     const value = curve && at !== null ? valueAt(curve, at) : null;
     if (at === null || value === null) return [];
-    const color = state.style(one.strategy).color;
-    const isSubject = one.strategy === "pgthaw";
+    const color = state.style(one.label).color;
+    const isSubject = one.label === "pgthaw";
     return [{
-      name: one.strategy,
+      name: one.label,
       value: [at, isLog ? Math.max(1, value) : value],
       symbolSize: isSubject ? 13 : 9,
-      itemStyle: { color: state.theme.paper, borderColor: color, borderWidth: isSubject ? 3 : 2, opacity: state.opacity(one.strategy) },
+      itemStyle: { color: state.theme.paper, borderColor: color, borderWidth: isSubject ? 3 : 2, opacity: state.opacity(one.label) },
       label: {
         show: isSubject,
         // At the side where there is room for it.
-        position: at < state.data.summary.trial_seconds * 0.45 ? ("right" as const) : ("left" as const),
+        position: at < state.longest * 0.45 ? ("right" as const) : ("left" as const),
         distance: 10,
         formatter: `warm ${after(at)}`,
         color: state.theme.ink,
@@ -138,7 +138,7 @@ export const served: ChartPlan = plan(
     controls: [{ name: "as", label: "Shown as", options: [["total", "total"], ["ahead", "ahead of nothing"]] }],
   },
   (view) => {
-    const { trials } = view.state.data;
+    const { trials } = view.state;
     const curves = perStrategy(view, (strategy) => servedCurve(trials, strategy));
     const isAhead = view.choices["as"] === "ahead";
     const baseline = servedCurve(trials, "nothing");
@@ -161,17 +161,17 @@ export const resident: ChartPlan = plan(
     height: low,
   },
   (view) => {
-    const { trials, run } = view.state.data;
-    const total = run.study.database_bytes;
+    const { trials, study } = view.state;
+    const total = study.sweep.warmup?.database_bytes;
     return {
       curves: perStrategy(view, (strategy) =>
-        stateCurve(trials, strategy, (trial) => trial.start_state.os_resident_bytes, (series) => series.os_resident_bytes),
+        stateCurve(trials, strategy, (trial) => trial.startBytes, (series) => series.os_resident_bytes),
       ),
       render: bytes,
       renderAxis: bytes,
       isSize: true,
       renderInstant: afterSeconds,
-      levels: [{ value: total, label: `the database, ${bytes(total)}`, isLabelRight: true }],
+      levels: total === undefined ? [] : [{ value: total, label: `the database, ${bytes(total)}`, isLabelRight: true }],
     };
   },
 );
@@ -186,8 +186,8 @@ export const device: ChartPlan = plan(
     controls: [{ name: "of", label: "Quantity", options: [["bytes", "bytes"], ["reads", "reads"]] }],
   },
   (view) => {
-    const { trials, run } = view.state.data;
-    const { rbps, riops } = run.study.disk;
+    const { trials, study } = view.state;
+    const { rbps, riops } = study.sweep.warmup?.disk ?? { rbps: null, riops: null };
     const isReads = view.choices["of"] === "reads";
     const limit = isReads ? riops : rbps;
     const render = isReads ? count : bandwidth;
@@ -215,7 +215,7 @@ export const latencies: ChartPlan = plan(
   },
   (view) => ({
     curves: perStrategy(view, (strategy) =>
-      rateCurve(view.state.data.trials, strategy, (series) =>
+      rateCurve(view.state.trials, strategy, (series) =>
         view.choices["of"] === "max" ? series.latency_us_max : series.latency_us_mean,
       ),
     ),

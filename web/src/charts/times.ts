@@ -6,7 +6,6 @@ import { table } from "../element";
 import { instant, ratio, seconds, spread } from "../format";
 import type { SeriesStyle } from "../palette";
 import type { Spread } from "../../generated/record";
-import type { TournamentState } from "../tournament_state";
 import { textStyle } from "./engine";
 import type { ChartPlan, View } from "./figure";
 
@@ -68,24 +67,6 @@ export function timesPlan<S extends Backdrop>({ unit, ...head }: Head, of: (stat
     },
   };
 }
-
-export const warmTimes = timesPlan<TournamentState>(
-  {
-    id: "warm-times",
-    title: "Seconds until warm",
-    explanation:
-      "The median of the repeats, with a whisker from the soonest to the latest, and its ratio to the bound: bytes ÷ bandwidth. Hatched: not warm within the trial.",
-    unit: "seconds since the workload began",
-  },
-  (state) => {
-    const { strategies, bound_seconds: bound, trial_seconds: limit } = state.data.summary;
-    const rows = strategies.filter((one) => state.isVisible(one.strategy)).map((one): Row => ({
-      name: one.strategy, time: one.warm_after_seconds, times: one.bound_ratio, limit,
-      style: state.style(one.strategy), opacity: state.opacity(one.strategy), isSubject: one.strategy === "pgthaw",
-    }));
-    return { rows, bound, end: limit };
-  },
-);
 
 function xAxis({ state: { theme }, isNarrow }: View<Backdrop>, end: number): NonNullable<EChartsOption["xAxis"]> {
   return {

@@ -1,12 +1,14 @@
 // What can be opened.
 
 import { type Child, element, table } from "../element";
-import { count, time } from "../format";
+import type { Appearance } from "../appearance";
+import { count, time, unbroken } from "../format";
 import { linkTo, readAddress, remember } from "../address";
 import type { StudyLine } from "../../generated/record";
+import { firstChart } from "../sections/warm_up";
 import type { Source } from "../source";
 
-export async function studiesPage(source: Source): Promise<HTMLElement[]> {
+export async function studiesPage(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
   const [all, live] = await Promise.all([source.studies(), source.live().catch(() => [])]);
   const running = new Map(live.map((trial) => [trial.sweep_id, `runs now: trial ${trial.position} of ${trial.trials}`]));
   const results = element("div", { "aria-live": "polite" });
@@ -27,9 +29,24 @@ export async function studiesPage(source: Source): Promise<HTMLElement[]> {
   draw();
   return [
     element("h1", { tabindex: -1 }, "Studies"),
+    ...(await answers(source, appearance, all)),
     element("div", { class: "pivot" }, element("label", { class: "choice" }, element("span", {}, "filter"), box), compare),
     results,
   ];
+}
+
+/** So many studies of a report are answered at once. */
+const MOST_ANSWERS = 4;
+
+/** A report of a few studies begins with what each of them says: its sentence, and its first chart. */
+async function answers(source: Source, appearance: Appearance, lines: StudyLine[]): Promise<HTMLElement[]> {
+  if (source.isServed || lines.length > MOST_ANSWERS) return [];
+  const made = lines.map(async ({ id }) => {
+    const study = await source.study(id);
+    const title = element("h2", {}, element("a", { href: linkTo(["study", id]) }, study.subject === "" ? id : study.subject));
+    return element("article", {}, title, element("p", { class: "answer" }, unbroken(study.headline)), ...(await firstChart(source, appearance, study)));
+  });
+  return [element("div", { class: "answers" }, ...(await Promise.all(made)))];
 }
 
 const textOf = (line: StudyLine): string => [line.id, line.question, line.host, line.server, ...line.varied, line.started_at ?? ""].join(" ").toLowerCase();

@@ -1,12 +1,13 @@
 // Machine, server and study: what one needs to measure it again.
 
-import { card, element, settingsTable } from "../element";
+import { card, element } from "../element";
 import { fold } from "../fold";
-import { after, bytes, clock, count, seconds, time } from "../format";
-import type { DatabaseMaking, StudyData, Tournament } from "../../generated/record";
-import { disk } from "./tournament_head";
+import { after, bandwidth, bytes, clock, count, seconds, time } from "../format";
+import { spreadOf } from "../metrics";
+import type { DatabaseMaking, Disk, StudyData, StudyForecast } from "../../generated/record";
 
-export function facts({ sweep, exact, total_seconds: total, tournament }: StudyData): HTMLElement {
+export function facts(study: StudyData): HTMLElement {
+  const { sweep, exact, total_seconds: total } = study;
   const { machine, server } = sweep;
   return fold(
     "facts",
@@ -43,12 +44,10 @@ export function facts({ sweep, exact, total_seconds: total, tournament }: StudyD
         ["seed of the order", exact.seed],
         ["SHA-256 of its meaning", sweep.digest],
         ["pgthaw", sweep.pgthaw_version],
-        ...(tournament === null ? [] : asked(tournament)),
+        ...asked(study),
         ...(sweep.source === undefined ? [] : [["imported from", sweep.source] as [string, string]]),
       ]),
     ),
-    tournament !== null && tournament.run.settings.length > 0 && element("h3", {}, "Server settings that are not the default"),
-    tournament !== null && tournament.run.settings.length > 0 && settingsTable(tournament.run.settings),
     element("details", { class: "numbers" }, element("summary", {}, "The study as it was understood"), element("pre", {}, JSON.stringify(sweep.study, null, 2))),
   );
 }
@@ -68,24 +67,34 @@ function makings(all: DatabaseMaking[]): [string, string][] {
   });
 }
 
-/** What was asked of the ways to warm, and what is known beforehand. */
-function asked(data: Tournament): [string, string][] {
-  const { study } = data.run;
+/** What was asked of a study of ways to warm, and what is known beforehand. */
+function asked({ sweep: { warmup, repeats }, points }: StudyData): [string, string][] {
+  if (!warmup) return [];
+  const bound = points.map((point) => spreadOf(point, "bound_seconds")?.median ?? null).find((one) => one !== null) ?? null;
   return [
-    ["in the warm snapshot", bytes(study.wanted_bytes)],
-    ["disk", disk(data)],
-    ["bound", study.bound_seconds === null ? "not known" : `${seconds(study.bound_seconds)} = bytes ÷ bandwidth`],
-    ["start state", study.start_state],
-    ["forecast of nothing", forecast(study)],
-    ...(study.query_mode === null ? [] : [["query mode", study.query_mode] as [string, string]]),
-    ...(study.memory === null ? [] : [["memory of the server", bytes(study.memory)] as [string, string]]),
-    ["trials", `${study.repeats} × ${study.until_steady ? "until steady, at most " : ""}${study.seconds} s per strategy`],
+    ["database", bytes(warmup.database_bytes)],
+    ["in the warm snapshot", bytes(warmup.wanted_bytes)],
+    ["disk", disk(warmup.disk)],
+    ["bound", bound === null ? "not known" : `${seconds(bound)} = bytes ÷ bandwidth`],
+    ["forecast of nothing", forecast(warmup.forecast)],
+    ["trials", `${repeats} for each of ${points.length} warmers`],
   ];
 }
 
-function forecast(study: Tournament["run"]["study"]): string {
-  if (study.forecast === null) return "none: the device's figures or the workload are not known";
-  const { to_50_seconds: half, warm_after_seconds: warm } = study.forecast;
+export function disk(limit: Disk): string {
+  const limits = [
+    limit.riops === null ? null : `${count(limit.riops)} reads/s`,
+    limit.rbps === null ? null : bandwidth(limit.rbps),
+  ].filter((one) => one !== null);
+  const text = `${limit.name} disk${limits.length > 0 ? `, ${limits.join(", ")}` : ""}`;
+  const limited = limit.not_enforced === null ? text : `${text} (not in force)`;
+  if (limit.read_ahead === null) return limited;
+  return `${limited}, read-ahead ${bytes(limit.read_ahead)}${limit.read_ahead_not_enforced === null ? "" : " (not in force)"}`;
+}
+
+function forecast(told: StudyForecast | null): string {
+  if (told === null) return "none: the device's figures or the workload are not known";
+  const { to_50_seconds: half, warm_after_seconds: warm } = told;
   const ends = warm === null ? "" : ` (${warm.low.toFixed(0)} to ${warm.high === null ? "never" : warm.high.toFixed(0)})`;
   return `half of its throughput ${half === null ? "never" : after(half.seconds)}, warm ${warm === null ? "never" : after(warm.seconds)}${ends}`;
 }

@@ -1,16 +1,17 @@
 // The question, the answer, and its figures.
 
-import { element, heading } from "../element";
-import { count, ratio, time, unbroken } from "../format";
+import { element, figureOf as figure, heading } from "../element";
+import { bytes, count, ratio, time, unbroken } from "../format";
 import { P99, rangeText, TPS, WORST } from "../metrics";
 import { type Axis, axesOf, doubtOf } from "../pivot";
 import type { PointSummary, StudyData } from "../../generated/record";
-import { describe, figure, tournamentFigures } from "./tournament_head";
+import { isWarmUp } from "../warmers_state";
+import { disk } from "./facts";
 import { isOfJobs, jobFigures } from "./jobs";
 import { isOfWarmers, warmersFigures } from "./warmers";
 
 export function head(study: StudyData): HTMLElement {
-  const { sweep, tournament } = study;
+  const { sweep } = study;
   return element(
     "header",
     { class: "head" },
@@ -21,15 +22,16 @@ export function head(study: StudyData): HTMLElement {
       `study ${sweep.id}`,
       time(sweep.started_at),
       `PostgreSQL ${sweep.server.version.split(" ")[0] ?? ""} on ${sweep.machine.hostname}`,
-      ...(tournament === null ? [`${count(sweep.points)} points × ${sweep.repeats} repeats`, ...axesOf(study).map(axisText)] : describe(tournament)),
+      `${count(sweep.points)} points × ${sweep.repeats} repeats`,
+      ...axesOf(study).map(axisText),
+      ...(sweep.warmup ? [`a database of ${bytes(sweep.warmup.database_bytes)}`, disk(sweep.warmup.disk)] : []),
     ].join(" · ")),
   );
 }
 
 function figuresOf(study: StudyData): HTMLElement | null {
-  if (study.tournament !== null) return tournamentFigures(study.tournament);
   if (isOfJobs(study)) return jobFigures(study);
-  return isOfWarmers(study) ? warmersFigures(study) : figures(study);
+  return isOfWarmers(study) || isWarmUp(study) ? warmersFigures(study) : figures(study);
 }
 
 /** The best point, and what it is held against: the last one, and what its users waited. */

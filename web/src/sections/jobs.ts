@@ -3,15 +3,13 @@
 import { figure } from "../charts/figure";
 import { niceAbove } from "../charts/lines";
 import { timesPlan } from "../charts/times";
-import { element } from "../element";
+import { element, figureOf as headFigure } from "../element";
 import { seconds } from "../format";
-import { chosenOf } from "../metrics";
+import { chosenOf, spreadOf } from "../metrics";
 import { strategyStyle } from "../palette";
 import type { PointSummary, Spread, StudyData } from "../../generated/record";
 import type { StudyState } from "../state";
-import { figure as headFigure } from "./tournament_head";
 
-const spreadOf = (point: PointSummary, key: string): Spread | null => (point[key] as Spread | null | undefined) ?? null;
 const wholeOf = (point: PointSummary): Spread | null => spreadOf(point, "whole_seconds");
 
 /** Do its trials end with so few transactions, from a cold start, that they draw no curve? */

@@ -2,10 +2,11 @@
 
 import { element } from "../element";
 import { instant } from "../format";
-import type { TournamentState } from "../tournament_state";
+import { spreadOf } from "../metrics";
+import type { WarmersState } from "../warmers_state";
 import { swatch } from "../swatch";
 
-export function legend(state: TournamentState): HTMLElement {
+export function legend(state: WarmersState): HTMLElement {
   const box = element("div", { class: "chips" }, ...state.strategies.map((strategy) => chip(state, strategy)));
   state.subscribe(() => update(state, box));
   const soonestPeer = state.strategies.find((strategy) => strategy !== "pgthaw" && strategy !== "nothing");
@@ -23,10 +24,10 @@ export function legend(state: TournamentState): HTMLElement {
   );
 }
 
-function chip(state: TournamentState, strategy: string): HTMLElement {
-  const found = state.data.summary.strategies.find((one) => one.strategy === strategy);
-  const warm = found?.warm_after_seconds.median ?? null;
-  const time = warm === null ? `> ${state.data.summary.trial_seconds} s` : instant(warm);
+function chip(state: WarmersState, strategy: string): HTMLElement {
+  const found = state.points.find(({ label }) => label === strategy);
+  const warm = found === undefined ? null : (spreadOf(found, "warm_after_seconds")?.median ?? null);
+  const time = warm === null ? `> ${state.longest} s` : instant(warm);
   return element(
     "button",
     {
@@ -46,7 +47,7 @@ function chip(state: TournamentState, strategy: string): HTMLElement {
 }
 
 /** Keeps the buttons, so that the keyboard's focus stays where it is. */
-function update(state: TournamentState, box: HTMLElement): void {
+function update(state: WarmersState, box: HTMLElement): void {
   for (const button of box.querySelectorAll<HTMLElement>(".chip")) {
     const strategy = button.dataset["strategy"] ?? "";
     button.setAttribute("aria-pressed", String(state.isVisible(strategy)));

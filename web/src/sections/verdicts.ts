@@ -2,7 +2,8 @@
 
 import { type Child, element, table } from "../element";
 import { compact, count, instant, range } from "../format";
-import type { Contender, Estimate, Fit, Judgement, Tournament } from "../../generated/record";
+import type { Estimate, Fit, Judgement } from "../../generated/record";
+import type { Warmed, WarmersState } from "../warmers_state";
 
 const NAMES: Record<Judgement["verdict"], string> = {
   steady: "steady",
@@ -11,10 +12,9 @@ const NAMES: Record<Judgement["verdict"], string> = {
   degrading: "degrading",
 };
 
-export function verdicts(data: Tournament): HTMLElement {
-  const order = data.summary.strategies.map((one) => one.strategy);
-  const trials = [...data.trials].sort((a, b) => order.indexOf(a.strategy) - order.indexOf(b.strategy) || a.repeat - b.repeat);
-  const columns = ["strategy", "repeat", "verdict", "why", "steady throughput (tps)", "fit"];
+export function verdicts({ strategies: order, trials: all }: WarmersState): HTMLElement {
+  const trials = [...all].sort((a, b) => order.indexOf(a.strategy) - order.indexOf(b.strategy) || a.repeat - b.repeat);
+  const columns = ["warmer", "repeat", "verdict", "why", "steady throughput (tps)", "fit"];
   const rows = trials.map((trial): Child[] => [trial.strategy, String(trial.repeat), ...judged(trial)]);
   const made = table("Verdicts over the curves", columns.map((title, index) => ({ title, isNumber: index === 1 || index === 4 })), rows, "low");
   made.id = "verdicts";
@@ -27,7 +27,7 @@ export function verdicts(data: Tournament): HTMLElement {
   );
 }
 
-function judged({ judgement, no_verdict: why }: Contender): Child[] {
+function judged({ judgement, no_verdict: why }: Warmed): Child[] {
   if (judgement === null) return ["none", why ?? "", "–", "–"];
   const { verdict, undecided, reason, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit } = judgement;
   const since = from === null ? "" : ` ${from < 0.05 ? "" : "from "}${instant(from)}`;

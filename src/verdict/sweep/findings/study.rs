@@ -7,7 +7,7 @@ use crate::model::compute_median;
 use crate::postgres::ServerBuild;
 use crate::study::{Disk, Finding, MeasurementVerdict, NOISE_TOLD, StartAsked, Sweep, SweepRun, SweepTrial};
 use crate::units::Bytes;
-use crate::verdict::sweep::cycles::count_checkpoints;
+use crate::verdict::sweep::compare::count_checkpoints;
 
 /// What can be told before the first trial. `disks` and `builds` are known by their names, those of the servers. Does the kernel page out
 /// what is idle?
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::study::StartState;
     use crate::study::sweep::record::tests::{run, trial};
-    use crate::verdict::sweep::cycles::tests::checkpoint;
+    use crate::verdict::sweep::compare::tests::checkpoint;
 
     #[test]
     fn every_server_that_was_built_for_debugging_is_told() {

@@ -13,7 +13,7 @@ use crate::study::{
     RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
 };
 use crate::units::Bytes;
-use crate::verdict::others::find_others;
+use crate::verdict::warnings::find_others;
 use crate::verdict::warnings::{self, DeviceRates};
 
 /// The percentile that tables show, and how many samples have to lie beyond it.
