@@ -21,6 +21,7 @@ endif
 export NEXTEST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 PREFIX ?= /usr/local
+PROGRAMS := pgthaw pgthaw-lab
 # Options of the program that a target runs: make demo ARGS="--scale 10 --repeats 1"
 ARGS ?=
 
@@ -45,24 +46,34 @@ build: web ## Build the program: target/release/pgthaw
 	@cargo build --release --locked
 
 .PHONY: install
-install: build man ## Install program, manual pages and completions below PREFIX (/usr/local)
-	install -D -m 755 $(TARGET)/release/pgthaw $(DESTDIR)$(PREFIX)/bin/pgthaw
+install: man ## Install programs, manual pages and completions below PREFIX (/usr/local)
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 target/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -D -m 644 target/completions/pgthaw.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pgthaw
-	install -D -m 644 target/completions/pgthaw.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pgthaw
-	install -D -m 644 target/completions/pgthaw.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pgthaw.fish
+	@for program in $(PROGRAMS); do \
+	  [[ -x $(TARGET)/release/$$program ]] || continue; \
+	  set -x; \
+	  install -D -m 755 $(TARGET)/release/$$program $(DESTDIR)$(PREFIX)/bin/$$program; \
+	  install -D -m 644 target/completions/$$program.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$program; \
+	  install -D -m 644 target/completions/$$program.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$program; \
+	  install -D -m 644 target/completions/$$program.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$program.fish; \
+	  { set +x; } 2>/dev/null; \
+	done
 
 .PHONY: man
 man: build ## Write the manual pages and the completions to target/man and target/completions
 	@rm -rf target/man target/completions
-	@$(TARGET)/release/pgthaw completions --man target/man
 	@mkdir -p target/completions
-	@for shell in bash zsh fish; do $(TARGET)/release/pgthaw completions $$shell > target/completions/pgthaw.$$shell; done
+	@for program in $(PROGRAMS); do \
+	  [[ -x $(TARGET)/release/$$program ]] || continue; \
+	  $(TARGET)/release/$$program completions --man target/man; \
+	  for shell in bash zsh fish; do \
+	    $(TARGET)/release/$$program completions $$shell > target/completions/$$program.$$shell; \
+	  done; \
+	done
 
 .PHONY: deb
-deb: man ## Make a Debian package in target/debian (needs: cargo install cargo-deb)
-	@cargo deb --locked --no-build
+deb: man ## Make the Debian packages in target/debian
+	@scripts/deb $(TARGET)/release
 
 ##@ Check
 
