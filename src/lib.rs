@@ -24,7 +24,6 @@ pub mod serve;
 pub mod study;
 pub mod terminal;
 pub mod trace;
-pub mod tui;
 pub mod units;
 pub mod verdict;
 pub mod warm;

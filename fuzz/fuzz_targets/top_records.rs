@@ -4,7 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 use pgthaw::observe::top::History;
 use pgthaw::observe::top::fuzzing::{read_lines, read_steps};
-use pgthaw::tui::{Key, Kind, LiveTop, Next, Title};
+use pgthaw::terminal::{Key, Next};
+use pgthaw::commands::top::screen::{Kind, LiveTop, Title};
 
 fuzz_target!(|bytes: &[u8]| {
     for steps in [read_steps(bytes), read_lines(bytes)] {

@@ -20,6 +20,7 @@ mod snapshot;
 mod top;
 mod view;
 mod waits;
+pub mod warm_progress;
 
 pub use cli::Cli;
 pub use current_map::{add_heat, read_current_map};

@@ -4,7 +4,10 @@ use clap::{Args, ValueEnum};
 
 use super::OutputArguments;
 use crate::cache::{Map, RolledUp, Selection};
-use crate::terminal::{self, Canvas, MapView};
+use crate::commands::map::map_json::render_map_json;
+use crate::commands::map::map_text::MapView;
+use crate::commands::map::map_text::render_map;
+use crate::terminal::{self, Canvas};
 
 /// Which relations, and how.
 #[derive(Clone, Debug, Default, Args)]
@@ -94,7 +97,7 @@ impl ViewArguments {
             with_forks: self.forks,
             with_system: self.shows_system(),
         };
-        Ok(terminal::render_map(map, &places, view, canvas))
+        Ok(render_map(map, &places, view, canvas))
     }
 
     /// The places of the relations that are meant.
@@ -111,6 +114,6 @@ impl ViewArguments {
     pub fn render_json(&self, map: &Map) -> anyhow::Result<serde_json::Value> {
         let places = self.select(map)?;
         let rolled_up = self.by.unwrap_or(ByArgument::Relation).into();
-        Ok(terminal::render_map_json(map, &places, rolled_up, self.top.unwrap_or(0)))
+        Ok(render_map_json(map, &places, rolled_up, self.top.unwrap_or(0)))
     }
 }

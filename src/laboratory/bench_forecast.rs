@@ -13,6 +13,7 @@ use crate::bench::{StudyAsked, describe_cold_start};
 use crate::command::workload::{PopularityArgument, make_classes};
 use crate::failure::ErrorKind;
 use crate::lab::choose_in_force;
+use crate::laboratory::text::{render_judged_forecasts, render_written_forecast};
 use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
 use crate::model::{Error, PageClass, compute_outlook};
 use crate::study::{Calibration, Event, Strategy};
@@ -53,7 +54,7 @@ pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyho
         if let Event::Calibrated(calibration) = event {
             let forecast = forecast(calibration, &asked, &popularity, &arguments.popularity)?;
             if !output.json {
-                terminal::print_line(&terminal::render_written_forecast(&forecast));
+                terminal::print_line(&render_written_forecast(&forecast));
             }
             written = Some(forecast);
         }
@@ -71,7 +72,7 @@ pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyho
     let judged = judge_forecast(arguments.name, written, &one.run, &trial);
     match output.json {
         true => terminal::print_json(&judged)?,
-        false => terminal::print_line(&terminal::render_judged_forecasts(&[judged])),
+        false => terminal::print_line(&render_judged_forecasts(&[judged])),
     }
     Ok(ExitStatus::Done)
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{ExitStatus, OutputArguments};
 use crate::files::read_text_at_most;
+use crate::laboratory::text::{render_judged_forecasts, render_sweep_verdict};
 use crate::terminal;
 use crate::verdict::{JudgedForecast, SweepVerdict, judge_sweep};
 
@@ -42,8 +43,8 @@ pub fn run(arguments: &JudgeArguments, output: OutputArguments) -> anyhow::Resul
     if output.json {
         terminal::print_json(&Document { verdict, points })?;
     } else {
-        terminal::print_line(&terminal::render_judged_forecasts(&points));
-        terminal::print_line(&terminal::render_sweep_verdict(&verdict));
+        terminal::print_line(&render_judged_forecasts(&points));
+        terminal::print_line(&render_sweep_verdict(&verdict));
     }
     Ok(ExitStatus::Done)
 }

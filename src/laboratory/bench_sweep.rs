@@ -11,6 +11,7 @@ use super::store::close_written;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::StudyAsked;
 use crate::lab::{Place, read_file_system_remarks, read_setting_remarks};
+use crate::laboratory::text::render_sweep_plan;
 use crate::postgres::Programs;
 use crate::study::{Sweep, plan_sweep, read_sweep};
 use crate::terminal::{self, Canvas};
@@ -68,7 +69,7 @@ fn dry_run(arguments: &SweepArguments, sweep: &Sweep, output: OutputArguments) -
     if output.json {
         terminal::print_json(&json!({ "plan": plan }))?;
     } else {
-        terminal::print_line(&terminal::render_sweep_plan(&plan, Canvas::of_stdout(false).width));
+        terminal::print_line(&render_sweep_plan(&plan, Canvas::of_stdout(false).width));
     }
     plan.check_room(&arguments.dir)?;
     Ok(ExitStatus::Done)

@@ -15,6 +15,9 @@ use crate::bench::{StudyAsked, SweepFinished};
 use crate::command::document;
 use crate::failure::Capability;
 use crate::lab::choose_in_force;
+use crate::laboratory::text::{
+    render_before_and_after, render_demo_plan, render_kept_cluster, render_served, render_where_kept,
+};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::linux::machine::read_free_bytes;
 use crate::linux::memory::read_memory;
@@ -60,7 +63,7 @@ pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::R
     if !output.json {
         let checks = terminal::render_capabilities(&check_machine(&acts[0]));
         let disk = choose_in_force(&arguments.scratch.dir, disk);
-        let plan = terminal::render_demo_plan(scale, size::expected_bytes(scale), &disk);
+        let plan = render_demo_plan(scale, size::expected_bytes(scale), &disk);
         terminal::print_line(&format!("{checks}\n\n{plan}\n"));
     }
     let store = arguments.store.open_for_study().await?;
@@ -125,16 +128,16 @@ async fn print_end(played: &[SweepFinished], report: Option<&Path>, store: &Stor
     if let Some((run, shown)) = trials().find(|(_, trial)| trial.point.strategy == PGTHAW).or(trials().next())
         && let Some(trial) = store.read_sweep_trial(&run.id, shown.number, shown.repeat).await?
     {
-        terminal::print_line(&format!("{}\n", terminal::render_before_and_after(&trial)));
+        terminal::print_line(&format!("{}\n", render_before_and_after(&trial)));
     }
     for (run, trials) in &acts {
-        terminal::print_line(&terminal::render_served(&run.question, &compute_outline_summary(run, trials)));
+        terminal::print_line(&render_served(&run.question, &compute_outline_summary(run, trials)));
     }
     for (run, _) in &acts {
-        terminal::print_line(&terminal::render_where_kept(&run.id, store.place()));
+        terminal::print_line(&render_where_kept(&run.id, store.place()));
     }
     if let Some(kept) = played.iter().find_map(|act| act.kept.as_ref()) {
-        terminal::print_line(&terminal::render_kept_cluster(kept));
+        terminal::print_line(&render_kept_cluster(kept));
     }
     if let Some(report) = report {
         terminal::print_line(&format!("the report: {}", report.display()));

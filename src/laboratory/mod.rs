@@ -19,6 +19,7 @@ pub mod steady;
 mod store;
 mod study;
 mod sweep_earlier;
+pub mod text;
 
 pub use measured::MeasuredError;
 pub use steady::UnknownStrategy;

@@ -9,10 +9,11 @@ use super::{ExitStatus, OutputArguments};
 use crate::bench::{StudyAsked, SweepFinished, SweepOptions, run_sweeps};
 use crate::failure::ErrorKind;
 use crate::lab::{Stop, SweepLock};
+use crate::laboratory::text::{StudyDisplay, render_kept_cluster, render_where_kept};
 use crate::results::Store;
 use crate::serve::LiveBoard;
 use crate::study::{Event, Events, texts_of};
-use crate::terminal::{self, StudyDisplay};
+use crate::terminal;
 use crate::units::counted;
 use crate::verdict::compute_sweep_verdicts;
 
@@ -128,9 +129,9 @@ async fn keep_and_show(
 /// Where each study is, how to draw it, and the clusters that were kept.
 pub fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
     for one in finished {
-        terminal::print_line(&terminal::render_where_kept(&one.run.id, store.place()));
+        terminal::print_line(&render_where_kept(&one.run.id, store.place()));
         if let Some(kept) = &one.kept {
-            terminal::print_line(&terminal::render_kept_cluster(kept));
+            terminal::print_line(&render_kept_cluster(kept));
         }
     }
 }

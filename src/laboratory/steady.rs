@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::measured::read_series;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::failure::{ErrorKind, Explain};
+use crate::laboratory::text::render_judgement;
 use crate::model::{self, Judgement, Series, Verdict, judge};
 use crate::terminal::{self, Canvas};
 use crate::verdict::{judge_curve, outline_trials};
@@ -93,7 +94,7 @@ pub async fn run(arguments: SteadyArguments, output: OutputArguments) -> anyhow:
         let texts = measured.iter().map(|(name, curve)| match curve {
             Ok((series, judgement)) => {
                 let shown = (judged.len() > 1).then_some(name.as_str());
-                terminal::render_judgement(shown, judgement, series, Canvas::of_stdout(arguments.ascii))
+                render_judgement(shown, judgement, series, Canvas::of_stdout(arguments.ascii))
             }
             Err(error) => format!("{name}\nno verdict: {error}"),
         });

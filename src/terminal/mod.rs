@@ -4,44 +4,17 @@
 mod age;
 mod columns;
 mod curve;
-mod demo;
-mod device;
 mod doctor;
 mod error_report;
-mod evict;
-mod film;
-mod forecasts;
-mod hydrate;
-mod job_forecast;
-mod live;
-mod making;
-mod map;
-mod map_bar;
-mod map_json;
+mod live_screen;
 mod moving_line;
 mod nanoseconds;
 mod password;
 mod pasteable;
 mod pasted;
-mod predict;
 mod printable;
 mod progress;
-mod receipt;
-mod rows;
-mod run;
 mod screen;
-mod selected;
-mod snapshot;
-mod snapshot_json;
-mod stalls;
-mod statistics;
-mod steady;
-mod study_time;
-mod sweep;
-mod sweep_comparison;
-mod time;
-mod warm_progress;
-mod warmers;
 mod wrap;
 
 use std::io::{self, Write as _};
@@ -50,55 +23,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use error_report::render_error;
 use printable::{obeyed_by_no_terminal, printable_json};
-use screen::{stderr_width, stdout_width};
 
 use crate::failure::ErrorKind;
 
 pub use age::render_age;
-pub use curve::render_seconds;
-pub use demo::{render_before_and_after, render_demo_plan, render_served};
-pub use device::{render_device, render_limit, render_profile};
+pub use columns::{Column, database_column, render_columns, render_left_out};
+pub use curve::{Curve, render_curves, render_seconds, render_short};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
-pub use evict::{render_evict_receipt, render_names};
-pub use film::{
-    FilmLine, render_film, render_film_json, render_film_summary_json, render_films, render_films_json, render_recorded,
-};
-pub use forecasts::{render_judged_forecasts, render_study_forecast, render_sweep_verdict, render_written_forecast};
-pub use hydrate::render_hydration;
-pub use job_forecast::{JobAsRecorded, JobCase, JobCosts, JobPrediction, render_job_prediction};
-pub use live::{StudyDisplay, render_kept_cluster, render_where_kept};
-pub use map::{MapView, render_map, render_states};
-pub use map_json::render_map_json;
-pub use nanoseconds::render_ns;
+pub use live_screen::{Key, LiveScreen, Next};
+pub use moving_line::{MovingLine, Part, render_duration, render_parts, time_left};
+pub use nanoseconds::{render_ns, render_share};
 pub use password::ask_password;
-pub use pasteable::find_commands;
+pub use pasteable::{find_commands, pasted_path};
 pub use pasted::{
     PastedCommands, complete_commands, complete_commands_with, complete_commands_with_results,
-    complete_commands_with_store, hide_words,
+    complete_commands_with_store, hide_words, without_advice,
 };
-pub use predict::{render_prediction, render_rough_estimate};
 pub use printable::{printable, shorten_middle};
 
 pub use progress::Progress;
-pub use receipt::render_receipt;
-pub use rows::{RowsOfTable, RowsTable, render_rows};
-pub use run::{render_put_back, render_run};
-pub use screen::{Canvas, exit_interrupted, interrupt_then_exit, wait_for_interrupt};
-pub use selected::render_selected;
-pub use snapshot::{
-    SnapshotLine, Taken, render_difference, render_dropped, render_other, render_passed_over, render_snapshot_head,
-    render_snapshots, render_taken, render_verdicts,
-};
-pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
-pub use stalls::{render_given_up, render_reduction};
-pub use steady::render_judgement;
-pub use study_time::render_study_time;
-pub use sweep::{
-    StudyShown, render_disk, render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points,
-};
-pub use sweep_comparison::{render_noise, render_sweep_comparison};
-pub use time::{render_time_report, render_top_statistics};
-pub use warm_progress::WarmProgress;
+pub use screen::{Canvas, exit_interrupted, interrupt_then_exit, stderr_width, stdout_width, wait_for_interrupt};
 pub use wrap::wrap_text;
 
 /// What became of standard output: nothing, until a write fails.

@@ -14,7 +14,7 @@ use syn::visit::Visit;
 use source::{Source, Tree, read_tree, sources, syntax_of, tokens_of};
 
 /// Which folders of `src/` a folder may use, itself aside. A new folder needs a row here.
-const LAYERS: [(&str, &[&str]); 25] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("units", &[]),
     ("failure", &["units"]),
     ("files", &[]),
@@ -26,11 +26,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
     ("cache", &["linux", "postgres", "files", "units", "failure"]),
     ("warm", &["cache", "linux", "postgres", "files", "units", "failure"]),
     ("trace", &["warm", "cache", "observe", "linux", "postgres", "files", "units", "failure"]),
-    (
-        "terminal",
-        &["verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure"],
-    ),
-    ("tui", &["terminal", "observe", "cache", "postgres", "units"]),
+    ("terminal", &["linux", "units", "failure"]),
     (
         "command",
         &[
@@ -43,7 +39,6 @@ const LAYERS: [(&str, &[&str]); 25] = [
         &[
             "laboratory",
             "command",
-            "tui",
             "terminal",
             "trace",
             "warm",

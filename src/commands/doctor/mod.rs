@@ -1,5 +1,6 @@
 //! `pgthaw doctor`: the work is done in `src/linux/capability/` and `src/postgres/capability/`.
 
+pub mod device_text;
 mod probe;
 
 use std::sync::Arc;

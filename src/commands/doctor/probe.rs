@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::command::{find_profile, own_limit};
+use crate::commands::doctor::device_text::{render_device, render_limit, render_profile};
 use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, Target};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::block_device::{BlockDevice, DeviceCounters, read_block_device, read_device_counters};
@@ -68,7 +69,7 @@ pub async fn run_probe(
     let path = ProfileStore::open().keep(&record)?;
     match output.json {
         true => terminal::print_json(&record)?,
-        false => terminal::print_line(&terminal::render_device(&record, &path)),
+        false => terminal::print_line(&render_device(&record, &path)),
     }
     Ok(ExitStatus::Done)
 }
@@ -111,8 +112,8 @@ fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option
     let server = read_limit_of(server_pid, device.number).ok().filter(|server| *server != own)?;
     Some(format!(
         "the server's cgroup has another limit ({}) than pgthaw's ({}): run pgthaw in the server's cgroup to measure it",
-        terminal::render_limit(server.into()),
-        terminal::render_limit(own.into())
+        render_limit(server.into()),
+        render_limit(own.into())
     ))
 }
 
@@ -138,7 +139,7 @@ pub fn check_profile(directory: Option<&std::path::Path>) -> Capability {
         return Capability::no(GROUP, NAME, "no data directory, so no device", "what data-dir above lacks");
     };
     match find_profile(directory) {
-        Ok(Some(record)) => Capability::yes(GROUP, NAME, terminal::render_profile(&record)),
+        Ok(Some(record)) => Capability::yes(GROUP, NAME, render_profile(&record)),
         Ok(None) => {
             Capability::no(GROUP, NAME, "the device was not measured: restore plans for a common cloud volume", REMEDY)
         }

@@ -1,5 +1,6 @@
 //! `pgthaw film`: the work is done in `src/trace/`.
 
+pub mod film_text;
 mod named;
 mod page;
 mod record;
@@ -14,7 +15,9 @@ use serde_json::json;
 use super::{ConnectionArguments, ExitStatus, OutputArguments};
 use crate::cache::Generation;
 use crate::command::document;
-use crate::terminal::{self, Canvas, FilmLine};
+use crate::commands::film::film_text::FilmLine;
+use crate::commands::film::film_text::{render_film, render_film_summary_json, render_films, render_films_json};
+use crate::terminal::{self, Canvas};
 use crate::trace::{Error, Film, FilmHeader, FilmPicture, FilmStore, FilmSummary};
 pub use named::{NamedFilms, find_owners_like, with_owners};
 use record::RecordArguments;
@@ -90,13 +93,13 @@ pub async fn run(arguments: FilmArguments, output: OutputArguments) -> anyhow::R
 fn show(film: &Film<File>, html: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
     let (path, header, summary) = (film.path(), film.header(), FilmSummary::read(film)?);
     if let Some(html) = html {
-        let json = terminal::render_film_summary_json(path, header, &summary);
+        let json = render_film_summary_json(path, header, &summary);
         let page = page::render_film_page(header, &summary, &FilmPicture::read(film)?, &json)?;
         document::write_report(html, &page, false)?;
     }
     match output.json {
-        true => terminal::print_json(&terminal::render_film_summary_json(path, header, &summary))?,
-        false => terminal::print_line(&terminal::render_film(path, header, &summary, Canvas::of_stdout(false))),
+        true => terminal::print_json(&render_film_summary_json(path, header, &summary))?,
+        false => terminal::print_line(&render_film(path, header, &summary, Canvas::of_stdout(false))),
     }
     Ok(())
 }
@@ -109,9 +112,9 @@ fn list(named: &NamedFilms<'_>, connection: &ConnectionArguments, output: Output
     };
     let lines: Vec<FilmLine> = named.store.read_all()?.films.into_iter().map(line).collect();
     match output.json {
-        true => terminal::print_json(&terminal::render_films_json(&lines))?,
+        true => terminal::print_json(&render_films_json(&lines))?,
         false if lines.is_empty() => terminal::print_line(&render_none(&named.store, connection)),
-        false => terminal::print_line(&terminal::render_films(&lines, named.cluster, Canvas::of_stdout(false))),
+        false => terminal::print_line(&render_films(&lines, named.cluster, Canvas::of_stdout(false))),
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source};
 use crate::cache::{self, check_label};
+use crate::commands::film::film_text::{render_film_json, render_recorded};
 use crate::commands::job::{Job, JobEnd, refuse};
 use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, read_current_map};
 use crate::linux::process::{is_alive, read_parent};
@@ -105,8 +106,8 @@ impl RecordedAs<'_> {
         let kept = spawn_blocking(move || FilmStore::open().place(recording.end()?, file.as_deref())).await?;
         let (path, header): (PathBuf, FilmHeader) = kept?;
         Ok(match output.json {
-            true => terminal::render_film_json(&path, &header).to_string(),
-            false => terminal::render_recorded(&path, &header),
+            true => render_film_json(&path, &header).to_string(),
+            false => render_recorded(&path, &header),
         })
     }
 }

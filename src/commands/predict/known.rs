@@ -9,9 +9,9 @@ use crate::cache::{self, BEST, Chosen, Tiers};
 use crate::command::read_ahead_bytes;
 use crate::command::workload::{make_classes, wanted_of};
 use crate::commands::Target;
+use crate::commands::snapshot::selected_text::render_selected;
 use crate::model::{ColdStart, Scenario};
 use crate::postgres::Activity;
-use crate::terminal;
 use crate::warm::plan::Geometry;
 
 /// Enough for a forecast.
@@ -80,7 +80,7 @@ pub async fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<
 
 /// Which one it was, why, and what there is to know of others. `what` is by it, such as popularity.
 pub fn describe_snapshot(what: &str, chosen: &Chosen) -> Vec<String> {
-    let mut lines = terminal::render_selected(&chosen.selected);
+    let mut lines = render_selected(&chosen.selected);
     lines.iter_mut().take(1).for_each(|line| line.insert_str(0, what));
     lines.into_iter().map(|line| line.trim().to_owned()).chain(chosen.remarks.iter().cloned()).collect()
 }

@@ -6,9 +6,11 @@ mod base;
 mod change;
 mod film;
 mod hardware;
+pub mod job_text;
 mod known;
 mod live;
 mod page;
+pub mod prediction_text;
 mod reads;
 mod restore_plan;
 mod scenarios;
@@ -21,6 +23,8 @@ pub use self::values::{parse_hit, parse_reads};
 use self::base::{Base, Prediction, RoughEstimate};
 use super::{ExitStatus, OutputArguments, Target};
 use crate::command::document;
+use crate::commands::predict::job_text::render_job_prediction;
+use crate::commands::predict::prediction_text::{render_prediction, render_rough_estimate};
 use crate::model::{Error, PageClass, compute_outlook};
 use crate::terminal::{self, Canvas};
 
@@ -32,7 +36,7 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
             true => terminal::print_json(&prediction)?,
             false => {
                 let canvas = Canvas::of_stdout(arguments.ascii);
-                terminal::print_line(&terminal::render_job_prediction(&prediction, canvas));
+                terminal::print_line(&render_job_prediction(&prediction, canvas));
             }
         }
         return Ok(ExitStatus::Done);
@@ -60,9 +64,9 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
         let canvas = Canvas::of_stdout(arguments.ascii);
         let knees = prediction.knees.map(|knees| knees.render());
         let RoughEstimate { pages, read_seconds, seconds } = rough_estimate;
-        let rough = terminal::render_rough_estimate(pages, read_seconds, seconds);
+        let rough = render_rough_estimate(pages, read_seconds, seconds);
         let beside: Vec<String> = prediction.remarks.iter().cloned().chain(knees).chain([rough]).collect();
-        let text = terminal::render_prediction(&prediction.scenarios, &beside, &prediction.assumptions, canvas);
+        let text = render_prediction(&prediction.scenarios, &beside, &prediction.assumptions, canvas);
         terminal::print_line(&text);
     }
     Ok(ExitStatus::Done)

@@ -3,6 +3,7 @@
 mod arguments;
 mod at_once;
 mod device;
+pub mod receipt_text;
 mod sharing;
 mod source;
 mod tier;
@@ -20,9 +21,11 @@ pub use tier::TierArgument;
 
 use super::run::finish_left_runs;
 use super::{ExitStatus, OutputArguments, describe, find_directory};
+use crate::commands::restore::receipt_text::render_receipt;
+use crate::commands::warm_progress::WarmProgress;
 use crate::linux::open_files;
 use crate::postgres::DataDirectory;
-use crate::terminal::{self, Canvas, WarmProgress};
+use crate::terminal::{self, Canvas};
 use crate::trace::Journals;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
 use crate::warm::{Control, PlannedDevice, Receipt, state_directory};
@@ -85,9 +88,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     receipt.remarks.extend(others.filter(|_| output.json).into_iter().chain(charged).chain(unusable).chain(finished));
     match output.json {
         true => terminal::print_json(&receipt)?,
-        false => {
-            terminal::print_line(&terminal::render_receipt(&receipt, arguments.verbose, Canvas::of_stdout(false).width))
-        }
+        false => terminal::print_line(&render_receipt(&receipt, arguments.verbose, Canvas::of_stdout(false).width)),
     }
     Ok(receipt.failure().map_or(ExitStatus::Done, ExitStatus::Because))
 }

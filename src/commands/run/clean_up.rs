@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::commands::restore::DeviceArguments;
+use crate::commands::run::receipt_text::render_put_back;
 use crate::commands::{Scope, Target, describe};
 use crate::linux::cgroup::remove_left_near;
 use crate::postgres::DataDirectory;
-use crate::terminal;
 use crate::trace::{self, Journals, Left, PutBack, PuttingBack};
 use crate::warm::restore::choose_room;
 use crate::warm::{Control, PlannedDevice, state_directory};
@@ -58,7 +58,7 @@ pub async fn put_back_left(target: &Target, journals: &Journals, device: DeviceA
     let runs = left.runs;
     match put_back(target, journals, left, device, Arc::default()).await {
         Ok(done) if runs > 0 => {
-            let told = format!("put back what an earlier run left: {}", terminal::render_put_back(&done));
+            let told = format!("put back what an earlier run left: {}", render_put_back(&done));
             std::iter::once(told).chain(done.remarks).collect()
         }
         Ok(done) => done.remarks,

@@ -4,6 +4,7 @@ mod arguments;
 mod beside;
 mod clean_up;
 mod prepared;
+pub mod receipt_text;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use super::film::{RecordedAs, record_job};
 use super::job::{Job, refuse};
 use super::{ExitStatus, OutputArguments};
 use crate::cache::check_label;
+use crate::commands::run::receipt_text::render_run;
 use crate::failure::ErrorKind;
 use crate::terminal;
 use crate::trace::{Decision, RunReceipt};
@@ -75,7 +77,7 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow
     }
     let text = match output.json {
         true => serde_json::to_string(&receipt)?,
-        false => terminal::render_run(&receipt),
+        false => render_run(&receipt),
     };
     terminal::print_aside(&text, output.json);
     Ok(end.pass_on())

@@ -4,6 +4,9 @@ use clap::Args;
 
 use super::place::SnapshotPlace;
 use crate::cache::{BEST, compute_difference};
+use crate::commands::snapshot::selected_text::render_selected;
+use crate::commands::snapshot::snapshot_json::render_difference_json;
+use crate::commands::snapshot::snapshot_text::render_difference;
 use crate::commands::{OutputArguments, SelectionArguments, Target, read_current_map};
 use crate::terminal::{self, Canvas};
 
@@ -41,11 +44,11 @@ pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow:
     let difference = compute_difference(&before, &after).select(&arguments.selection.selection())?;
     let block_size = after.source.block_size;
     if output.json {
-        terminal::print_json(&terminal::render_difference_json(&difference, block_size, since.as_ref()))?;
+        terminal::print_json(&render_difference_json(&difference, block_size, since.as_ref()))?;
     } else {
         let canvas = Canvas::of_stdout(false);
-        since.iter().flat_map(terminal::render_selected).for_each(|line| terminal::print_line(&line));
-        terminal::print_line(&terminal::render_difference(&difference, block_size, arguments.top, canvas));
+        since.iter().flat_map(render_selected).for_each(|line| terminal::print_line(&line));
+        terminal::print_line(&render_difference(&difference, block_size, arguments.top, canvas));
     }
     Ok(())
 }

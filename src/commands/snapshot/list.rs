@@ -2,8 +2,11 @@
 
 use super::place::SnapshotPlace;
 use crate::cache::{Candidates, kept_elsewhere};
+use crate::commands::snapshot::snapshot_json::render_snapshots_json;
+use crate::commands::snapshot::snapshot_text::SnapshotLine;
+use crate::commands::snapshot::snapshot_text::render_snapshots;
 use crate::commands::{OutputArguments, describe};
-use crate::terminal::{self, Canvas, SnapshotLine};
+use crate::terminal::{self, Canvas};
 
 /// Lists the snapshots, and marks of each cluster the one that a restore would take.
 pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
@@ -11,7 +14,7 @@ pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Res
     let mut lines: Vec<SnapshotLine> = store.read_all()?.into_iter().map(SnapshotLine::read).collect();
     mark_taken(&mut lines, place).await?;
     match output.json {
-        true => terminal::print_json(&terminal::render_snapshots_json(&lines))?,
+        true => terminal::print_json(&render_snapshots_json(&lines))?,
         false if lines.is_empty() => {
             let directory = store.root().display();
             let more = match place.snapshots.find_owners(&place.connection) {
@@ -20,7 +23,7 @@ pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Res
             };
             terminal::print_line(&format!("there is no snapshot in {directory}{more}"));
         }
-        false => terminal::print_line(&terminal::render_snapshots(&lines, Canvas::of_stdout(false))),
+        false => terminal::print_line(&render_snapshots(&lines, Canvas::of_stdout(false))),
     }
     Ok(())
 }

@@ -3,6 +3,9 @@
 mod diff;
 mod list;
 mod place;
+pub mod selected_text;
+pub mod snapshot_json;
+pub mod snapshot_text;
 mod take;
 
 pub use place::{SnapshotPlace, SnapshotsArguments};
@@ -13,6 +16,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cache::{self, Generation, NEWEST, Selected, Snapshot, is_path};
+use crate::commands::snapshot::snapshot_json::render_verdicts_json;
+use crate::commands::snapshot::snapshot_text::{render_dropped, render_other, render_snapshot_head, render_verdicts};
 use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
 use crate::failure::Explain as _;
 use crate::terminal;
@@ -96,11 +101,11 @@ async fn show(name: &str, view: &ViewArguments, place: &SnapshotPlace, output: O
     let snapshot = kept.as_ref().map_or_else(|| Snapshot::read(Path::new(name)), |kept| kept.read())?;
     let (name, path) = kept.as_ref().map_or((name, Path::new(name)), |kept| (&*kept.name, &*kept.path));
     if !output.json {
-        terminal::print_line(&terminal::render_snapshot_head(name, &snapshot.header()));
+        terminal::print_line(&render_snapshot_head(name, &snapshot.header()));
         if let Some(kept) = &kept
             && let Some(selected) = place.select(kept.system_identifier).await?
         {
-            terminal::render_other(path, &selected).iter().for_each(|line| terminal::print_remark(line));
+            render_other(path, &selected).iter().for_each(|line| terminal::print_remark(line));
         }
     }
     view.print(&snapshot.map, output)
@@ -116,7 +121,7 @@ async fn forget(name: &str, place: &SnapshotPlace, output: OutputArguments) -> a
         terminal::print_json(&json!({ "dropped": [generation.name], "restore": restore }))?;
     } else {
         let was_taken = before.is_some_and(|before| before.holding.path == generation.path);
-        let lines = terminal::render_dropped(&generation, was_taken, restore.as_ref());
+        let lines = render_dropped(&generation, was_taken, restore.as_ref());
         lines.iter().for_each(|line| terminal::print_line(line));
     }
     Ok(())
@@ -147,8 +152,8 @@ async fn verify(
     };
     let verdicts: Vec<_> = verdicts.iter().map(|(path, error)| (path, error.as_ref())).collect();
     match output.json {
-        true => terminal::print_json(&terminal::render_verdicts_json(&verdicts))?,
-        false => terminal::print_line(&terminal::render_verdicts(&verdicts, store.root())),
+        true => terminal::print_json(&render_verdicts_json(&verdicts))?,
+        false => terminal::print_line(&render_verdicts(&verdicts, store.root())),
     }
     let first = verdicts.iter().find_map(|(_, error)| *error);
     Ok(first.map_or(ExitStatus::Done, |error| ExitStatus::Because(error.kind())))

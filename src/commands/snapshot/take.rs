@@ -6,10 +6,14 @@ use clap::Args;
 
 use super::place::SnapshotPlace;
 use crate::cache::{Snapshot, Tiers};
+use crate::commands::map::map_text::render_states;
+use crate::commands::snapshot::snapshot_json::render_taken_json;
+use crate::commands::snapshot::snapshot_text::Taken;
+use crate::commands::snapshot::snapshot_text::{render_passed_over, render_taken};
 use crate::commands::{
     ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, Target, add_heat, read_current_map,
 };
-use crate::terminal::{self, Taken};
+use crate::terminal;
 
 /// What to call it, and where to put it.
 #[derive(Debug, Args)]
@@ -63,12 +67,12 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
         }
     };
     if output.json {
-        terminal::print_json(&terminal::render_taken_json(&taken))?;
+        terminal::print_json(&render_taken_json(&taken))?;
     } else if !output.quiet {
         // Whoever wants quiet takes from cron, which mails whatever is printed.
-        terminal::print_line(&terminal::render_taken(&taken));
-        terminal::render_states(&snapshot.map).iter().for_each(|line| terminal::print_remark(line));
-        terminal::render_passed_over(&taken).iter().for_each(|line| terminal::print_remark(line));
+        terminal::print_line(&render_taken(&taken));
+        render_states(&snapshot.map).iter().for_each(|line| terminal::print_remark(line));
+        render_passed_over(&taken).iter().for_each(|line| terminal::print_remark(line));
     }
     Ok(ExitStatus::Done)
 }

@@ -4,9 +4,9 @@ use super::arguments::TopArguments;
 use super::endpoint::Endpoint;
 use super::outputs::Steps;
 use crate::commands::Target;
+use crate::commands::top::screen::{Kind, LiveTop, Title, draw_top};
 use crate::observe::top::History;
-use crate::terminal::{self, Canvas};
-use crate::tui::{Kind, LiveScreen, LiveTop, Next, Title, draw_top};
+use crate::terminal::{self, Canvas, LiveScreen, Next};
 
 /// Shows the steps as they come.
 pub async fn show(arguments: TopArguments, target: Target, endpoint: Option<Endpoint>) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! `pgthaw top`: the work is done in `src/observe/top/` and `src/tui/top/`.
+//! `pgthaw top`: the work is done in `src/observe/top/`, and what is shown in `screen/`.
 
 mod arguments;
 mod endpoint;
@@ -6,6 +6,7 @@ mod live;
 mod opened;
 mod outputs;
 mod replay;
+pub mod screen;
 
 use super::{ExitStatus, OutputArguments, Target};
 use crate::observe::Error;

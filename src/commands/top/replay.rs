@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::commands::ExitStatus;
+use crate::commands::top::screen::{Kind, LiveTop, Title, draw_top};
 use crate::observe::top::{History, RecordReader};
-use crate::terminal::{self, Canvas};
-use crate::tui::{Kind, LiveScreen, LiveTop, Next, Title, draw_top};
+use crate::terminal::{self, Canvas, LiveScreen, Next};
 
 /// Shows a record.
 pub async fn replay(path: &Path, with_screen: bool, ascii: bool) -> anyhow::Result<ExitStatus> {

@@ -2,7 +2,10 @@
 
 mod arguments;
 mod opened;
+pub mod stalls_text;
+pub mod statistics_text;
 mod table;
+pub mod time_text;
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
@@ -15,6 +18,7 @@ pub use arguments::WaitsArguments;
 
 use super::{ExitStatus, OutputArguments, Target};
 use crate::command::table::ExportFile;
+use crate::commands::waits::time_text::render_time_report;
 use crate::failure::ErrorKind;
 use crate::linux::clock::read_own_cpu_time;
 use crate::linux::count_cores;
@@ -76,7 +80,7 @@ fn tell(report: TimeReport, output: OutputArguments) -> anyhow::Result<()> {
     let report = TimeReport { refused: report.refused.into_iter().map(complete).collect(), ..report };
     match output.json {
         true => terminal::print_json(&report)?,
-        false => terminal::print_line(&terminal::render_time_report(&report, Canvas::of_stdout(false).width)),
+        false => terminal::print_line(&render_time_report(&report, Canvas::of_stdout(false).width)),
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::laboratory::OutputArguments;
+use crate::laboratory::text::render_sweep_comparison;
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
 use crate::verdict::{Metric, Selection, Side, compute_sweep_comparison};
@@ -33,7 +34,7 @@ pub async fn compare(store: &Store, arguments: &CompareArguments, output: Output
     if output.json {
         terminal::print_json(&comparison)?;
     } else {
-        terminal::print_line(&terminal::render_sweep_comparison(&comparison, Canvas::of_stdout(false).width));
+        terminal::print_line(&render_sweep_comparison(&comparison, Canvas::of_stdout(false).width));
     }
     Ok(())
 }

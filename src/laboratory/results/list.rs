@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::laboratory::OutputArguments;
 use crate::laboratory::store::remark_damaged;
+use crate::laboratory::text::render_sweep_line;
 use crate::results::Store;
 use crate::study::SweepRun;
 use crate::terminal;
@@ -19,7 +20,7 @@ pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> 
     }
     remark_damaged(&listed.damaged);
     for (study, trials) in &listed.studies {
-        terminal::print_line(&terminal::render_sweep_line(study, trials.len(), &headline_of(study, trials)));
+        terminal::print_line(&render_sweep_line(study, trials.len(), &headline_of(study, trials)));
     }
     if listed.studies.is_empty() && listed.damaged.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.place()));

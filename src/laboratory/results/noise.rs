@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::laboratory::OutputArguments;
+use crate::laboratory::text::render_noise;
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
 use crate::verdict::{Metric, Noise, compute_noise};
@@ -23,7 +24,7 @@ pub async fn show_noise(store: &Store, arguments: &NoiseArguments, output: Outpu
     if output.json {
         terminal::print_json(&json!({ "sweep": run.id, "noise": noises }))?;
     } else {
-        terminal::print_line(&terminal::render_noise(&run.id, &noises, Canvas::of_stdout(false).width));
+        terminal::print_line(&render_noise(&run.id, &noises, Canvas::of_stdout(false).width));
     }
     Ok(())
 }

@@ -7,9 +7,10 @@ use serde_json::json;
 
 use crate::bench::SweepFinished;
 use crate::laboratory::OutputArguments;
+use crate::laboratory::text::{StudyShown, render_sweep_head, render_sweep_points};
 use crate::results::Store;
 use crate::study::SweepRun;
-use crate::terminal::{self, Canvas, StudyShown};
+use crate::terminal::{self, Canvas};
 use crate::verdict::{
     PointSummary, Traffic, TrialOutline, WarmerRatio, compute_outline_summary, compute_total_seconds, compute_traffic,
     compute_warmer_ratios, render_sweep_headline,
@@ -56,8 +57,8 @@ async fn show(
         return print_everything(store, head, &trials).await;
     }
     let shown = StudyShown { run, trials: &trials, points: &points, ratios: &ratios, traffic: &traffic };
-    terminal::print_line(&format!("{}\n", terminal::render_sweep_head(run, &trials)));
-    terminal::print_line(&terminal::render_sweep_points(&shown, Canvas::of_stdout(false)));
+    terminal::print_line(&format!("{}\n", render_sweep_head(run, &trials)));
+    terminal::print_line(&render_sweep_points(&shown, Canvas::of_stdout(false)));
     Ok(())
 }
 

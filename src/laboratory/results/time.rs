@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::laboratory::OutputArguments;
+use crate::laboratory::text::render_study_time;
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
 use crate::verdict::{compute_outline_summary, compute_timed_points};
@@ -17,6 +18,6 @@ pub async fn show_time(store: &Store, wanted: &str, output: OutputArguments) -> 
             &json!({ "sweep": run.id, "processors": run.machine.cores, "points": points }),
         )?);
     }
-    terminal::print_line(&terminal::render_study_time(&points, run.machine.cores, Canvas::of_stdout(false).width));
+    terminal::print_line(&render_study_time(&points, run.machine.cores, Canvas::of_stdout(false).width));
     Ok(())
 }
