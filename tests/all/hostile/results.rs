@@ -5,9 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use pgthaw::results::{Place, ServerPlace, Store};
-use pgthaw::verdict::make_study_of_run;
 
-use crate::results::{keep_in, wait};
+use crate::results::wait;
 use crate::servers::{self, Output, TestServer};
 use crate::synthetic_run;
 
@@ -139,7 +138,7 @@ fn start(version: u32) -> (TestServer, String) {
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async {
         let store = Store::connect_server(&place(&address(&server, &user, "base"))).await.unwrap();
-        keep_in(&store, &run, &trials).await;
+        store.save_whole_sweep(&run, &trials).await.unwrap();
         store.close().await;
     });
     (server, user)
@@ -257,9 +256,9 @@ test_every_version! {
             server.psql_in("base", TRIGGER);
             server.psql_in("base", &as_mallory("CREATE TRIGGER t AFTER INSERT OR UPDATE OR DELETE ON pgthaw.sweeps EXECUTE FUNCTION his.fire()"));
             server.psql_in("base", NO_TRIGGER);
-            let (mut run, trials) = synthetic_run::make(1, 5);
+            let (mut run, _) = synthetic_run::make(1, 5);
             run.id = "20260101-000000-bbbb".into();
-            let refused = store.save_whole_sweep(&make_study_of_run(&run, trials).0, &[]).await;
+            let refused = store.save_whole_sweep(&run, &[]).await;
             assert!(refused.unwrap_err().to_string().contains("is not safe to use"));
         });
         assert!(!is_superuser(&server));
