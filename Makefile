@@ -36,10 +36,10 @@ help: ## Show this
 	  /^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## See it on a scratch server: cold, slow, warmed, proven (its options: ARGS="--scale 10 --repeats 1")
+demo: ## See it on a scratch server: cold, slow, warmed, proven (its options: ARGS="scale=10 repeats=1")
 	@scripts/setup --for demo
 	@$(MAKE) --no-print-directory build
-	@$(TARGET)/release/pgthaw demo $(ARGS)
+	@$(TARGET)/release/pgthaw bench demo $(ARGS)
 
 .PHONY: build
 build: web ## Build the program: target/release/pgthaw
@@ -110,11 +110,11 @@ setup-test setup-lint: setup-%:
 ##@ Measure
 
 .PHONY: bench
-bench: build ## A study of all ways to warm, with your own options (ARGS="--disk gp3 --repeats 5")
+bench: build ## A study of all ways to warm, with your own options (ARGS="disk=gp3 repeats=5")
 	@$(TARGET)/release/pgthaw bench warmup $(ARGS)
 
 .PHONY: bench-restore
-bench-restore: build ## The restore study (CASES="b e" some of it, ARGS="--repeats 3"): 90 minutes
+bench-restore: build ## The restore study (CASES="b e" some of it, ARGS="repeats=3"): 90 minutes
 	@lab/restore/run $(ARGS)
 
 .PHONY: bench-outside
@@ -131,7 +131,7 @@ bench-tpch: build ## Three reports of TPC-H from cold, alone and with what they 
 	@command -v tpchgen-cli >/dev/null || { \
 	  echo "building tpchgen-cli, which generates TPC-H's rows" >&2; \
 	  cargo install --quiet --locked --root $(TOOLS) --version '^4' tpchgen-cli; }
-	@$(TARGET)/release/pgthaw bench sweep lab/tpch/study.toml $(ARGS)
+	@$(TARGET)/release/pgthaw bench lab/tpch/study.toml $(ARGS)
 
 .PHONY: bench-reports
 bench-reports: build ## TPC-H's reports from cold, alone and under `run --like`, and a scan beside pgbench (ARGS="--isolate --rounds 3"): hours

@@ -16,7 +16,7 @@ TRUTHS = ["warm", "periodic", "never_warm", "degrading"]
 
 def judge_by_program(program, path, curve):
     """Verdict, from when on, why, and the level with its share of uncertainty."""
-    command = [program, "steady", "--json"]
+    command = [program, "judge", "--json"]
     if curve["pages_told"] == "option":
         command += ["--pages", curve["pages"]]
     done = subprocess.run([*command, path], capture_output=True, text=True)

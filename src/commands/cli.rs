@@ -1,6 +1,7 @@
 //! The command line: which subcommands there are, and what comes before them.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -8,9 +9,10 @@ use super::{
     ConnectionArguments, ExitStatus, OutputArguments, completions, doctor, evict, film, hydrate, map, predict, restore,
     run, snapshot, top, waits,
 };
+use crate::bench::apply_read_ranges;
 use crate::command::read_command_line;
 use crate::files::FileMode;
-use crate::laboratory::{bench, demo, report, results, serve, steady};
+use crate::laboratory::{bench, judge, report, results, serve};
 use crate::linux::arguments::hide_arguments;
 use crate::postgres::hide_password;
 use crate::terminal;
@@ -41,11 +43,16 @@ enum Command {
     Report(report::ReportArguments),
     Serve(serve::ServeArguments),
     Predict(predict::PredictArguments),
-    Steady(steady::SteadyArguments),
+    Judge(judge::JudgeArguments),
     Waits(waits::WaitsArguments),
     Top(top::TopArguments),
-    Demo(demo::DemoArguments),
     Completions(completions::CompletionsArguments),
+    /// Read the ranges of a list, one read each: the strategy one-read-per-range
+    #[command(hide = true)]
+    ReadRanges {
+        /// A line per range: first byte, number of bytes, file
+        list: PathBuf,
+    },
 }
 
 impl Cli {
@@ -116,11 +123,14 @@ impl Cli {
             Command::Report(arguments) => report::run(arguments, output).await,
             Command::Serve(arguments) => serve::run(arguments, output).await,
             Command::Predict(arguments) => predict::run(arguments, output).await,
-            Command::Steady(arguments) => steady::run(arguments, output).await,
+            Command::Judge(arguments) => judge::run(arguments, output).await,
             Command::Waits(arguments) => waits::run(arguments, output).await,
             Command::Top(arguments) => top::run(arguments, output).await,
-            Command::Demo(arguments) => demo::run(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, Cli::command()).await,
+            Command::ReadRanges { list } => {
+                apply_read_ranges(&list)?;
+                Ok(ExitStatus::Done)
+            }
         }
     }
 }

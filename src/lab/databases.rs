@@ -1,6 +1,6 @@
 //! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -9,21 +9,21 @@ use sqlx::postgres::PgConnection;
 
 use super::availability::find_obstacle;
 use super::cluster::{Lab, Place, drop_benchmark, run_statement};
-use super::copies::read_unchanged;
 use super::error::Error;
 use super::generator::run_pgbench;
-use super::launch::Launch;
+use super::launch::{Launch, Stop};
 use super::left::{claim, find_left};
 use super::server::connect;
-use super::stop::Stop;
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::pgbench::{Said, parse_initialized, parse_said};
+use crate::postgres;
 use crate::postgres::{
-    self, ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Server, apply_create_extension, has_cluster,
-    read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
+    ConnectOptions, Load, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Script, Server, apply_create_extension,
+    has_cluster, read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
 };
 use crate::study::{
-    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep, size,
+    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep, read_named,
+    render_digest, size,
 };
 
 /// Connections beside the workload's: pgthaw's own and a reserve.
@@ -328,5 +328,82 @@ impl Maker<'_> {
             Error::Program { output, .. } => Error::Program { program: "psql", output },
             other => other,
         })
+    }
+}
+
+/// Copies of the scripts, by the files that they are of. Each has its file's name, by which its figures are kept.
+#[derive(Debug)]
+pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
+
+impl ScriptCopies {
+    /// Copies every script of the study below `directory`.
+    pub fn make(sweep: &Sweep, directory: &Path) -> Result<ScriptCopies, Error> {
+        let file = |script: &(Script, u32)| match &script.0 {
+            Script::File(path) => Some(path.clone()),
+            Script::Builtin(_) => None,
+        };
+        let files: BTreeSet<PathBuf> = sweep.scripts.values().flatten().filter_map(file).collect();
+        let copy = |(number, path): (usize, PathBuf)| {
+            let content = read_unchanged(sweep, &path)?;
+            // Of two directories there may be files of one name.
+            let place = directory.join(format!("scripts-{number}"));
+            std::fs::create_dir_all(&place).map_err(|source| Error::file("create", &place, source))?;
+            let kept = place.join(path.file_name().unwrap_or_default());
+            std::fs::write(&kept, content).map_err(|source| Error::file("write", &kept, source))?;
+            Ok((path, kept))
+        };
+        files.into_iter().enumerate().map(copy).collect::<Result<_, Error>>().map(ScriptCopies)
+    }
+
+    /// The same load by the copies.
+    pub fn of(&self, load: &Load) -> Load {
+        let kept = |script: &Script| match script {
+            Script::File(path) => Script::File(self.0.get(path).unwrap_or(path).clone()),
+            builtin => builtin.clone(),
+        };
+        let scripts = load.scripts.iter().map(|(script, weight)| (kept(script), *weight));
+        Load { scripts: scripts.collect(), ..load.clone() }
+    }
+}
+
+/// What a file of the study says. An error when that is no longer what it said when the study was read, by which the study is
+/// known.
+pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
+    let Some(digest) = sweep.contents.get(path) else { return Ok(Vec::new()) };
+    let content = read_named(path).map_err(|source| Error::file("read", path, source))?;
+    match render_digest(&content) == *digest {
+        true => Ok(content),
+        false => {
+            Err(Error::Setting(format!("{} was changed since the study was read: start it again", path.display())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::sweep::spec::tests::sweep;
+
+    #[test]
+    fn what_is_edited_meanwhile_is_not_measured() {
+        let directory = tempfile::tempdir_in(std::env::temp_dir()).unwrap();
+        let script = directory.path().canonicalize().unwrap().join("one.sql");
+        std::fs::write(&script, "SELECT 1;").unwrap();
+        let study =
+            sweep(&format!("[points]\nscript = {{ \"{}\" = 2, select-only = 1 }}\n", script.display())).unwrap();
+        let copies = ScriptCopies::make(&study, directory.path()).unwrap();
+        std::fs::write(&script, "SELECT 2;").unwrap();
+        let load = study.load(&study.point(0));
+        let kept = copies.of(&load);
+        let names = |load: &Load| load.scripts.iter().map(|(script, _)| script.name()).collect::<Vec<_>>();
+        assert_eq!(names(&kept), names(&load));
+        let texts = kept.scripts.iter().filter_map(|(script, _)| match script {
+            Script::File(path) => Some(std::fs::read_to_string(path).unwrap()),
+            Script::Builtin(_) => None,
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), ["SELECT 1;"]);
+        let changed = read_unchanged(&study, &script).unwrap_err().to_string();
+        assert!(changed.contains("one.sql was changed"), "{changed}");
+        assert_eq!(ScriptCopies::make(&study, directory.path()).unwrap_err().to_string(), changed);
     }
 }

@@ -98,9 +98,9 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::NoStrategy(_) => {
-                Some("--strategies nothing,cat (of bench residency: --loaders cat) needs nothing but coreutils".into())
+                Some("strategy=nothing,cat needs nothing but coreutils (of an idle server strategy=cat)".into())
             }
-            Error::NothingWanted => Some("let it run for longer: wanted_seconds of the study, or --script-seconds 10".into()),
+            Error::NothingWanted => Some("let it run for longer: wanted_seconds=10".into()),
             Error::Generator { .. } => {
                 Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
             }

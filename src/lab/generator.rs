@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::Error;
+use super::launch::Stop;
 use super::launch::{Gated, Launch, Running};
-use super::stop::Stop;
 use crate::linux::clock;
 use crate::pgbench::{Said, parse_said};
 

@@ -6,13 +6,19 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use super::cluster::Place;
 use super::error::Error;
 use crate::files::read_at_most;
 use crate::linux::{DiskLimit, clock, process};
+use crate::postgres;
+use crate::postgres::MarkedDirectory;
+use crate::study::{Event, Events};
 use crate::units::Bytes;
 
 /// Waits for a word, then becomes the program. A gate that closes without the word ends it.
@@ -218,6 +224,56 @@ fn read_lossy(path: &Path) -> String {
     read_at_most(path, OUTPUT_BYTES_MAX)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_else(|error| error.to_string())
+}
+
+/// Shared by whoever hears Ctrl-C and whoever has to tidy up then.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Asks the study to stop.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// An error once a stop was asked for.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_requested() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// A directory that is gone when the study is.
+#[derive(Debug)]
+pub struct WorkDirectory(MarkedDirectory);
+
+impl WorkDirectory {
+    /// Makes one in the system's directory for temporary files.
+    pub fn create() -> Result<WorkDirectory, Error> {
+        let parent = std::env::temp_dir();
+        let made = MarkedDirectory::create("pgthaw-bench-", &parent);
+        made.map(WorkDirectory).map_err(|source| Error::file("create a directory in", &parent, source))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// Removes what killed studies left where this one works, and tells it.
+pub fn remove_abandoned(place: &Place, events: &Events) {
+    let mut parents = vec![std::env::temp_dir(), PathBuf::from("/tmp")];
+    if let Place::Scratch { parent } = place {
+        parents.push(parent.clone());
+    }
+    parents.sort();
+    parents.dedup();
+    for directory in parents.iter().flat_map(|parent| postgres::remove_abandoned(parent)) {
+        events.tell(Event::Remark(format!("a run that was killed had left {}: it is removed", directory.display())));
+    }
 }
 
 #[cfg(test)]

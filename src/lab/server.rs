@@ -1,17 +1,19 @@
 //! What the server shows of itself around a trial, and the settings that a trial asks of it.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnection;
 
 use super::cluster::{Lab, run_statement};
 use super::error::Error;
+use crate::linux::{BlockDevice, read_controller, read_machine, read_mount};
 use crate::postgres::{
     Server, ServerStatistics, SettingState, apply_no_session_limits, read_load_time, read_server_statistics,
     read_setting_errors, read_setting_overrides, read_setting_states, read_settings, read_table_statistics,
     read_usage_summary,
 };
-use crate::study::{BufferUse, Finding};
+use crate::study::{BufferUse, Device, Finding, Machine, NO_DISK};
 use crate::units::Bytes;
 
 /// Where pgthaw connects to during trials: looking at the server warms no page of the benchmark's database.
@@ -162,6 +164,34 @@ fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     let counted = unit.as_ref().map(|unit| format!(" (in {unit})")).unwrap_or_default();
     let value = value.as_deref().unwrap_or_default();
     (state.holds(asked) == Some(false)).then(|| format!("{asked} was asked for, and it is {value}{counted}"))
+}
+
+/// The host, and the disk that holds `directory`.
+pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
+    let facts = read_machine()?;
+    let device = device.map_or_else(|| Device::nameless(NO_DISK), describe_device);
+    Ok(Machine {
+        hostname: facts.hostname,
+        kernel: facts.kernel,
+        cpu_model: facts.cpu_model,
+        cores: facts.cores,
+        memory_bytes: facts.memory_bytes,
+        file_system: read_mount(directory)?.file_system,
+        device,
+    })
+}
+
+fn describe_device(device: &BlockDevice) -> Device {
+    let behind = read_controller(device.number);
+    Device {
+        name: device.name.clone(),
+        major_minor: device.number.to_string(),
+        rotational: device.is_rotational,
+        read_ahead_bytes: device.read_ahead_bytes,
+        model: behind.model,
+        drivers: behind.drivers,
+        write_cache: behind.write_cache,
+    }
 }
 
 #[cfg(test)]

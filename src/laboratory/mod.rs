@@ -1,28 +1,16 @@
 //! One file per subcommand of the laboratory: its flags beside its behaviour, its doc comment its help.
 
 pub mod bench;
-mod bench_device;
-mod bench_forecast;
-mod bench_judge;
-mod bench_point;
-mod bench_read_ranges;
-mod bench_residency;
-mod bench_sweep;
-pub mod demo;
-mod demo_acts;
+pub mod judge;
 mod measured;
 pub mod report;
 pub mod results;
 mod running;
 pub mod serve;
-pub mod steady;
 mod store;
-mod study;
-mod sweep_earlier;
 pub mod text;
 
 pub use measured::MeasuredError;
-pub use steady::UnknownStrategy;
 pub use store::StoreArguments;
 
 pub use crate::command::{ConnectionArguments, ExitStatus, LabArguments, OutputArguments, Target, require_lab_server};
@@ -36,5 +24,4 @@ pub const ERRORS: &[Cast] = &[
     cast::<crate::results::Error>,
     cast::<crate::serve::Error>,
     cast::<MeasuredError>,
-    cast::<UnknownStrategy>,
 ];

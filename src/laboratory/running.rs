@@ -1,18 +1,22 @@
-//! Runs studies, for `bench sweep`, `bench warmup`, `bench forecast` and `demo`: each trial is shown and kept when it ends.
+//! Runs studies: each trial is shown and kept when it ends, and a signal ends them tidily.
 
-use tokio::sync::mpsc::UnboundedReceiver;
+use std::path::{Path, PathBuf};
+
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::store::{keep, remark_damaged};
-use super::study::run_and_hear;
-use super::sweep_earlier::{find_earlier, lock_directory};
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{StudyAsked, SweepFinished, SweepOptions, run_sweeps};
+use crate::bench::{Earlier, StudyAsked, SweepFinished, SweepOptions, run_sweeps};
+use crate::command::hear_signals;
 use crate::failure::ErrorKind;
-use crate::lab::{Stop, SweepLock};
+use crate::lab::{Error, Stop, SweepLock};
 use crate::laboratory::text::{StudyDisplay, render_kept_cluster, render_where_kept};
-use crate::results::Store;
+use crate::linux::machine::read_machine;
+use crate::postgres::hurry_clusters;
+use crate::results::{Place, Store};
 use crate::serve::LiveBoard;
-use crate::study::{Event, Events, texts_of};
+use crate::study::{Event, Events, Sweep, texts_of};
 use crate::terminal;
 use crate::units::counted;
 use crate::verdict::compute_sweep_verdicts;
@@ -26,13 +30,6 @@ pub enum Begin {
     Anew,
     /// Anew, and nobody goes on with it.
     Once,
-}
-
-impl Begin {
-    /// As the option `--anew` says.
-    pub fn asked(anew: bool) -> Begin {
-        if anew { Begin::Anew } else { Begin::WhereItStopped }
-    }
 }
 
 /// Runs studies one after the other with a live display. Ctrl-C ends them tidily, with what there is. `hear` is told each event
@@ -128,7 +125,7 @@ async fn keep_and_show(
 
 /// Where each study is, how to draw it, and the clusters that were kept.
 pub fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
-    for one in finished {
+    for one in finished.iter().filter(|one| one.trials > 0 || one.run.ended_at.is_some()) {
         terminal::print_line(&render_where_kept(&one.run.id, store.place()));
         if let Some(kept) = &one.kept {
             terminal::print_line(&render_kept_cluster(kept));
@@ -143,4 +140,60 @@ pub fn status_of(finished: &[SweepFinished]) -> ExitStatus {
         _ if finished.iter().any(|one| one.failed > 0) => ExitStatus::Because(ErrorKind::Failed),
         _ => ExitStatus::Done,
     }
+}
+
+/// A run of the same study on this host that did not get to its end, and that no other process runs. Its clusters lie, or will, below
+/// `parent`.
+async fn find_earlier(store: &Store, sweep: &Sweep, parent: &Path) -> anyhow::Result<Option<(SweepLock, Earlier)>> {
+    let hostname = read_machine()?.hostname;
+    let Some(run) = store.find_unfinished_sweep(&sweep.digest(), &hostname).await? else { return Ok(None) };
+    let lock = SweepLock::take(&lock_directory(store), &run.id, parent)?;
+    // Whoever had it may have ended the sweep a moment ago.
+    let Some(run) = store.find_sweep(&run.id).await?.filter(|run| run.ended_at.is_none()) else { return Ok(None) };
+    let finished = store.read_finished(&run.id).await?;
+    Ok(Some((lock, Earlier { run, finished })))
+}
+
+/// Where the locks of its sweeps are: beside the file that keeps them.
+fn lock_directory(store: &Store) -> PathBuf {
+    let parent = match store.place() {
+        Place::File(file) => file.parent().filter(|parent| !parent.as_os_str().is_empty()),
+        Place::Server(_) => None,
+    };
+    parent.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Runs a study to its end while `hear` takes its events. A signal ends it tidily, and so does a failure of `hear`.
+async fn run_and_hear<T: Send + 'static, Ran, Heard>(
+    study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
+    hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,
+) -> anyhow::Result<T>
+where
+    Ran: Future<Output = Result<T, Error>>,
+    Heard: Future<Output = anyhow::Result<()>>,
+{
+    let stop = Stop::default();
+    let signals = tokio::spawn(request_on_signal(stop.clone())?);
+    let (sender, events) = unbounded_channel();
+    let (runtime, study_stop) = (Handle::current(), stop.clone());
+    // A thread of its own, for a study waits for processes as much as for the server.
+    let study = tokio::task::spawn_blocking(move || runtime.block_on(study(Events::to(sender), study_stop)));
+    let heard = hear(events).await;
+    if heard.is_err() {
+        stop.request();
+    }
+    let finished = study.await;
+    signals.abort();
+    heard?;
+    Ok(finished??)
+}
+
+/// Waits for a signal that means "end". The first one asks the study to stop; it needs some seconds to tidy up.
+fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
+    let heard = hear_signals()?;
+    Ok(async move {
+        heard.await;
+        stop.request();
+        hurry_clusters();
+    })
 }

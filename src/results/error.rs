@@ -145,7 +145,7 @@ impl Explain for Error {
         match self {
             Error::Stranger(error) => error.hint(),
             Error::Missing(_) | Error::Empty(_) => Some(
-                "`pgthaw bench warmup`, `bench residency`, `bench sweep` or `pgthaw demo` makes results; --results or PGTHAW_RESULTS names another file"
+                "`pgthaw bench` makes results; --results or PGTHAW_RESULTS names another file"
                     .into(),
             ),
             Error::NeitherFileNorRun(_) => {

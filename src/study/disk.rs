@@ -1,179 +1,72 @@
-//! The disk that a study asks for: a limit on the device that holds the data directory, and its read-ahead.
+//! The disks that a study can name: a limit on the device that holds the data directory, and its read-ahead.
 
-use std::str::FromStr;
-
-use super::error::Error;
 use super::record::Disk;
 use crate::units::Bytes;
-
-/// What a disk can do; `None` is no limit, or the read-ahead that the device is set to anyway.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Profile {
-    riops: Option<u64>,
-    rbps: Option<Bytes>,
-    read_ahead: Option<Bytes>,
-    wiops: Option<u64>,
-    wbps: Option<Bytes>,
-}
 
 /// A general-purpose cloud volume at its base price: 3000 reads/s, 125 MiB/s (Amazon EBS gp3). Its read-ahead is
 /// Linux's default for every disk (VM_READAHEAD_PAGES of include/linux/mm.h): virtual machines elsewhere have been
 /// seen with 8 MiB, with which `cat` reads as on no such volume.
-const GP3: Profile =
-    Profile { riops: Some(3000), rbps: Some(Bytes(125 << 20)), read_ahead: Some(Bytes(128 << 10)), ..NATIVE };
+const GP3: &str = "3000,125MiB,128KiB";
 
 /// A rotating disk: 200 reads/s, 87 MB/s. The limiter charges every read a seek, so the read-ahead is 1 MiB: with it a
 /// reader in order reaches the bandwidth, as on a real one.
-const HDD: Profile =
-    Profile { riops: Some(200), rbps: Some(Bytes(87_000_000)), read_ahead: Some(Bytes(1 << 20)), ..NATIVE };
+const HDD: &str = "200,87MB,1MiB";
 
-const NATIVE: Profile = Profile { riops: None, rbps: None, read_ahead: None, wiops: None, wbps: None };
-
-const BUILT_IN: [(&str, Profile); 3] = [("gp3", GP3), ("hdd", HDD), ("native", NATIVE)];
+const BUILT_IN: [(&str, &str); 3] = [("gp3", GP3), ("hdd", HDD), (NATIVE, "")];
+const NATIVE: &str = "native";
 
 /// The kernel keeps a read-ahead in whole pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// A disk that the user gave a name: `san=20000,1GiB,128KiB` is 20,000 reads and 1 GiB per second with a read-ahead of
-/// 128 KiB. Each may be left out: `san=,1GiB` has no limit on reads, and the device's own read-ahead. Two more limit
-/// writes: `san=20000,1GiB,128KiB,5000,250MiB`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedDisk {
-    name: String,
-    profile: Profile,
-}
-
-impl FromStr for NamedDisk {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<NamedDisk, Error> {
-        let (name, figures) = text.split_once('=').ok_or_else(|| wrong_disk(text))?;
-        let mut figures = figures.split(',').map(str::trim);
-        let profile = Profile {
-            riops: parse_figure(text, figures.next(), str::parse)?,
-            rbps: parse_figure(text, figures.next(), Bytes::parse_rate)?,
-            read_ahead: parse_figure(text, figures.next(), str::parse)?,
-            wiops: parse_figure(text, figures.next(), str::parse)?,
-            wbps: parse_figure(text, figures.next(), Bytes::parse_rate)?,
-        };
-        let name = name.trim();
-        match figures.next() {
-            Some(_) => Err(wrong_disk(text)),
-            None if is_built_in(name) => {
-                Err(Error::Disk(format!("the disk {name} is known already; give this one another name")))
-            }
-            None if profile == NATIVE => Err(Error::Disk(format!(
-                "the disk {name:?} has no figure: write READS,BYTES,READ-AHEAD,WRITES,BYTES, of which some may be left out, or name native"
-            ))),
-            None => Ok(NamedDisk { name: name.to_owned(), profile }),
-        }
-    }
-}
-
-/// A figure of the disk `text`; nothing, or an empty one, is `None`.
-fn parse_figure<T, E>(
-    text: &str,
-    figure: Option<&str>,
-    parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<Option<T>, Error> {
-    let given = figure.filter(|figure| !figure.is_empty());
-    given.map(|figure| parse(figure).map_err(|_| wrong_disk(text))).transpose()
-}
-
-fn wrong_disk(text: &str) -> Error {
-    Error::Disk(format!(
-        "\"{text}\" is no disk; write NAME=READS,BYTES,READ-AHEAD,WRITES,BYTES such as san=20000,1GiB,128KiB (each may be left out)"
-    ))
-}
-
-/// A read-ahead that is asked for by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskedReadAhead {
-    /// As the device is set.
-    Native,
-    Of(Bytes),
-}
-
-impl FromStr for AskedReadAhead {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<AskedReadAhead, Error> {
-        match text {
-            "native" => Ok(AskedReadAhead::Native),
-            _ => text.parse().map(AskedReadAhead::Of).map_err(|error| Error::Disk(format!("{error}; or native"))),
-        }
-    }
-}
-
-impl AskedReadAhead {
-    fn bytes(self) -> Option<Bytes> {
-        match self {
-            AskedReadAhead::Native => None,
-            AskedReadAhead::Of(bytes) => Some(bytes),
-        }
-    }
-}
-
-/// What is asked of a disk: a name, and figures that win over those of the name.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AskedDisk<'a> {
-    /// `gp3`, `hdd`, `native` or a named one's; `None` is `native`.
-    pub name: Option<&'a str>,
-    pub riops: Option<u64>,
-    pub rbps: Option<Bytes>,
-    pub read_ahead: Option<AskedReadAhead>,
-}
-
-/// The disk asked for, of the built-in and the `known` ones. Figures that differ from those of its name make it
-/// `custom`.
-pub fn choose_disk(known: &[NamedDisk], asked: AskedDisk<'_>) -> Result<Disk, Error> {
-    let name = asked.name.unwrap_or("native");
-    let named = find_profile(known, name)?;
-    let chosen = Profile {
-        riops: asked.riops.or(named.riops),
-        rbps: asked.rbps.or(named.rbps),
-        read_ahead: asked.read_ahead.map_or(named.read_ahead, AskedReadAhead::bytes),
-        ..named
+/// The disk of these figures: `20000,1GiB,128KiB` is 20,000 reads and 1 GiB per second with a read-ahead of 128 KiB. Each may be left
+/// out: `,1GiB` has no limit on reads, and the device's own read-ahead. Two more limit writes: `20000,1GiB,128KiB,5000,250MiB`.
+pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
+    let wrong = || {
+        format!(
+            "{figures:?} is no disk; write READS,BYTES,READ-AHEAD,WRITES,BYTES such as \"3000,125MiB,128KiB\", of which some may be left out"
+        )
     };
-    if [chosen.riops, chosen.wiops].contains(&Some(0)) || [chosen.rbps, chosen.wbps].contains(&Some(Bytes(0))) {
-        return Err(Error::Disk("a limit of 0 would stop the server: leave it out for no limit".into()));
-    }
-    if let Some(read_ahead) = chosen.read_ahead.filter(|read_ahead| read_ahead.0 % PAGE_BYTES != 0) {
-        let wrong = format!("a read-ahead is whole pages of 4 kB, not {} bytes; write 128kB or native", read_ahead.0);
-        return Err(Error::Disk(wrong));
-    }
-    let name = match chosen {
-        chosen if chosen == named => name,
-        NATIVE => "native",
-        _ => "custom",
-    };
-    let Profile { riops, rbps, read_ahead, wiops, wbps } = chosen;
-    Ok(Disk {
+    let mut texts = figures.split(',').map(str::trim);
+    let mut next = || texts.next().filter(|text| !text.is_empty());
+    let whole = |text: &str| text.parse().map_err(|_| wrong());
+    let rate = |text: &str| Bytes::parse_rate(text).map_err(|_| wrong());
+    let disk = Disk {
         name: name.to_owned(),
-        riops,
-        rbps,
-        wiops,
-        wbps,
+        riops: next().map(whole).transpose()?,
+        rbps: next().map(rate).transpose()?,
+        read_ahead: next().map(|text| text.parse().map_err(|_| wrong())).transpose()?,
+        wiops: next().map(whole).transpose()?,
+        wbps: next().map(rate).transpose()?,
         writes_not_enforced: None,
         not_enforced: None,
-        read_ahead,
         read_ahead_not_enforced: None,
-    })
+    };
+    let Disk { riops, rbps, read_ahead, wiops, wbps, .. } = disk;
+    let has_figure = disk.is_limited() || read_ahead.is_some();
+    if texts.next().is_some() || (!has_figure && name != NATIVE) {
+        return Err(wrong());
+    }
+    if [riops, wiops].contains(&Some(0)) || [rbps, wbps].contains(&Some(Bytes(0))) {
+        return Err("a limit of 0 would stop the server: leave it out for no limit".to_owned());
+    }
+    match read_ahead.filter(|read_ahead| read_ahead.0 % PAGE_BYTES != 0) {
+        Some(uneven) => Err(format!(
+            "a read-ahead is whole pages of 4 kB, not {} bytes; write 128kB, or leave it out for the device's own",
+            uneven.0
+        )),
+        None => Ok(disk),
+    }
 }
 
-/// Is it a disk that needs no figures?
-pub fn is_built_in(name: &str) -> bool {
-    BUILT_IN.iter().any(|(known, _)| *known == name)
+/// The disk of this name that needs no figures.
+pub fn find_built_in(name: &str) -> Option<Disk> {
+    let (name, figures) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+    Some(parse_disk(name, figures).unwrap_or_else(|_| unreachable!("the figures of {name} are right")))
 }
 
-fn find_profile(known: &[NamedDisk], name: &str) -> Result<Profile, Error> {
-    let own = known.iter().map(|disk| (disk.name.as_str(), disk.profile));
-    let all: Vec<(&str, Profile)> = BUILT_IN.into_iter().chain(own).collect();
-    let found = all.iter().find(|(known, _)| *known == name);
-    found.map(|(_, profile)| *profile).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        Error::Disk(format!("there is no disk \"{name}\": {} are known", names.join(", ")))
-    })
+/// Names of the disks that need no figures.
+pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name)
 }
 
 /// Seconds below which no warmer can bring `wanted` in: bytes ÷ bandwidth. `None` without a limit in force, because
@@ -189,11 +82,7 @@ pub mod tests {
 
     /// A disk by its name alone.
     pub fn named(name: &str) -> Disk {
-        choose(name, AskedDisk::default()).unwrap()
-    }
-
-    fn choose(name: &str, asked: AskedDisk<'_>) -> Result<Disk, Error> {
-        choose_disk(&[], AskedDisk { name: Some(name), ..asked })
+        find_built_in(name).unwrap()
     }
 
     #[test]
@@ -201,6 +90,7 @@ pub mod tests {
         let gp3 = named("gp3");
         assert_eq!((gp3.riops, gp3.rbps, gp3.read_ahead), (Some(3000), Some(Bytes(131_072_000)), Some(Bytes(131_072))));
         assert_eq!(compute_bound_seconds(&gp3, Bytes(1_572_864_000)), Some(12.0));
+        assert!(!named("native").is_limited() && named("native").read_ahead.is_none());
     }
 
     #[test]
@@ -210,52 +100,20 @@ pub mod tests {
     }
 
     #[test]
-    fn figures_win_over_a_name_and_make_it_custom() {
-        let custom = choose("gp3", AskedDisk { riops: Some(500), ..AskedDisk::default() }).unwrap();
-        assert_eq!((custom.name.as_str(), custom.riops, custom.rbps), ("custom", Some(500), Some(Bytes(131_072_000))));
-        assert!(choose("native", AskedDisk { riops: Some(0), ..AskedDisk::default() }).is_err());
-    }
-
-    #[test]
-    fn a_read_ahead_can_be_asked_for_by_itself() {
-        let with = |name, text: &str| {
-            let asked = AskedDisk { read_ahead: Some(text.parse().unwrap()), ..AskedDisk::default() };
-            choose(name, asked).map(|disk| (disk.name, disk.riops, disk.read_ahead))
-        };
-        assert_eq!(with("gp3", "native").unwrap(), ("custom".into(), Some(3000), None));
-        assert_eq!(with("gp3", "128KiB").unwrap(), ("gp3".into(), Some(3000), Some(Bytes(131_072))));
-        assert_eq!(with("native", "0").unwrap(), ("custom".into(), None, Some(Bytes(0))));
-        assert_eq!(with("native", "native").unwrap(), ("native".into(), None, None));
-        assert!(with("gp3", "6kB").unwrap_err().to_string().contains("whole pages"));
-        assert!("far".parse::<AskedReadAhead>().is_err());
-    }
-
-    #[test]
-    fn a_disk_can_have_a_name_of_ones_own() {
-        let texts = ["san=20000,1GiB,256KiB", "tape=,1MB", "ram=9", "pen=,,,400,1MiB"];
-        let known: Vec<NamedDisk> = texts.map(|text| text.parse().unwrap()).into();
-        let choose = |name| choose_disk(&known, AskedDisk { name: Some(name), ..AskedDisk::default() });
-        let figures = |name| choose(name).map(|disk| (disk.riops, disk.rbps, disk.read_ahead)).unwrap();
-        assert_eq!(figures("san"), (Some(20000), Some(Bytes(1 << 30)), Some(Bytes(256 << 10))));
-        assert_eq!(figures("tape"), (None, Some(Bytes(1_000_000)), None));
-        assert_eq!(figures("ram"), (Some(9), None, None));
-        let pen = choose("pen").unwrap();
+    fn a_disk_has_some_of_its_figures() {
+        let figures = |text| parse_disk("own", text).map(|disk| (disk.riops, disk.rbps, disk.read_ahead)).unwrap();
+        assert_eq!(figures("20000,1GiB,256KiB"), (Some(20000), Some(Bytes(1 << 30)), Some(Bytes(256 << 10))));
+        assert_eq!(figures(",1MB"), (None, Some(Bytes(1_000_000)), None));
+        assert_eq!(figures("9"), (Some(9), None, None));
+        assert_eq!(figures(",,0"), (None, None, Some(Bytes(0))));
+        let pen = parse_disk("pen", ",,,400,1MiB").unwrap();
         assert_eq!((pen.wiops, pen.wbps, pen.riops), (Some(400), Some(Bytes(1 << 20)), None));
         assert!(pen.limits_writes() && pen.is_limited());
-        let unknown = choose("nas").unwrap_err().to_string();
-        assert!(unknown.contains("gp3, hdd, native, san, tape, ram, pen"), "{unknown}");
-        for wrong in ["san", "san=fast", "san=1,fast", "san=1,1MB,far", "san=1,1MB,4KiB,9,1MB,7"] {
-            assert!(wrong.parse::<NamedDisk>().is_err(), "{wrong}");
+        for wrong in ["", ",,", "fast", "1,fast", "1,1MB,far", "1,1MB,4KiB,9,1MB,7"] {
+            assert!(parse_disk("own", wrong).unwrap_err().contains("is no disk"), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_disk_of_ones_own_has_a_name_of_its_own() {
-        for name in ["gp3", " hdd ", "native"] {
-            let refused = format!("{name}=9,1MB").parse::<NamedDisk>().unwrap_err().to_string();
-            assert!(refused.contains(name.trim()) && refused.contains("another name"), "{refused}");
-        }
-        assert!("gp2=9,1MB".parse::<NamedDisk>().is_ok());
+        assert!(parse_disk("own", ",,6kB").unwrap_err().contains("whole pages"));
+        assert!(parse_disk("own", "0").unwrap_err().contains("would stop the server"));
     }
 
     #[test]

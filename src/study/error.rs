@@ -10,10 +10,6 @@ use crate::units::Bytes;
 /// What can go wrong before anything is measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{0}")]
-    Disk(String),
-    #[error("there is no strategy \"{name}\": {known}")]
-    UnknownStrategy { name: String, known: String },
     #[error("{}: {problem}", path.display())]
     Spec { path: PathBuf, problem: String },
     #[error("{needed} are needed in {}, where {free} are free", directory.display())]

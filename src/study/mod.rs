@@ -1,5 +1,6 @@
 //! What is asked of a study, and what is kept of it: types, and text that becomes a value. No process, no clock.
 
+mod built_in;
 mod calibration;
 pub(crate) mod disk;
 mod error;
@@ -20,8 +21,9 @@ pub mod size;
 mod strategy;
 pub(crate) mod sweep;
 
+pub use built_in::{BUILT_IN_STUDIES, read_named};
 pub use calibration::Calibration;
-pub use disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk, compute_bound_seconds};
+pub use disk::compute_bound_seconds;
 pub use error::{ANOTHER_PLACE, Error};
 pub use event::{Event, Events, LiveSecond, SweepOpened, SweepTrialStarted, UntilWarm};
 pub use finding::Finding;
@@ -39,12 +41,13 @@ pub use saturation::{Saturation, SaturationSign};
 pub use secrets::Record;
 pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{
-    AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
+    AUTO, AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
     CopyWay, DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseMaking, DatabaseSpec, Exceeded, FileSystemSpec, FreshCopy,
     GeneratorCalibration, Generators, ImportOptions, Imported, Job, LOG_LINE_PREFIX, Latencies, LatencyHistogram,
     LoadBegins, LoadSample, MakingStep, NATIVE, Part, Places, PlannedPoint, Point, RESIDENT_SHARE, SIDE, SIDES,
     STRATEGY, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TOGETHER, TimeLeft,
-    TrialDevice, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts, check_room,
+    TrialDevice, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupFacts, check_room,
     compute_worst_second, empty_trial, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints,
-    parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
+    parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_study_text, render_digest, set_keys,
+    tells_of_trial,
 };

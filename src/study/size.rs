@@ -25,27 +25,15 @@ pub fn expected_bytes(scale: u32) -> Bytes {
     Bytes(u64::from(scale) * BYTES_PER_SCALE)
 }
 
-/// Shared buffers of a scratch cluster, unless the user says otherwise: so much of the database, within these limits.
+/// Shared buffers that a study leaves to pgthaw: so much of the database, within these limits.
 const SHARED_BUFFERS_SHARE: u64 = 4;
 const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
 const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);
 
-/// Settings of a scratch cluster whose trials a checkpoint would disturb. Without WAL senders the load of the tables needs no
-/// WAL.
-pub fn scratch_settings(scale: u32, shared_buffers: Option<Bytes>) -> Vec<(&'static str, String)> {
+/// The value of the setting at a scale.
+pub fn choose_shared_buffers(scale: u32) -> String {
     let share = Bytes(expected_bytes(scale).0 / SHARED_BUFFERS_SHARE).clamp(SHARED_BUFFERS_MIN, SHARED_BUFFERS_MAX);
-    vec![
-        shared_buffers_setting(shared_buffers.unwrap_or(share)),
-        ("checkpoint_timeout", "1h".into()),
-        ("max_wal_size", "8GB".into()),
-        ("wal_level", "minimal".into()),
-        ("max_wal_senders", "0".into()),
-    ]
-}
-
-/// The least that a server takes is 128 kB.
-pub fn shared_buffers_setting(bytes: Bytes) -> (&'static str, String) {
-    ("shared_buffers", format!("{}kB", (bytes.0 >> 10).max(128)))
+    format!("{}kB", share.0 >> 10)
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! What is at work beside the load: the ways to get a cold server warm, and a job. Each is what a DBA would do, as the DBA would type it.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::error::Error;
 use crate::postgres::PrewarmMode;
 use crate::warm::Sharing;
 
@@ -48,7 +46,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// All of them, in the order in which people read about them; the ten that run unasked come first.
+    /// All of them, in the order in which people read about them.
     pub const ALL: [Strategy; 20] = [
         Strategy::Nothing,
         Strategy::Seqscan,
@@ -72,12 +70,10 @@ impl Strategy {
         Strategy::Replay,
     ];
 
-    /// Those that warm a server under load when none is named: pgthaw in its default mode only.
-    pub const DEFAULT: &[Strategy] = Strategy::ALL.split_at(10).0;
-
-    /// Those that warm an idle server when none is named.
-    pub const DEFAULT_OF_IDLE: [Strategy; 5] =
-        [Strategy::PgthawOs, Strategy::Ranges, Strategy::Pgfincore, Strategy::Cat, Strategy::Vmtouch];
+    /// The strategy of this name.
+    pub fn named(name: &str) -> Option<Strategy> {
+        Strategy::ALL.into_iter().find(|strategy| strategy.name() == name)
+    }
 
     /// The name for the command line, for results and for tables.
     pub fn name(self) -> &'static str {
@@ -163,20 +159,6 @@ impl fmt::Display for Strategy {
     }
 }
 
-impl FromStr for Strategy {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Strategy, Error> {
-        Strategy::ALL.into_iter().find(|strategy| strategy.name() == text).ok_or_else(|| Error::UnknownStrategy {
-            name: text.to_owned(),
-            known: match text {
-                "pgthaw-both" => "it is pgthaw now, and pgthaw-os brings the page cache back alone".to_owned(),
-                _ => format!("{} are known", Strategy::ALL.map(Strategy::name).join(", ")),
-            },
-        })
-    }
-}
-
 /// The strategy that every other one is compared with: no warming at all.
 pub const NOTHING: &str = "nothing";
 
@@ -187,9 +169,8 @@ mod tests {
     #[test]
     fn names_are_read_back() {
         for strategy in Strategy::ALL {
-            assert_eq!(strategy.name().parse::<Strategy>().unwrap(), strategy);
+            assert_eq!(Strategy::named(strategy.name()), Some(strategy));
         }
-        let unknown = "dd".parse::<Strategy>().unwrap_err().to_string();
-        assert!(unknown.contains("\"dd\"") && unknown.contains("pg_prewarm-read"), "{unknown}");
+        assert_eq!(Strategy::named("dd"), None);
     }
 }

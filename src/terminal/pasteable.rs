@@ -15,15 +15,15 @@ const OWN: &[(&str, &[&str])] = &[
     ("hydrate", &[]),
     ("run", &[]),
     ("film", &["record", "list", "show", "drop"]),
-    ("bench", &["device", "forecast", "judge", "point", "read-ranges", "residency", "sweep", "warmup"]),
+    ("bench", &["warmup", "residency", "forecast", "demo"]),
     ("results", &["list", "show", "time", "export", "import", "noise", "compare", "drop", "send"]),
     ("report", &[]),
     ("serve", &[]),
     ("predict", &[]),
-    ("steady", &[]),
+    ("judge", &[]),
+    ("read-ranges", &[]),
     ("top", &[]),
     ("waits", &[]),
-    ("demo", &[]),
     ("completions", &[]),
 ];
 
@@ -59,8 +59,7 @@ const LOOP: (&str, &str) = ("for d in ", "; done");
 const BARE_SHORT: &[&str] = &["-A", "-W", "-X", "-l", "-q", "-t", "-v", "-w", "-y"];
 
 /// Long options whose value looks like any word.
-const WORD_OPTIONS: &[&str] =
-    &["--by", "--dbname", "--disk", "--host", "--loaders", "--script", "--strategies", "--tier", "--username"];
+const WORD_OPTIONS: &[&str] = &["--by", "--dbname", "--host", "--tier", "--username"];
 
 /// A path as a shell takes it, which is as it is for most.
 pub fn pasted_path(path: &Path) -> String {

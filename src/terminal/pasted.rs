@@ -25,7 +25,7 @@ const CONNECTING: [&str; 14] = [
 ];
 
 /// Commands of pgthaw that read results.
-const READING_RESULTS: [&str; 4] = ["report", "results", "serve", "steady"];
+const READING_RESULTS: [&str; 4] = ["report", "results", "serve", "judge"];
 
 /// What a text says where the command that runs is meant, as it was typed.
 const TYPED: &str = "pgthaw …";
@@ -203,10 +203,10 @@ mod tests {
     #[test]
     fn a_printed_command_leads_to_the_results() {
         let complete = |text: &str| complete_with_results(text, " --results 'a b'");
-        let once = complete("draw it: pgthaw report x; `pgthaw results list` lists, pgthaw bench judge does not");
+        let once = complete("draw it: pgthaw report x; `pgthaw results list` lists, pgthaw bench demo does not");
         assert_eq!(
             once,
-            "draw it: pgthaw report --results 'a b' x; `pgthaw results --results 'a b' list` lists, pgthaw bench judge does not"
+            "draw it: pgthaw report --results 'a b' x; `pgthaw results --results 'a b' list` lists, pgthaw bench demo does not"
         );
         assert_eq!(complete(&once), once);
     }

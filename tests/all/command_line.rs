@@ -91,9 +91,7 @@ fn what_was_mistyped_is_no_value() {
 #[test]
 fn completions_know_every_command() {
     let script = Home::new().pgthaw(&["completions", "bash"]).ok().stdout;
-    for command in
-        ["doctor", "map", "snapshot", "restore", "evict", "bench", "results", "report", "demo", "steady", "predict"]
-    {
+    for command in ["doctor", "map", "snapshot", "restore", "evict", "bench", "results", "report", "judge", "predict"] {
         assert!(script.contains(command), "{command}");
     }
     Home::new().pgthaw(&["completions"]).ends_with(2);
@@ -108,8 +106,21 @@ fn manual_pages_are_written_for_every_command() {
 }
 
 #[test]
+fn what_is_gone_names_its_successor() {
+    for (gone, now) in [
+        (&["bench", "warmup", "--scale", "10", "--disk", "gp3"][..], "use pgthaw bench warmup scale=10 disk=gp3"),
+        (&["bench", "sweep", "study.toml"], "use pgthaw bench study.toml"),
+        (&["demo"], "use pgthaw bench demo"),
+        (&["steady", "run.txt"], "use pgthaw judge run.txt"),
+    ] {
+        let told = Home::new().pgthaw(gone).ends_with(2).stderr;
+        assert!(told.contains(now), "{told}");
+    }
+}
+
+#[test]
 fn what_stands_at_the_top_of_the_settings_is_known_to_the_commands() {
-    let home = home_with_settings("lab_servers = [7391827364501928374]\nnamed_disks = ['san=20000,1GiB']\n");
+    let home = home_with_settings("lab_servers = [7391827364501928374]\n");
     assert!(home.pgthaw(&["evict", "--help"]).ok().stdout.contains("7391827364501928374"));
-    assert!(home.pgthaw(&["bench", "warmup", "--help"]).ok().stdout.contains("[default: san=20000,1GiB]"));
+    assert!(home.pgthaw(&["bench", "--help"]).ok().stdout.contains("7391827364501928374"));
 }

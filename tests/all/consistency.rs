@@ -133,12 +133,12 @@ fn seconds_after(text: &str, word: &str) -> Option<f64> {
     Some(number * if words.next()? == "min" { 60.0 } else { 1.0 })
 }
 
-/// What `pgthaw steady` prints of a curve, beside what it says in JSON.
+/// What `pgthaw judge` prints of a curve, beside what it says in JSON.
 fn check_printed(name: &str, file: &str, home: &Home) {
-    let json = home.pgthaw(&["steady", file, "--json"]).json();
+    let json = home.pgthaw(&["judge", file, "--json"]).json();
     let judgement: Judgement = serde_json::from_value(json["curves"][0].clone()).unwrap();
     complain(name, &judgement.find_contradictions());
-    let text = home.pgthaw(&["steady", file]).stdout;
+    let text = home.pgthaw(&["judge", file]).stdout;
     assert!(!text.contains("after 0.0 s") && !text.contains("from 0.0 s"), "{name}: {text}");
     let first = text.lines().next().unwrap();
     let (Some(from), Some(reached)) = (seconds_after(first, "steady"), seconds_after(&text, "95 %")) else {
@@ -204,7 +204,7 @@ fn a_stored_study_does_not_contradict_itself() {
     assert!(!shown.contains("after 0.0 s") && !shown.contains("from 0.0 s"), "{shown}");
     // Two commands say the same of each trial.
     let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
-    let judged = home.pgthaw(&["steady", &run.id, "--json"]).json();
+    let judged = home.pgthaw(&["judge", &run.id, "--json"]).json();
     let kept = kept["trials"].as_array().unwrap().iter().map(|trial| &trial["warming"]["judgement"]);
     for (kept, judged) in kept.zip(judged["curves"].as_array().unwrap()) {
         for field in ["verdict", "reason", "steady_from_seconds"] {

@@ -62,7 +62,7 @@ impl Network {
 
     /// pgthaw beside the server. Only the network differs: `ip netns exec` would hide the cgroups too.
     fn sweep(&self, home: &Home, place: &Place, study: &Path, more: &[&str]) -> Command {
-        let arguments = [["bench", "sweep", study.to_str().unwrap()].as_slice(), more].concat();
+        let arguments = [["bench", study.to_str().unwrap()].as_slice(), more].concat();
         let pgthaw = place.command(home, 15, &arguments);
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.server)).arg(pgthaw.get_program()).args(pgthaw.get_args());
@@ -244,7 +244,7 @@ fn a_host_that_cannot_be_reached_is_named_before_anything_is_made() {
     let study = "[generators]\nhosts = ['one', 'two']\ncommand = ['sh', '-c', 'echo \"$0: no route\" >&2; exit 9', '{host}']\n\
                  address = '127.0.0.1'\n";
     let path = spec(&home, study);
-    let mut command = place.command(&home, 15, &["bench", "sweep", path.to_str().unwrap()]);
+    let mut command = place.command(&home, 15, &["bench", path.to_str().unwrap()]);
     let output = Output::from(command.output().unwrap()).ends_with(1);
     assert!(
         output.stderr.contains("pgbench on one failed") && output.stderr.contains("one: no route"),
@@ -402,7 +402,7 @@ fn hosts_are_reached_by_ssh() {
     };
     let run = |seconds: u32| {
         let path = spec(&home, &study(seconds));
-        let mut command = place.command(&home, 15, &["bench", "sweep", path.to_str().unwrap(), "--json"]);
+        let mut command = place.command(&home, 15, &["bench", path.to_str().unwrap(), "--json"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let printed = Output::from(run(3).wait_with_output().unwrap()).ok().json();

@@ -84,10 +84,9 @@ fn warmers_beside_a_load_and_loaders_name_them_too() {
     let (home, place, directory) = (Home::new(), Place::new(), Place::new());
     let beside = Beside::start(directory.0.path());
     let run = |arguments: &[&str]| Output::from(place.command(&home, 15, arguments).output().unwrap()).ok().json();
-    let small = ["--scale", "1", "--seconds", "3", "--clients", "2", "--repeats", "1", "--json"];
-    let raced = run(&[["bench", "warmup", "--strategies", "nothing"].as_slice(), &small].concat());
-    let loaded =
-        run(&["bench", "residency", "--loaders", "cat", "--scale", "3", "--repeats", "1", "--disk", "gp3", "--json"]);
+    let small = ["scale=1", "seconds=3", "clients=2", "repeats=1", "--json"];
+    let raced = run(&[["bench", "warmup", "strategy=nothing"].as_slice(), &small].concat());
+    let loaded = run(&["bench", "residency", "strategy=cat", "scale=3", "repeats=1", "disk=gp3", "--json"]);
     drop(beside);
     for printed in [raced, loaded] {
         let warnings: Vec<&str> =

@@ -100,7 +100,7 @@ fn readers_make_no_store() {
     for arguments in [["results", "list"], ["results", "show"], ["report", NEWEST]] {
         let output = home.pgthaw(&arguments).ends_with(2);
         assert!(output.stderr.contains("there is no results store at"), "{}", output.stderr);
-        assert!(output.stderr.contains("pgthaw bench warmup"), "{}", output.stderr);
+        assert!(output.stderr.contains("pgthaw bench"), "{}", output.stderr);
     }
     assert!(!file(&home).exists());
 }
@@ -195,7 +195,7 @@ fn a_damaged_study_stands_in_no_others_way() {
         unfinished
     });
     assert!(unfinished.contains("damaged"), "its cluster is left alone: {unfinished:?}");
-    for command in [["report", &run.id], ["steady", &run.id], ["report", &sweep.id]] {
+    for command in [["report", &run.id], ["judge", &run.id], ["report", &sweep.id]] {
         let output = home.pgthaw(&command);
         assert!(!output.stderr.contains("damaged"), "{command:?}: {}", output.stderr);
     }

@@ -39,7 +39,7 @@ fn spec(home: &Home, text: &str) -> PathBuf {
 
 /// `bench sweep` of the study into this place.
 fn sweep(place: &Place, home: &Home, spec: &str, results: &str) -> Command {
-    place.command(home, 15, &["bench", "sweep", spec, "--results", results])
+    place.command(home, 15, &["bench", spec, "--results", results])
 }
 
 /// `number repeat` of the trials that a server has, in order.

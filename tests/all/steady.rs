@@ -1,4 +1,4 @@
-//! `pgthaw steady`: verdicts over files and stored runs, its exit status, and what it refuses.
+//! `pgthaw judge`: verdicts over files and stored runs, its exit status, and what it refuses.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ fn fixture(name: &str) -> String {
 fn steady_of(text: &str) -> Output {
     let home = Home::new();
     fs::write(home.path().join("run.txt"), text).unwrap();
-    home.pgthaw(&["steady", "run.txt", "--json"])
+    home.pgthaw(&["judge", "run.txt", "--json"])
 }
 
 fn progress_lines(rates: impl IntoIterator<Item = f64>) -> String {
@@ -34,7 +34,7 @@ fn real_runs_get_the_right_verdict() {
         ("prewarmed.txt", 0, "steady"),
         ("tpcb_checkpoints.txt", 11, "periodic"),
     ] {
-        let output = Home::new().pgthaw(&["steady", &fixture(name), "--json"]).ends_with(status);
+        let output = Home::new().pgthaw(&["judge", &fixture(name), "--json"]).ends_with(status);
         assert_eq!(output.json()["curves"][0]["verdict"], verdict, "{name}: {}", output.stdout);
     }
 }
@@ -51,7 +51,7 @@ fn a_level_whose_interval_has_nought_in_it_is_not_decided() {
     assert!(curve["should_have_run_seconds"].as_f64().unwrap() > 14.0, "{curve}");
     let home = Home::new();
     fs::write(home.path().join("run.txt"), fast(14)).unwrap();
-    let shown = home.pgthaw(&["steady", "run.txt"]).ends_with(10).stdout;
+    let shown = home.pgthaw(&["judge", "run.txt"]).ends_with(10).stdout;
     assert!(shown.starts_with("not decided whether it is steady: "), "{shown}");
     assert!(shown.contains("\nneeded "), "{shown}");
 }
@@ -62,7 +62,7 @@ fn twelve_even_seconds_are_not_decided_and_say_what_would_decide() {
     let home = Home::new();
     let even = progress_lines((0..12).map(|second| 4000.0 + f64::from(second * 7 % 12) * 10.0));
     fs::write(home.path().join("run.txt"), even).unwrap();
-    let shown = home.pgthaw(&["steady", "run.txt"]).ends_with(10).stdout;
+    let shown = home.pgthaw(&["judge", "run.txt"]).ends_with(10).stdout;
     assert!(shown.starts_with("not decided whether it is steady: it was flat from the start"), "{shown}");
     assert!(shown.contains("--pages says how many blocks"), "{shown}");
 }
@@ -70,7 +70,7 @@ fn twelve_even_seconds_are_not_decided_and_say_what_would_decide() {
 /// Its fit sees a plateau of the device's and takes it for the warm one: 520 to 8945 pages, where the scale says 19,126.
 #[test]
 fn a_fit_that_the_known_pages_contradict_promises_nothing() {
-    let judged = Home::new().pgthaw(&["steady", &fixture("cold_short.txt"), "--json"]).ends_with(10).json();
+    let judged = Home::new().pgthaw(&["judge", &fixture("cold_short.txt"), "--json"]).ends_with(10).json();
     let curve = &judged["curves"][0];
     // Several clients: how wrong the number is, is not known.
     let pages = &curve["fit"]["pages"];
@@ -80,7 +80,7 @@ fn a_fit_that_the_known_pages_contradict_promises_nothing() {
     }
     assert!(curve["remarks"][0].as_str().unwrap().contains("19126 pages"), "{curve}");
     // Where the number fits, the promise stands.
-    let judged = Home::new().pgthaw(&["steady", &fixture("cold_short.txt"), "--pages", "3000", "--json"]).json();
+    let judged = Home::new().pgthaw(&["judge", &fixture("cold_short.txt"), "--pages", "3000", "--json"]).json();
     assert!(judged["curves"][0]["steady_tps"].is_f64(), "{judged}");
 }
 
@@ -94,7 +94,7 @@ fn an_interrupted_run_without_a_summary_is_judged_too() {
 
 #[test]
 fn text_shows_the_verdict_the_curve_and_the_figures() {
-    let output = Home::new().pgthaw(&["steady", &fixture("cold_whole.txt"), "--ascii"]).ok();
+    let output = Home::new().pgthaw(&["judge", &fixture("cold_whole.txt"), "--ascii"]).ok();
     assert!(output.stdout.starts_with("steady from "), "{}", output.stdout);
     for part in ["tps", "* measured", "- fitted", "whole ", "fit ", "90 % after"] {
         assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
@@ -108,15 +108,15 @@ fn a_stored_run_is_judged_trial_by_trial() {
     let (run, trials) = synthetic_run::make(2, 20);
     crate::results::keep(&file, &run, &trials);
     let results = file.to_str().unwrap();
-    let cold = home.pgthaw(&["steady", &run.id, "--strategy", "nothing", "--results", results, "--json"]).ends_with(10);
+    let cold = home.pgthaw(&["judge", &run.id, "--strategy", "nothing", "--results", results, "--json"]).ends_with(10);
     assert_eq!(cold.json()["curves"].as_array().unwrap().len(), 2);
     assert_eq!(cold.json()["curves"][0]["name"], "nothing, repeat 1");
-    let warm = home.pgthaw(&["steady", "newest", "--strategy", "pgthaw", "--results", results, "--json"]).ends_with(0);
+    let warm = home.pgthaw(&["judge", "newest", "--strategy", "pgthaw", "--results", results, "--json"]).ends_with(0);
     assert_eq!(warm.json()["curves"][1]["verdict"], "steady");
     // The trials that never got warm decide.
-    home.pgthaw(&["steady", &run.id, "--results", results]).ends_with(10);
-    home.pgthaw(&["steady", "no-such-run", "--results", results]).ends_with(2);
-    let unknown = home.pgthaw(&["steady", "newest", "--strategy", "nosuch", "--results", results]).ends_with(2);
+    home.pgthaw(&["judge", &run.id, "--results", results]).ends_with(10);
+    home.pgthaw(&["judge", "no-such-run", "--results", results]).ends_with(2);
+    let unknown = home.pgthaw(&["judge", "newest", "--strategy", "nosuch", "--results", results]).ends_with(2);
     assert!(
         unknown.stderr.contains("hint: it has trials of ") && unknown.stderr.contains("nothing"),
         "{}",
@@ -129,7 +129,7 @@ fn a_stored_run_is_judged_trial_by_trial() {
 fn a_reader_that_went_away_does_not_change_the_answer_and_a_full_disk_is_a_failure() {
     let home = Home::new();
     let file = fixture("cold_short.txt");
-    for arguments in [vec!["steady", &file], vec!["steady", &file, "--json"]] {
+    for arguments in [vec!["judge", &file], vec!["judge", &file, "--json"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let status = home.command(&arguments).stdout(writer).status().unwrap();
@@ -169,7 +169,7 @@ fn bad_input_is_told_with_a_hint() {
         assert!(failure["error"].as_str().unwrap().contains(message), "{failure}");
     }
     let home = Home::new();
-    assert!(home.pgthaw(&["steady", "no/such.txt"]).ends_with(2).stderr.contains("hint: a stored run"));
+    assert!(home.pgthaw(&["judge", "no/such.txt"]).ends_with(2).stderr.contains("hint: a stored run"));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_log_of_a_million_lines_is_read_whole() {
         writeln!(log, "{} {} 1542744 483552416 61 2573", 1_700_000_000 + second, 5600 + second % 13).unwrap();
     }
     fs::write(home.path().join("log"), log).unwrap();
-    let judged = home.pgthaw(&["steady", "./log", "--json"]).ok().json();
+    let judged = home.pgthaw(&["judge", "./log", "--json"]).ok().json();
     assert_eq!(judged["curves"][0]["verdict"], "steady");
     assert!((judged["curves"][0]["run_seconds"].as_f64().unwrap() / 1e6 - 1.0).abs() < 0.001);
 }

@@ -1,4 +1,4 @@
-//! `bench sweep` from end to end: what is kept of each trial, going on after a kill, and studies that make no sense.
+//! `bench` of a study file from end to end: what is kept of each trial, going on after a kill, and studies that make no sense.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -19,7 +19,7 @@ pub fn spec(home: &Home, text: &str) -> PathBuf {
 }
 
 pub fn sweep(place: &Place, home: &Home, version: u32, spec: &str, more: &[&str]) -> Command {
-    place.command(home, version, &[["bench", "sweep", spec].as_slice(), more].concat())
+    place.command(home, version, &[["bench", spec].as_slice(), more].concat())
 }
 
 pub fn trials(printed: &Value) -> &Vec<Value> {

@@ -1,4 +1,4 @@
-//! `bench sweep` that goes on: after a kill at the wrong moment, on the wrong ground, beside itself, and with edited scripts.
+//! A study that goes on: after a kill at the wrong moment, on the wrong ground, beside itself, and with edited scripts.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -83,7 +83,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
 #[test]
 fn ways_to_warm_that_are_killed_go_on_with_what_is_left() {
     let (home, place) = (Home::new(), Place::new());
-    let study = ["bench", "warmup", "--scale", "1", "--seconds", "2", "--repeats", "2", "--strategies", "nothing,cat"];
+    let study = ["bench", "warmup", "scale=1", "seconds=2", "repeats=2", "strategy=nothing,cat"];
     let again = |more: &[&str]| place.command(&home, 15, &[&study[..], more].concat());
     kill_at(again(&[]), "2 of 4", &place);
     let killed = home.pgthaw(&["results", "show", "--json"]).ok().json();
@@ -107,7 +107,7 @@ fn ways_to_warm_that_are_killed_go_on_with_what_is_left() {
     assert_eq!(compared["cells"].as_array().map(Vec::len), Some(1), "{compared}");
     // And the study that it prints is the same one.
     let file = home.path().join("printed.toml");
-    fs::write(&file, again(&["--print-study"]).output().unwrap().stdout).unwrap();
+    fs::write(&file, again(&["--print"]).output().unwrap().stdout).unwrap();
     let plan = sweep(&place, &home, 15, file.to_str().unwrap(), &["--dry-run", "--json"]).output().unwrap();
     assert_eq!(Output::from(plan).ok().json()["plan"]["varied"], serde_json::json!(["strategy"]));
 }
@@ -116,7 +116,7 @@ fn ways_to_warm_that_are_killed_go_on_with_what_is_left() {
 #[test]
 fn warmers_of_an_idle_server_that_are_killed_go_on_with_what_is_left() {
     let (home, place) = (Home::new(), Place::new());
-    let study = ["bench", "residency", "--scale", "1", "--repeats", "2", "--loaders", "pgthaw-os,cat"];
+    let study = ["bench", "residency", "scale=1", "repeats=2", "strategy=pgthaw-os,cat"];
     let again = |more: &[&str]| place.command(&home, 15, &[&study[..], more].concat());
     kill_at(again(&[]), "2 of 4", &place);
     let killed = home.pgthaw(&["results", "show", "--json"]).ok().json();
@@ -128,7 +128,7 @@ fn warmers_of_an_idle_server_that_are_killed_go_on_with_what_is_left() {
     assert_eq!(trials(&printed)[..2], trials(&killed)[..], "what had ended is as it was");
     assert!(printed["sweep"]["ended_at"].is_string());
     let file = home.path().join("printed.toml");
-    fs::write(&file, again(&["--print-study"]).output().unwrap().stdout).unwrap();
+    fs::write(&file, again(&["--print"]).output().unwrap().stdout).unwrap();
     let plan = sweep(&place, &home, 15, file.to_str().unwrap(), &["--dry-run", "--json"]).output().unwrap();
     assert_eq!(Output::from(plan).ok().json()["plan"]["varied"], serde_json::json!(["strategy"]));
 }

@@ -758,7 +758,7 @@ key: { [key in string]: string },
 added: { [key in string]: number }, };
 
 /**
- * One invocation of `bench warmup`.
+ * A run of a study of ways to warm.
  */
 export type Run = { 
 /**
@@ -1178,7 +1178,7 @@ noise_floor: number | null,
 verdicts: Array<MeasurementVerdict>, warnings: Array<string>, };
 
 /**
- * One invocation of `bench sweep`, and those that went on where it was interrupted.
+ * A run of a study, with the invocations that went on where it was interrupted.
  */
 export type SweepRun = { 
 /**

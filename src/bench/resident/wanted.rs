@@ -1,10 +1,18 @@
 //! What a snapshot asks for: pages of files in the page cache, and blocks in shared_buffers.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::buffers::FormerBuffers;
+use roaring::RoaringBitmap;
+use sqlx::postgres::PgConnection;
+
 use crate::cache::{ForkMap, Map};
-use crate::units::{Bytes, PageRange};
+use crate::lab::Error;
+use crate::linux::page_cache::{CachedFile, PageCache, SystemPageCache};
+use crate::linux::threads::on_threads;
+use crate::postgres::{Buffer, read_buffers};
+use crate::units::{Bytes, Fork, PageRange};
 
 /// The wanted pages of one segment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,10 +103,132 @@ fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     }
 }
 
+/// A longer range is read in pieces, as large as those of a restore.
+const LARGEST_READ: u64 = 256 << 10;
+
+/// As many as a restore has.
+const THREADS: usize = 16;
+
+/// A list of ranges as text: a line with the first byte, the number of bytes and the file.
+pub fn write_list(path: &Path, wanted: &Wanted) -> Result<(), Error> {
+    let page_bytes = wanted.page_bytes;
+    let line = |file: &WantedFile, start: u64, end: u64| {
+        format!("{} {} {}\n", start * page_bytes, (end - start) * page_bytes, file.path.display())
+    };
+    let lines: String =
+        wanted.files.iter().flat_map(|file| file.runs.iter().map(|run| line(file, run.start, run.end))).collect();
+    std::fs::write(path, lines).map_err(|source| Error::file("write", path, source))
+}
+
+/// Reads the ranges of a list with several threads, each taking the next one.
+pub fn apply_read_ranges(list: &Path) -> Result<(), Error> {
+    let text = std::fs::read_to_string(list).map_err(|source| Error::file("read", list, source))?;
+    let damaged = || Error::file("read", list, std::io::ErrorKind::InvalidData.into());
+    let cache = SystemPageCache::new();
+    let mut files: Vec<(PathBuf, Box<dyn CachedFile>)> = Vec::new();
+    let mut reads = Vec::new();
+    for line in text.lines() {
+        let (start, bytes, path) = parse_line(line).ok_or_else(damaged)?;
+        if files.last().is_none_or(|(last, _)| *last != path) {
+            let file =
+                cache.open(&path)?.ok_or_else(|| Error::file("open", &path, std::io::ErrorKind::NotFound.into()))?;
+            files.push((path, file));
+        }
+        let pieces = (start..start + bytes).step_by(LARGEST_READ as usize);
+        reads.extend(pieces.map(|from| (files.len() - 1, from, LARGEST_READ.min(start + bytes - from))));
+    }
+    let next = AtomicUsize::new(0);
+    let work = |_| {
+        let mut buffer = vec![0; LARGEST_READ as usize];
+        while let Some((file, start, bytes)) = reads.get(next.fetch_add(1, Ordering::Relaxed)) {
+            files[*file].1.apply_read(*start, &mut buffer[..*bytes as usize])?;
+        }
+        Ok(())
+    };
+    let mut ended = on_threads(THREADS, work).into_iter();
+    ended.try_for_each(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
+    let mut words = line.splitn(3, ' ');
+    let mut number = || words.next()?.parse().ok();
+    let (start, bytes) = (number()?, number()?);
+    Some((start, bytes, words.next()?.into()))
+}
+
+/// A buffer that had this usage count or a greater one is hot, and is back when it has it again.
+pub const HOT_USAGE_COUNT: u8 = 3;
+
+/// This share of the former buffers, and of the hot ones as hot as that, counts as "back".
+pub const BACK_SHARE: f64 = 0.9;
+
+/// Whose a buffer is: tablespace, database, relfilenumber, fork.
+type Key = (u32, u32, u32, Fork);
+
+/// What was in shared_buffers.
+#[derive(Clone, Debug, Default)]
+pub struct FormerBuffers {
+    all: HashMap<Key, RoaringBitmap>,
+    hot: HashMap<Key, RoaringBitmap>,
+    pub blocks: u64,
+    pub hot_blocks: u64,
+}
+
+/// What of it is there now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BuffersLook {
+    pub blocks: u64,
+    /// Of the hot ones, those with a usage count of at least [`HOT_USAGE_COUNT`].
+    pub hot_blocks: u64,
+}
+
+impl FormerBuffers {
+    /// As the snapshot has it.
+    pub fn of(map: &Map) -> FormerBuffers {
+        let mut former = FormerBuffers::default();
+        for (relation, fork) in map.forks() {
+            let path = &relation.path;
+            let key = (path.tablespace_oid(), path.database_oid(), path.relfilenumber(), fork.fork);
+            let hot =
+                fork.buffers[usize::from(HOT_USAGE_COUNT)..].iter().fold(RoaringBitmap::new(), |all, one| all | one);
+            let all = fork.all_buffers();
+            former.blocks += all.len();
+            former.hot_blocks += hot.len();
+            former.all.insert(key, all);
+            former.hot.insert(key, hot);
+        }
+        former
+    }
+
+    /// Looks at all buffers.
+    pub async fn look(&self, connection: &mut PgConnection) -> Result<BuffersLook, Error> {
+        let mut look = BuffersLook::default();
+        read_buffers(connection, |buffer| look.count(self, buffer)).await?;
+        Ok(look)
+    }
+
+    /// Is enough of it back?
+    pub fn is_back(&self, look: BuffersLook) -> bool {
+        let is_most = |now: u64, former: u64| now as f64 >= BACK_SHARE * former as f64;
+        is_most(look.blocks, self.blocks) && is_most(look.hot_blocks, self.hot_blocks)
+    }
+}
+
+impl BuffersLook {
+    fn count(&mut self, former: &FormerBuffers, buffer: Buffer) {
+        let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber, buffer.fork);
+        let has =
+            |blocks: &HashMap<Key, RoaringBitmap>| blocks.get(&key).is_some_and(|known| known.contains(buffer.block));
+        self.blocks += u64::from(has(&former.all));
+        self.hot_blocks += u64::from(buffer.usage_count >= HOT_USAGE_COUNT && has(&former.hot));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Fork;
+    use crate::linux::page_cache::read_resident_pages;
+    use crate::units::{Fork, PageRange};
 
     #[test]
     fn runs_are_cut_at_segments() {
@@ -114,5 +244,43 @@ mod tests {
         append(&mut runs, PageRange::new(0, 2));
         append(&mut runs, PageRange::new(3, 4));
         assert_eq!(runs, [PageRange::new(0, 2), PageRange::new(3, 4)]);
+    }
+
+    #[test]
+    fn reads_what_the_list_says_and_nothing_else() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let (path, list) = (directory.path().join("a file"), directory.path().join("list"));
+        std::fs::write(&path, vec![7; 4096 * 300]).unwrap();
+        let cache = SystemPageCache::new();
+        let open = || cache.open(&path).unwrap().unwrap();
+        open().apply_evict().unwrap();
+        let runs = vec![PageRange::new(3, 5), PageRange::new(100, 230)];
+        let files = vec![WantedFile { path: path.clone(), runs: runs.clone() }];
+        write_list(&list, &Wanted { files, page_bytes: 4096, ..Wanted::default() }).unwrap();
+        apply_read_ranges(&list).unwrap();
+        assert_eq!(read_resident_pages(&*open(), 4096).unwrap(), runs);
+        assert!(apply_read_ranges(&directory.path().join("none")).is_err());
+        std::fs::write(&list, "3 many nothing\n").unwrap();
+        assert!(apply_read_ranges(&list).is_err());
+    }
+
+    fn buffer(block: u32, usage_count: u8) -> Buffer {
+        let fork = Fork::Main;
+        Buffer { tablespace_oid: 1663, database_oid: 5, relfilenumber: 7, fork, block, usage_count, dirty: false }
+    }
+
+    #[test]
+    fn what_was_hot_is_back_when_it_is_hot_again() {
+        let key = (1663, 5, 7, Fork::Main);
+        let blocks = |range: std::ops::Range<u32>| HashMap::from([(key, range.collect())]);
+        let former = FormerBuffers { all: blocks(0..10), hot: blocks(0..2), blocks: 10, hot_blocks: 2 };
+        let mut look = BuffersLook::default();
+        for (block, usage_count) in [(0, 3), (1, 2), (2, 1), (50, 5)] {
+            look.count(&former, buffer(block, usage_count));
+        }
+        assert_eq!(look, BuffersLook { blocks: 3, hot_blocks: 1 });
+        assert!(!former.is_back(BuffersLook { blocks: 10, hot_blocks: 1 }));
+        assert!(!former.is_back(BuffersLook { blocks: 8, hot_blocks: 2 }));
+        assert!(former.is_back(BuffersLook { blocks: 9, hot_blocks: 2 }));
     }
 }

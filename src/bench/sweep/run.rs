@@ -7,27 +7,31 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::Earlier;
-use super::calibrate::calibrate_generator;
-use super::earlier::add_verdicts;
 use super::start::{Snapshots, Starter, WarmState};
 use super::trial::TrialSetup;
 use crate::bench::forecast::forecast_nothing;
+use crate::bench::race::{Entrants, Gauged, Watched, run_race};
+use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::lab::{
-    Error, Place, ScriptCopies, Site, SiteKey, SiteMaker, SitesAsked, Stop, WorkDirectory, check_hosts, connect,
-    describe_machine, remove_abandoned, repair_read_ahead,
+    Error, Lab, Launch, LocalPgbench, Place, ScriptCopies, Site, SiteKey, SiteMaker, SitesAsked, Stop, WorkDirectory,
+    check_hosts, connect, describe_machine, remove_abandoned, repair_read_ahead,
 };
+use crate::linux::Devices;
 use crate::linux::block_device::read_block_device;
+use crate::linux::machine::read_mount;
 use crate::linux::memory::pages_out_idle;
-use crate::model;
-use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
-use crate::postgres::{Programs, ServerBuild, read_configuration};
+use crate::model::{self, Facts};
+use crate::observe::Cadence;
+use crate::pgbench::{QueryMode, parse_outcome};
+use crate::postgres::pgbench::read_pgbench_version;
+use crate::postgres::{Length, Load, Pgbench, Programs, Script, ServerBuild, TransactionLog, read_configuration};
 use crate::study::{
-    DatabaseKey, DatabaseMaking, Disk, Event, Events, Finding, GeneratorCalibration, MeasurementVerdict, Point,
-    Record as _, Strategy, Sweep, SweepOpened, SweepRun, SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts,
-    plan_turns, texts_of,
+    CALIBRATION_SECONDS, DatabaseKey, DatabaseMaking, Disk, Event, Events, Finding, GeneratorCalibration, LoadBegins,
+    MeasurementVerdict, NO_DISK, Point, Record as _, Strategy, Sweep, SweepOpened, SweepRun, SweepTrial,
+    SweepTrialStarted, TimeLeft, Turn, WarmupFacts, plan_turns, texts_of,
 };
-use crate::verdict::compute_start_verdicts;
+use crate::units::Bytes;
+use crate::verdict::{WarmGoal, busiest_thread, compute_start_verdicts};
 
 /// What is asked of a study.
 #[derive(Clone, Debug)]
@@ -493,4 +497,141 @@ fn disks_of(sites: &Sites, sweep: &Sweep) -> BTreeMap<String, Disk> {
 /// How each server of the study was built.
 fn builds_of(sites: &Sites) -> BTreeMap<String, ServerBuild> {
     sites.iter().map(|(key, site)| (key.server.clone(), site.build.clone())).collect()
+}
+
+/// What an interrupted run has left.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    pub run: SweepRun,
+    /// Number and repeat of the trials that were kept.
+    pub finished: BTreeSet<(u32, u32)>,
+}
+
+impl Earlier {
+    /// Refuses another server or another disk: the sweep would have trials of both, and nothing would tell them apart. A lab
+    /// server's own cluster is known by its directory, a scratch cluster is as good as another.
+    pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<(), Error> {
+        let parent = place.directory();
+        let disk = read_block_device(parent).map_or_else(|_| NO_DISK.to_owned(), |device| device.name);
+        let file_system = read_mount(parent)?.file_system;
+        let (machine, server) = (&self.run.machine, &self.run.server);
+        let (cluster, was) = match place {
+            Place::Scratch { .. } => (None, None),
+            Place::Borrowed { data_directory } => {
+                (Some(data_directory.path.as_path()), server.data_directory.as_deref())
+            }
+        };
+        let now = render_ground(&programs.version()?.text, &disk, &file_system, cluster);
+        let began = render_ground(&server.version, &machine.device.name, &machine.file_system, was);
+        match now == began {
+            true => Ok(()),
+            false => Err(Error::OtherGround { id: self.run.id.clone(), began, now }),
+        }
+    }
+}
+
+fn render_ground(version: &str, disk: &str, file_system: &str, cluster: Option<&Path>) -> String {
+    let disk = if disk == NO_DISK { "no disk" } else { disk };
+    let cluster = cluster.map(|directory| format!(" in {}", directory.display())).unwrap_or_default();
+    format!("PostgreSQL {version} on {disk} ({file_system}){cluster}")
+}
+
+/// Adds what is found now to what was found when the sweep began: a limit may be in force no longer.
+pub fn add_verdicts(verdicts: &mut Vec<MeasurementVerdict>, found: Vec<MeasurementVerdict>) {
+    for verdict in found {
+        if !verdicts.contains(&verdict) {
+            verdicts.push(verdict);
+        }
+    }
+}
+
+/// The cheapest statement that there is: without one pgbench refuses a script.
+const EMPTY_STATEMENT: &str = "SELECT;\n";
+
+/// Runs the empty statement for each number of threads and each query mode of the study, with the most clients that it has.
+pub fn calibrate_generator(
+    lab: &Lab,
+    sweep: &Sweep,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<Vec<GeneratorCalibration>, Error> {
+    let clients = sweep.axes.clients.iter().copied().max().unwrap_or(1);
+    let mut threads: Vec<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let run = |(jobs, query_mode)| {
+        events.tell(Event::Step(format!(
+            "trying what pgbench can do: an empty statement ({query_mode}), clients: {clients}, jobs: {jobs}"
+        )));
+        calibrate(lab, (clients, jobs, query_mode), directory, events, stop)
+    };
+    let modes = &sweep.axes.query_mode;
+    threads.into_iter().flat_map(|jobs| modes.iter().map(move |mode| (jobs, *mode))).map(run).collect()
+}
+
+fn calibrate(
+    lab: &Lab,
+    (clients, jobs, query_mode): (u32, u32, QueryMode),
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<GeneratorCalibration, Error> {
+    let directory =
+        tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))?;
+    let script = directory.path().join("empty.sql");
+    std::fs::write(&script, EMPTY_STATEMENT).map_err(|source| Error::file("write", &script, source))?;
+    let load = Load {
+        scripts: vec![(Script::File(script), 1)],
+        variables: Vec::new(),
+        query_mode,
+        clients,
+        jobs,
+        rate: None,
+        latency_limit_ms: None,
+        max_tries: 1,
+        length: Length::Seconds(CALIBRATION_SECONDS),
+        log: TransactionLog::Seconds,
+    };
+    let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+    let arguments = pgbench.load_arguments(&load, &LocalPgbench::logs_in(directory.path()));
+    let launch = Launch::new(pgbench.program(), arguments);
+    let mut pgbench = LocalPgbench::ready(&launch, directory.path())?;
+    let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
+    let entrants = Entrants {
+        relations: Vec::new(),
+        looker: None,
+        generator: &mut pgbench,
+        contender: Contender { strategy: Strategy::Nothing, launch: None },
+        load_begins: LoadBegins::AtOnce,
+        seconds: CALIBRATION_SECONDS,
+        ends_by_itself: false,
+        devices: Devices::default(),
+        io_workers_serve: io_workers_serve(Strategy::Nothing),
+        watched: Watched { goal, facts: Facts::default(), stops_when_steady: false },
+        cadence: Cadence::Sparing,
+        gauged: Some(Gauged { observer_pid: None }),
+        time: None,
+    };
+    let measured = run_race(lab, entrants, None, directory.path(), events, stop)?;
+    let (cpu_ratio, run_delay_ratio) = busiest_thread(&measured.os_samples);
+    let tps = parse_outcome(&pgbench.read_report()).map_or(0.0, |outcome| outcome.tps);
+    Ok(GeneratorCalibration { clients, jobs, query_mode, tps, cpu_ratio, run_delay_ratio })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::Finding;
+
+    #[test]
+    fn what_is_found_anew_is_told_and_the_rest_is_told_once() {
+        let not_in_force = || {
+            let what = "the limit of the disk gp3".to_owned();
+            MeasurementVerdict::from(Finding::NotInForce { what, reason: "it needs root".into() })
+        };
+        let mut verdicts = vec![MeasurementVerdict::from(Finding::OneRepeat)];
+        add_verdicts(&mut verdicts, vec![Finding::OneRepeat.into(), not_in_force()]);
+        assert_eq!(verdicts, [Finding::OneRepeat.into(), not_in_force()]);
+    }
 }

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 
 use super::start::{Snapshots, Started, Starter, WarmSnapshot};
+use crate::bench::race::Watched;
 use crate::bench::race::{Entrants, Gauged, run_race};
 use crate::bench::residency::{StripRelation, read_strips_of_running};
 use crate::bench::resident::{Looker, Wanted, compute_bound};
 use crate::bench::warmer::{Contender, io_workers_serve};
-use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
 use crate::lab::{
     CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad,
@@ -292,7 +292,12 @@ impl TrialSetup<'_> {
             seconds: &seconds,
             measured: &measured,
             judgement: judgement.ok(),
-            may_pause: self.sweep.load(&trial.point).scripts.iter().any(|(script, _)| script.may_pause()),
+            may_pause: self
+                .scripts
+                .of(&self.sweep.load(&trial.point))
+                .scripts
+                .iter()
+                .any(|(script, _)| script.may_pause()),
             calibration: self.calibration(&trial.point),
             exceeded: self.exceeded(&trial.point, after.shared_buffers),
             log: &log,

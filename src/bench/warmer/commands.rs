@@ -3,17 +3,14 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::own_program::{device_arguments, own_program};
 use super::snapshots::{WITH_STORAGE, WarmSnapshots};
+use super::snapshots::{device_arguments, own_program};
 use crate::bench::resident::WantedFile;
 use crate::lab::{Error, Lab, Launch};
 use crate::postgres::{ConnectOptions, PrewarmMode};
 use crate::study::{Disk, Strategy};
 use crate::units::Bytes;
 use crate::warm::Sharing;
-
-/// Threads of the warmer that merges nothing: as many as a restore has.
-const RANGE_THREADS: &str = "16";
 
 /// fio is given the files from this size on: it reads whole blocks of 1 MiB.
 const FIO_BLOCK_BYTES: u64 = 1 << 20;
@@ -100,9 +97,7 @@ fn pgthaw(sharing: Sharing, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -
 
 /// A read for every range, nothing merged.
 fn read_ranges(list: &Path) -> Result<Launch, Error> {
-    let arguments: [OsString; 5] =
-        ["bench".into(), "read-ranges".into(), list.into(), "--threads".into(), RANGE_THREADS.into()];
-    Ok(Launch::new(own_program()?, arguments))
+    Ok(Launch::new(own_program()?, [OsString::from("read-ranges"), list.into()]))
 }
 
 /// Sequential reads of the wanted files, one after the other; what it measured is printed.

@@ -2,8 +2,6 @@
 
 mod commands;
 mod contender;
-mod job;
-mod own_program;
 mod snapshots;
 
 pub use commands::plan_launch;

@@ -19,6 +19,8 @@ pub enum SettingsError {
     ForgottenDashes { word: String, right: String },
     #[error("there is no pgthaw {gone}")]
     Gone { gone: &'static str, instead: &'static str },
+    #[error("there is no {gone} any more")]
+    Moved { gone: String, now: String },
 }
 
 impl Explain for SettingsError {
@@ -30,6 +32,7 @@ impl Explain for SettingsError {
         match self {
             SettingsError::Read { .. } => Some("PGTHAW_CONFIG names another file".into()),
             SettingsError::Syntax { .. } => None,
+            SettingsError::Moved { now, .. } => Some(format!("use {now}")),
             SettingsError::Setting { .. } => {
                 Some("a table is a command and its keys are the command's long options: pgthaw COMMAND --help".into())
             }

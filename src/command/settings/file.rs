@@ -12,9 +12,10 @@ use crate::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, rea
 const NAME: &str = "pgthaw.toml";
 /// What may stand at the top of the file, for every command that has the option: the file names the list, the option one
 /// of it.
-const TOP_KEYS: [(&str, &str); 3] = [("lab_servers", "lab-server"), ("named_disks", "named-disk"), ("mode", "mode")];
+const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("mode", "mode")];
 
-const ONLY_TOP_KEYS: &str = "only lab_servers, named_disks and mode can stand at the top of the file; options go below their command: [restore]";
+const ONLY_TOP_KEYS: &str =
+    "only lab_servers and mode can stand at the top of the file; options go below their command: [restore]";
 
 /// One line of the file: `connections = 4` in `[restore]`.
 #[derive(Clone, Debug, PartialEq)]

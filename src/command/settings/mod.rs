@@ -17,16 +17,18 @@ mod forgotten_dashes;
 mod successors;
 #[cfg(test)]
 mod tests;
+mod translated;
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args as _, Command, Parser};
 
 pub use error::SettingsError;
 pub use file::{Setting, SettingsFile};
 use forgotten_dashes::find_forgotten_dashes;
 pub use successors::{GONE, find_successor};
+pub use translated::find_translation;
 
 use super::ConnectionArguments;
 use crate::terminal;
@@ -49,10 +51,18 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
         },
     };
     let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
-    parsed.or_else(|error| {
-        let known = find_forgotten_dashes(&error, arguments).or_else(|| find_successor(&error, arguments));
-        known.map_or_else(|| refuse(error), Err)
-    })
+    parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(error), Err))
+}
+
+/// What clap, which refuses a word, does not know to say.
+fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
+    let refused =
+        [ContextKind::InvalidSubcommand, ContextKind::InvalidArg].into_iter().find_map(|kind| error.get(kind));
+    let Some(ContextValue::String(refused)) = refused else { return None };
+    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    find_translation(&words, Some(refused))
+        .or_else(|| find_forgotten_dashes(error, arguments))
+        .or_else(|| find_successor(error, arguments))
 }
 
 /// clap looks at the terminal itself, and takes one that does not tell its size to be 100 columns wide.

@@ -122,8 +122,8 @@ fn what_is_wrong_is_told_with_file_and_key() {
         ("[connection]\ntier = 'os'", "x.toml: connection.tier: --tier is no option of the connection"),
         ("[restore]\nfast = 'very'", "x.toml: restore.fast: is very, and must be true or false"),
         ("[restore]\ntier = 1979-05-27", "x.toml: restore.tier: must be a text"),
-        ("port = 5432", "x.toml: port: only lab_servers, named_disks and mode can stand at the top"),
-        ("named_disks = ['a=1,1MiB']", "x.toml: named-disk: no command has an option"),
+        ("port = 5432", "x.toml: port: only lab_servers and mode can stand at the top"),
+        ("lab_servers = [1]\nname = 'a'", "x.toml: name: only lab_servers and mode"),
         ("[restore", "x.toml is not a TOML file"),
     ];
     for (text, expected) in cases {

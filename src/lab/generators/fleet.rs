@@ -3,14 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::answer::{Answer, describe_status};
-use super::offset::ClockOffset;
 use super::script::{HostTask, write_script};
-use super::session::Session;
-use super::share::share_load;
+use super::session::{Answer, ClockOffset, Session, describe_status};
 use crate::lab::error::Error;
 use crate::lab::generator::{Generator, Start};
-use crate::lab::stop::Stop;
+use crate::lab::launch::Stop;
 use crate::linux::{MachineIdentity, clock, read_identity};
 use crate::pgbench::{PgbenchOutcome, QueryMode, parse_outcome};
 use crate::postgres::{ConnectOptions, Length, Load, TransactionLog, visit_transactions};
@@ -307,9 +304,30 @@ pub fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
     }
 }
 
+/// The load of each of so many hosts: clients and threads as evenly as they go, the first ones have one more; the rate by
+/// their clients. A host without clients has no load, and one with clients at least one thread.
+pub fn share_load(load: &Load, hosts: usize) -> Vec<Load> {
+    let clients = share(load.clients, hosts as u32);
+    let busy = clients.iter().filter(|clients| **clients > 0).count();
+    let jobs = share(load.jobs.min(load.clients), busy as u32);
+    let of_host = |(clients, jobs): (u32, u32)| Load {
+        clients,
+        jobs: jobs.max(1),
+        rate: load.rate.map(|rate| rate * f64::from(clients) / f64::from(load.clients)),
+        ..load.clone()
+    };
+    clients.into_iter().zip(jobs).map(of_host).collect()
+}
+
+fn share(amount: u32, hosts: u32) -> Vec<u32> {
+    (0..hosts).map(|host| amount / hosts + u32::from(host < amount % hosts)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pgbench::QueryMode;
+    use crate::postgres::{Length, TransactionLog};
 
     #[test]
     fn outcomes_add_up_and_the_longest_run_divides() {
@@ -318,5 +336,30 @@ mod tests {
         assert_eq!((both.transactions, both.retries, both.tps), (4000, 2, 400.0));
         assert_eq!(merge_outcomes(&[of(0, 0.0), of(100, 10.0)]).tps, 10.0);
         assert_eq!(merge_outcomes(&[of(0, 0.0)]).tps, 0.0);
+    }
+
+    fn shared(clients: u32, jobs: u32, hosts: usize) -> Vec<(u32, u32, Option<f64>)> {
+        let load = Load {
+            scripts: Vec::new(),
+            variables: Vec::new(),
+            query_mode: QueryMode::default(),
+            clients,
+            jobs,
+            rate: Some(1000.0),
+            latency_limit_ms: None,
+            max_tries: 1,
+            length: Length::Seconds(1),
+            log: TransactionLog::Seconds,
+        };
+        share_load(&load, hosts).iter().map(|one| (one.clients, one.jobs, one.rate)).collect()
+    }
+
+    #[test]
+    fn every_client_is_somewhere_and_the_rate_goes_with_them() {
+        assert_eq!(shared(4, 2, 2), [(2, 1, Some(500.0)), (2, 1, Some(500.0))]);
+        assert_eq!(shared(5, 3, 2), [(3, 2, Some(600.0)), (2, 1, Some(400.0))]);
+        assert_eq!(shared(2, 2, 3), [(1, 1, Some(500.0)), (1, 1, Some(500.0))]);
+        // A pgbench without a thread there is not.
+        assert_eq!(shared(4, 1, 2), [(2, 1, Some(500.0)), (2, 1, Some(500.0))]);
     }
 }

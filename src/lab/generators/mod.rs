@@ -4,12 +4,9 @@
 //! container. All that it is told goes through that pipe, so nothing has to be quoted for any shell on the way, no
 //! password stands in a list of processes, and when the pipe ends (Ctrl-C, `kill -9`, a cable) pgbench ends there.
 
-mod answer;
 mod fleet;
-mod offset;
 mod script;
 mod session;
-mod share;
 mod trial_load;
 
 pub use fleet::check_hosts;

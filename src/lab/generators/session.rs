@@ -1,7 +1,8 @@
 //! A host while it has a trial's script: what reaches it, what it is told, and what it answers.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -13,12 +14,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::answer::{Answer, parse_answer};
-use super::offset::{ClockOffset, RoundTrip};
 use crate::files::read_at_most;
 use crate::lab::error::Error;
 use crate::lab::generator::{complaints_of, read_paces};
-use crate::lab::stop::Stop;
+use crate::lab::launch::Stop;
 use crate::linux::clock;
 
 /// A host that says nothing for so long, while something is asked of it, is given up.
@@ -326,8 +325,110 @@ fn read_lossy(path: &Path) -> String {
         .unwrap_or_else(|error| error.to_string())
 }
 
+/// A line that is meant for us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The line in which its pgbench names itself.
+    Version(String),
+    /// The machine's boot, and the namespace of its processes.
+    Machine {
+        boot: String,
+        processes: String,
+    },
+    /// It waits for being told what to do.
+    Ready,
+    /// Nanoseconds since 1970 by its clock.
+    Clock(i64),
+    /// The process that becomes pgbench.
+    Process(u32),
+    /// pgbench ended, with this status of a shell; when, and when it was begun, if it was, by its clock in nanoseconds.
+    Ended {
+        status: i32,
+        begun_ns: Option<i64>,
+    },
+    /// So many bytes of a file follow.
+    File {
+        bytes: u64,
+        is_report: bool,
+    },
+    Done,
+    /// It cannot do it, and why.
+    Failed(String),
+}
+
+/// Understands a line; `None` when it is none of ours.
+pub fn parse_answer(line: &str) -> Option<Answer> {
+    let (word, rest) = line.strip_prefix("pgthaw ")?.split_once(' ').unwrap_or((line.strip_prefix("pgthaw ")?, ""));
+    let mut words = rest.split_ascii_whitespace();
+    Some(match word {
+        "version" => Answer::Version(rest.to_owned()),
+        "machine" => Answer::Machine { boot: words.next()?.to_owned(), processes: words.next()?.to_owned() },
+        "ready" => Answer::Ready,
+        "clock" => match rest.parse() {
+            Ok(ns) => Answer::Clock(ns),
+            Err(_) => Answer::Failed(format!("its date knows no nanoseconds, and says {rest}")),
+        },
+        "process" => Answer::Process(rest.parse().ok()?),
+        "ended" => {
+            let (status, _ended) = (words.next()?.parse().ok()?, words.next()?);
+            Answer::Ended { status, begun_ns: words.next().and_then(|begun| begun.parse().ok()) }
+        }
+        "file" => Answer::File { bytes: words.next()?.parse().ok()?, is_report: words.next()? == "report" },
+        "done" => Answer::Done,
+        "failed" => Answer::Failed(rest.to_owned()),
+        _ => return None,
+    })
+}
+
+/// How pgbench ended, for people; `None` when all is well.
+pub fn describe_status(status: i32) -> Option<String> {
+    match status {
+        0 => None,
+        // As a shell has it.
+        signal if signal > 128 => Some(format!("it was ended by signal {}", signal - 128)),
+        status => Some(format!("it ended with status {status}")),
+    }
+}
+
+/// A question to a host and its answer, by this host's clock and by the other's, in nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    pub asked_ns: i64,
+    pub there_ns: i64,
+    pub answered_ns: i64,
+}
+
+impl RoundTrip {
+    fn took_ns(self) -> i64 {
+        self.answered_ns - self.asked_ns
+    }
+}
+
+/// What the round trips tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockOffset {
+    /// By how much the other clock is ahead.
+    pub offset_ns: i64,
+    /// It is at most so far from that: the answer was given at some moment between question and answer.
+    pub uncertainty_ns: i64,
+}
+
+impl ClockOffset {
+    /// From the quickest round trip, for it leaves the least room; `None` without any.
+    pub fn compute(trips: &[RoundTrip]) -> Option<ClockOffset> {
+        let quickest = trips.iter().filter(|trip| trip.took_ns() >= 0).min_by_key(|trip| trip.took_ns())?;
+        let middle_ns = quickest.asked_ns + quickest.took_ns() / 2;
+        Some(ClockOffset {
+            offset_ns: quickest.there_ns - middle_ns,
+            uncertainty_ns: quickest.took_ns() - quickest.took_ns() / 2,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn open(script: &str, directory: &Path) -> Session {
@@ -390,5 +491,61 @@ mod tests {
         let stop = Stop::default();
         stop.request();
         assert!(matches!(session.wait(&stop), Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn answers_are_understood_and_a_login_s_greeting_is_passed_over() {
+        for (line, answer) in [
+            ("pgthaw version pgbench (PostgreSQL) 15.18", Answer::Version("pgbench (PostgreSQL) 15.18".into())),
+            ("pgthaw machine 4b83 pid:[7]", Answer::Machine { boot: "4b83".into(), processes: "pid:[7]".into() }),
+            ("pgthaw ready", Answer::Ready),
+            ("pgthaw clock 1795351021361891628", Answer::Clock(1_795_351_021_361_891_628)),
+            ("pgthaw process 77", Answer::Process(77)),
+            ("pgthaw ended 137 20 10", Answer::Ended { status: 137, begun_ns: Some(10) }),
+            ("pgthaw ended 143 20 ", Answer::Ended { status: 143, begun_ns: None }),
+            ("pgthaw file 12 report", Answer::File { bytes: 12, is_report: true }),
+            ("pgthaw file  7 log.123.1", Answer::File { bytes: 7, is_report: false }),
+            ("pgthaw done", Answer::Done),
+            ("pgthaw failed there is no pgbench", Answer::Failed("there is no pgbench".into())),
+        ] {
+            assert_eq!(parse_answer(line), Some(answer), "{line}");
+        }
+        assert!(matches!(parse_answer("pgthaw clock 17953510213N"), Some(Answer::Failed(_))));
+        for other in ["Welcome to bench1", "pgthaw", "pgthaw dance", "pgthaw process -1", "pgthaw ended"] {
+            assert_eq!(parse_answer(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_status_says_which_signal_it_was() {
+        assert_eq!(describe_status(0), None);
+        assert_eq!(describe_status(137).as_deref(), Some("it was ended by signal 9"));
+        assert_eq!(describe_status(2).as_deref(), Some("it ended with status 2"));
+    }
+
+    #[test]
+    fn the_quickest_round_trip_decides() {
+        let trip = |asked_ns, there_ns, answered_ns| RoundTrip { asked_ns, there_ns, answered_ns };
+        let trips = [trip(0, 9_000, 8_000), trip(10_000, 15_400, 11_000), trip(20_000, 26_000, 24_000)];
+        assert_eq!(ClockOffset::compute(&trips), Some(ClockOffset { offset_ns: 4_900, uncertainty_ns: 500 }));
+        assert_eq!(ClockOffset::compute(&[]), None);
+        // The clock was set back meanwhile.
+        assert_eq!(ClockOffset::compute(&[trip(5, 0, 4)]), None);
+    }
+
+    proptest! {
+        /// Wherever on its way the answer was given, the true offset is within the uncertainty.
+        #[test]
+        fn the_true_offset_is_never_outside(
+            offset in -10_000_000_000i64..10_000_000_000,
+            ways in prop::collection::vec((0i64..5_000_000, 0i64..5_000_000), 1..20),
+        ) {
+            let trips: Vec<RoundTrip> = (1..).zip(&ways).map(|(place, (there, back))| {
+                let asked_ns = place * 1_000_000_000;
+                RoundTrip { asked_ns, there_ns: asked_ns + there + offset, answered_ns: asked_ns + there + back }
+            }).collect();
+            let found = ClockOffset::compute(&trips).unwrap();
+            prop_assert!((found.offset_ns - offset).abs() <= found.uncertainty_ns, "{:?}", found);
+        }
     }
 }

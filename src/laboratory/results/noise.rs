@@ -12,7 +12,7 @@ use crate::verdict::{Metric, Noise, compute_noise};
 /// Which sweep.
 #[derive(Debug, Args)]
 pub struct NoiseArguments {
-    /// A sweep of `bench sweep --aa` [default: the newest]
+    /// A sweep of `bench --aa` [default: the newest]
     sweep: Option<String>,
 }
 

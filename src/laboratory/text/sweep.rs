@@ -15,7 +15,7 @@ use crate::verdict::{
 /// Lines of the points and of the order; `--json` has all of them.
 const LINES_MAX: usize = 60;
 
-/// What `bench sweep --dry-run` prints.
+/// What `bench --dry-run` prints.
 pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     let shown = &plan.points[..plan.points.len().min(LINES_MAX)];
     let cells = |cell: &dyn Fn(&crate::study::PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();

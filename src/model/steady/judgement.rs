@@ -125,7 +125,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The exit status of `pgthaw steady`. 1 to 3 are failures of pgthaw itself.
+    /// The exit status of `pgthaw judge`. 1 to 3 are failures of pgthaw itself.
     pub fn exit_code(self) -> u8 {
         match self {
             Verdict::Steady => 0,

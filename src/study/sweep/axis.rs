@@ -1,15 +1,15 @@
 //! The values that a key of the study file names: one, or a list of them.
 
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::named_file::find_file;
 use super::point::AxisLength;
 use super::start::{LoadBegins, StartAsked};
 use crate::pgbench::{BUILTIN_SCRIPTS, QueryMode};
 use crate::postgres::Script;
+use crate::study::built_in::find_built_in_script;
 use crate::study::strategy::Strategy;
 use crate::units::Bytes;
 
@@ -157,14 +157,16 @@ impl Axis<'_> {
     /// Names, which are looked up later.
     pub fn names(&self, default: &str) -> Result<Vec<String>, String> {
         self.read(default.to_owned(), "a name", |value| {
-            value.as_str().filter(|name| !name.is_empty()).map(str::to_owned)
+            // A major version is a name that looks like a number.
+            let number = value.as_integer().map(|number| number.to_string());
+            value.as_str().filter(|name| !name.is_empty()).map(str::to_owned).or(number)
         })
     }
 
     /// Strategies by their names.
     pub fn strategies(&self) -> Result<Vec<String>, String> {
         let allowed = format!("one of {}", Strategy::ALL.map(Strategy::name).join(", "));
-        let known = |value: &Value| value.as_str().filter(|name| name.parse::<Strategy>().is_ok()).map(str::to_owned);
+        let known = |value: &Value| value.as_str().filter(|name| Strategy::named(name).is_some()).map(str::to_owned);
         self.read(Strategy::Nothing.name().to_owned(), &allowed, known)
     }
 
@@ -226,7 +228,8 @@ fn uneven_total(total: u32, clients: u32) -> String {
     )
 }
 
-fn whole_number(value: &Value, most: u32) -> Option<u32> {
+/// A whole number from 1 to `most`.
+pub fn whole_number(value: &Value, most: u32) -> Option<u32> {
     let number = u32::try_from(value.as_integer()?).ok()?;
     (1..=most).contains(&number).then_some(number)
 }
@@ -272,8 +275,24 @@ pub fn check_least(key: &str, memory: Bytes) -> Result<Bytes, String> {
 fn find_script(key: &str, directory: &Path, name: &str) -> Result<Script, String> {
     match BUILTIN_SCRIPTS.into_iter().find(|builtin| *builtin == name) {
         Some(builtin) => Ok(Script::Builtin(builtin)),
+        None if find_built_in_script(Path::new(name)).is_some() && !directory.join(name).exists() => {
+            Ok(Script::File(name.into()))
+        }
         None => find_file(key, directory, Path::new(name)).map(Script::File),
     }
+}
+
+/// A file beside the study file, by its whole name: pgbench runs elsewhere.
+pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, String> {
+    let path = directory.join(name);
+    let found = path.canonicalize().map_err(|error| {
+        format!(
+            "{key}: {}: {error}; a built-in script is one of {}, anything else a file beside the study file",
+            path.display(),
+            BUILTIN_SCRIPTS.join(", ")
+        )
+    })?;
+    if found.is_file() { Ok(found) } else { Err(format!("{key}: {} is no file", path.display())) }
 }
 
 /// The variables of scripts, by name.

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::axis::check_used;
-use super::named_file::find_file;
+use super::axis::{check_used, find_file};
 use super::point::{Axes, DEFAULT_DATABASE, Point};
+use super::start::StartAsked;
+use crate::units::Bytes;
 
 /// The database that the workload runs in, unless another is named.
 pub const DATABASE: &str = "pgthaw_bench";
@@ -147,6 +148,71 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
     Ok(command)
 }
 
+/// A database that was made for a study, and how long that took. One that an earlier study has left is not among them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct DatabaseMaking {
+    /// As the study names them: of the axes `database`, `scale`, `file_system` and `server`.
+    pub database: String,
+    pub scale: u32,
+    pub file_system: String,
+    pub server: String,
+    pub seconds: f64,
+    /// In their order; what pgthaw did between them is in none.
+    pub steps: Vec<MakingStep>,
+}
+
+/// A step of it: one of `pgbench -i`, as pgbench calls it, or SQL and programs of the study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct MakingStep {
+    pub step: String,
+    pub seconds: f64,
+}
+
+/// How the copy of a trial was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum CopyWay {
+    /// The file system shares the blocks until one is written (FICLONE).
+    Reflink,
+    /// Every byte was written.
+    Copy,
+}
+
+impl CopyWay {
+    pub fn name(self) -> &'static str {
+        match self {
+            CopyWay::Reflink => "reflink",
+            CopyWay::Copy => "copy",
+        }
+    }
+}
+
+/// The copy that a trial ran on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct FreshCopy {
+    pub way: CopyWay,
+    /// Of the files that were copied.
+    pub bytes: Bytes,
+    /// Until all of it was on the disk.
+    pub seconds: f64,
+}
+
+/// A trial that starts as the one before has left the server has no fresh database.
+pub fn check_fresh_copy(is_asked: bool, axes: &Axes) -> Result<(), String> {
+    match is_asked && axes.start.contains(&StartAsked::AsIs) {
+        true => {
+            Err("fresh_copy: a trial that starts \"as-is\" has the database that the one before left; write another \
+                     start, or remove the key"
+                .into())
+        }
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,5 +246,12 @@ mod tests {
         assert_refused("[database]\npgbench = false\ninitialize = [\"--foreign-keys\"]\n", &["database.initialize"]);
         assert_refused("[database]\npgbench = false\n", &["points.script", "select-only", "pgbench = false"]);
         assert_refused("[database]\ncommands = [[\"-x\"]]\n", &["database.commands", "-x"]);
+    }
+
+    #[test]
+    fn a_fresh_copy_is_for_trials_that_make_their_start() {
+        assert!(sweep("fresh_copy = true\n[points]\nstart = \"cold\"\n").unwrap().fresh_copy);
+        assert_eq!(sweep("fresh_copy = false\n").unwrap().digest(), sweep("").unwrap().digest());
+        assert_refused("fresh_copy = true\n[points]\nstart = [\"warm\", \"as-is\"]\n", &["fresh_copy", "as-is"]);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::database::DatabaseKey;
 use super::ground::FileSystemSpec;
-use super::places::Part;
+use super::ground::Part;
 use super::point::{Axes, Point};
 use super::spec::Sweep;
 use super::start::StartAsked;

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::axis::check_used;
-use super::places::Places;
-use super::point::{DEFAULT_SERVER, NATIVE};
+use super::point::{DEFAULT_SERVER, NATIVE, TOGETHER};
 use crate::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
-use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
-use crate::study::error::Error;
+use crate::study::disk::{built_in_names, find_built_in, parse_disk};
 use crate::study::record::Disk;
 use crate::units::Bytes;
 
@@ -70,22 +68,21 @@ pub fn read_disks(
     asked: &[String],
     places: &BTreeMap<String, Places>,
 ) -> Result<BTreeMap<String, Disk>, String> {
-    if let Some(name) = own.keys().find(|name| is_built_in(name.trim())) {
+    if let Some(name) = own.keys().find(|name| find_built_in(name.trim()).is_some()) {
         return Err(format!("disks.{name}: it is one that needs no figures; give this one another name"));
     }
     let known = own.iter().map(|(name, figures)| {
-        let disk: Result<NamedDisk, Error> = format!("{name}={figures}").parse();
-        disk.map_err(|_| {
-            format!("disks.{name}: {figures:?} is no disk; write READS,BYTES,READ-AHEAD such as \"3000,125MiB,128KiB\"")
-        })
+        parse_disk(name, figures).map(|disk| (name, disk)).map_err(|problem| format!("disks.{name}: {problem}"))
     });
-    let known: Vec<NamedDisk> = known.collect::<Result<_, _>>()?;
+    let known: BTreeMap<&String, Disk> = known.collect::<Result<_, String>>()?;
     let used: Vec<String> = asked.iter().chain(places.values().flat_map(BTreeMap::values)).cloned().collect();
     check_used(("disks", "disk"), own.keys(), &used)?;
     let choose = |key: &str, name: &String| {
-        let disk = choose_disk(&known, AskedDisk { name: Some(name), ..AskedDisk::default() });
-        disk.map(|disk| (name.clone(), disk))
-            .map_err(|error| format!("{key}: {error}; a disk of your own stands in [disks]"))
+        let disk = known.get(name).cloned().or_else(|| find_built_in(name));
+        let names = || built_in_names().map(str::to_owned).chain(own.keys().cloned()).collect::<Vec<_>>().join(", ");
+        let wrong =
+            || format!("{key}: there is no disk {name:?}: {} are known; a disk of your own stands in [disks]", names());
+        Ok((name.clone(), disk.ok_or_else(wrong)?))
     };
     let of_parts = places.values().flat_map(BTreeMap::values).map(|name| choose("places", name));
     asked.iter().map(|name| choose("points.disk", name)).chain(of_parts).collect()
@@ -307,6 +304,111 @@ pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result
     asked.iter().filter(|name| *name != DEFAULT_SERVER).map(choose).collect()
 }
 
+/// A part of a server that may lie on a device of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The write-ahead log.
+    Wal,
+    /// The status of transactions: pg_xact, pg_clog before PostgreSQL 10.
+    Slru,
+    /// Tables and materialised views of the database, with their TOAST tables.
+    Tables,
+    /// All of its indexes.
+    Indexes,
+}
+
+impl Part {
+    const ALL: [Part; 4] = [Part::Wal, Part::Slru, Part::Tables, Part::Indexes];
+
+    /// The word of the study file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Wal => "wal",
+            Part::Slru => "slru",
+            Part::Tables => "tables",
+            Part::Indexes => "indexes",
+        }
+    }
+
+    /// What lies on the second device of its file system, where there is one.
+    pub fn log_name(self) -> &'static str {
+        match self {
+            Part::Wal => "wal-log",
+            Part::Slru => "slru-log",
+            Part::Tables => "tables-log",
+            Part::Indexes => "indexes-log",
+        }
+    }
+
+    /// The directory of the data directory that it is; `None` of what lies in a tablespace.
+    pub fn directory(self) -> Option<&'static str> {
+        match self {
+            Part::Wal => Some("pg_wal"),
+            Part::Slru => Some("pg_xact"),
+            Part::Tables | Part::Indexes => None,
+        }
+    }
+
+    /// The tablespace that it lies in; `None` of a directory.
+    pub fn tablespace(self) -> Option<&'static str> {
+        match self {
+            Part::Tables => Some("pgthaw_tables"),
+            Part::Indexes => Some("pgthaw_indexes"),
+            Part::Wal | Part::Slru => None,
+        }
+    }
+}
+
+/// The parts that lie on devices of their own, each with the name of its disk. The rest lies on the point's own disk.
+pub type Places = BTreeMap<Part, String>;
+
+/// The places that the axis names, but for [`TOGETHER`]. `file_systems` are those of the axis.
+pub fn read_places(
+    own: &BTreeMap<String, Table>,
+    asked: &[String],
+    file_systems: &[String],
+) -> Result<BTreeMap<String, Places>, String> {
+    if own.contains_key(TOGETHER) {
+        return Err("places.together: it is the one that has all on one device; give this one another name".into());
+    }
+    let known = own.iter().map(|(name, table)| Ok((name.clone(), read_place(name, table)?)));
+    let known: BTreeMap<String, Places> = known.collect::<Result<_, String>>()?;
+    check_used(("places", "places"), own.keys(), asked)?;
+    let choose = |name: &String| {
+        let wrong = || format!("points.places: there is no {name:?}: together and those of [places] are known");
+        Ok((name.clone(), known.get(name).cloned().ok_or_else(wrong)?))
+    };
+    let asked = asked.iter().filter(|name| *name != TOGETHER);
+    let places: BTreeMap<String, Places> = asked.map(choose).collect::<Result<_, String>>()?;
+    let is_apart = places.values().any(|parts| !parts.is_empty());
+    if is_apart && file_systems.iter().any(|name| name == NATIVE) {
+        return Err(
+            "points.places: parts lie on loop devices, and what is left has to lie on one too, for else two kinds of \
+                    devices are compared; write file_system = \"ext4\" (or xfs, btrfs, one of [file_systems])"
+                .into(),
+        );
+    }
+    Ok(places)
+}
+
+fn read_place(name: &str, table: &Table) -> Result<Places, String> {
+    if table.is_empty() {
+        return Err(format!(
+            "places.{name}: it has no part; write one such as wal = \"gp3\", or name {TOGETHER} instead"
+        ));
+    }
+    let read = |(key, value): (&String, &Value)| {
+        let part = Part::ALL.into_iter().find(|part| part.name() == key);
+        let known = Part::ALL.map(Part::name).join(", ");
+        let part = part.ok_or_else(|| format!("places.{name}.{key}: there is no such part; {known} are known"))?;
+        let disk = value.as_str().map(str::to_owned);
+        let wrong = || format!("places.{name}.{key}: {value} is no disk; write the name of one, such as \"gp3\"");
+        Ok((part, disk.ok_or_else(wrong)?))
+    };
+    table.iter().map(read).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -422,5 +524,38 @@ mod tests {
         assert_refused("[servers]\nmine = \"bin\"\n", &["servers.mine", "/opt/pg18/bin"]);
         assert_refused("[servers]\ndefault = \"/opt\"\n", &["servers.default", "another name"]);
         assert_refused("[points]\nserver = \"4\"\n", &["points.server"]);
+    }
+
+    #[test]
+    fn places_are_an_axis_and_each_part_has_a_disk() {
+        let study = sweep(
+            "[points]\nplaces = [\"together\", \"apart\"]\nfile_system = \"ext4\"\n[disks]\nlog = \",,,400\"\n\
+             [places.apart]\nwal = \"log\"\nslru = \"gp3\"\n",
+        )
+        .unwrap();
+        assert_eq!((study.points(), study.axes.varied()), (2, vec!["places".to_owned()]));
+        assert_eq!(study.point(1).value("places").as_deref(), Some("apart"));
+        let parts = |number| study.parts(&study.point(number)).into_iter().collect::<Vec<_>>();
+        assert!(parts(0).is_empty());
+        assert_eq!(parts(1), [(Part::Wal, "log".to_owned()), (Part::Slru, "gp3".to_owned())]);
+        // Also a disk that no point has.
+        assert_eq!(study.disks.keys().collect::<Vec<_>>(), ["gp3", "log", "native"]);
+    }
+
+    #[test]
+    fn what_cannot_be_placed_is_refused() {
+        let with = |text: &str| format!("[points]\nplaces = \"x\"\nfile_system = \"ext4\"\n{text}");
+        assert_refused(&with(""), &["points.places", "\"x\"", "[places]"]);
+        assert_refused(&with("[places.x]\nlog = \"gp3\"\n"), &["places.x.log", "wal, slru, tables, indexes"]);
+        assert_refused(&with("[places.x]\nwal = 7\n"), &["places.x.wal", "gp3"]);
+        assert_refused(&with("[places.x]\nwal = \"fast\"\n"), &["places", "fast", "gp3", "[disks]"]);
+        assert_refused(&with("[places.together]\n[places.x]\n"), &["places.together", "another name"]);
+        assert_refused(&with("[places.x]\n"), &["places.x", "no part", "wal = "]);
+        assert_refused(
+            &with("[places.x]\nwal = \"gp3\"\n[places.y]\nwal = \"hdd\"\n"),
+            &["places.y", "no point uses it", "points.places"],
+        );
+        let native = "[points]\nplaces = \"x\"\nfile_system = [\"native\", \"xfs\"]\n[places.x]\nwal = \"gp3\"\n";
+        assert_refused(native, &["points.places", "file_system = \"ext4\""]);
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::axis::find_file;
 use super::database::find_command;
-use super::named_file::find_file;
 use super::point::Axes;
 use crate::study::strategy::Strategy;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::forecast::{database_bytes, forecast_warm_seconds, needed_bytes};
-use super::point::Point;
+use super::point::{DEFAULT_SERVER, NATIVE, Point, TOGETHER};
 use super::spec::Sweep;
 use super::warmup::Until;
 use crate::linux::memory::read_memory;
@@ -109,6 +109,19 @@ impl Sweep {
                 remedy: "write less, or leave the limit out (an axis of memory has \"none\" for it)".to_owned(),
             }),
             false => Ok(()),
+        }
+    }
+
+    /// Refuses a study that the cluster of a lab server cannot lend itself to: only ways to warm that one server.
+    pub fn check_lendable(&self) -> Result<(), Error> {
+        let axes = &self.axes;
+        let is_own = axes.file_system == [NATIVE] && axes.server == [DEFAULT_SERVER] && axes.places == [TOGETHER];
+        match self.is_warmup && is_own && !self.fresh_copy && self.generators.is_none() {
+            true => Ok(()),
+            false => Err(Error::Unfit {
+                problem: "a lab server's own cluster is measured as it is, by studies of ways to warm alone".to_owned(),
+                remedy: "write kind = \"warmup\" and neither a file system, a server, places, generators nor fresh copies; or leave -D out for a scratch cluster".to_owned(),
+            }),
         }
     }
 

@@ -206,7 +206,7 @@ pub struct Axes {
 }
 
 /// Names of the axes of which a study has one.
-const LENGTH_AXES: [&str; 3] = ["seconds", "transactions", "total_transactions"];
+pub const LENGTH_AXES: [&str; 3] = ["seconds", "transactions", "total_transactions"];
 
 /// How long trials last: one of them for all points.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -245,7 +245,7 @@ impl Axes {
     /// What is at work beside the loads.
     pub fn strategies(&self) -> impl Iterator<Item = Strategy> {
         // Every name was looked up when the file was read.
-        self.strategy.iter().filter_map(|name| name.parse().ok())
+        self.strategy.iter().filter_map(|name| Strategy::named(name))
     }
 
     /// The point with this number, below [`Axes::count`]. The last axis changes fastest.
@@ -342,7 +342,7 @@ impl Axes {
 impl Point {
     /// What warms the cold server beside the load.
     pub fn strategy(&self) -> Strategy {
-        self.strategy.parse().unwrap_or(Strategy::Nothing)
+        Strategy::named(&self.strategy).unwrap_or(Strategy::Nothing)
     }
 
     /// Transactions of each client; `None` where the seconds end a trial.

@@ -5,11 +5,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::fresh::FreshCopy;
+use super::database::DatabaseMaking;
+use super::database::FreshCopy;
+use super::generators::TrialGenerators;
 use super::histogram::{LatencyHistogram, ScriptLatency};
-use super::making::DatabaseMaking;
 use super::point::{Axes, Point, STRATEGY};
-use super::trial_generators::TrialGenerators;
 use super::warming::Warming;
 use super::warmup::WarmupFacts;
 use crate::linux::FileSystemFacts;
@@ -22,7 +22,7 @@ use crate::study::order::Turn;
 use crate::study::record::{Machine, Sample, StartState, StrategyOutcome};
 use crate::units::{Bytes, counted};
 
-/// One invocation of `bench sweep`, and those that went on where it was interrupted.
+/// A run of a study, with the invocations that went on where it was interrupted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepRun {

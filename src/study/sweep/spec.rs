@@ -9,23 +9,26 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
-use super::axis::{Axis, Mix, read_length, read_settings, read_variables};
+use super::axis::{Axis, Mix, read_length, read_settings, read_variables, whole_number};
+use super::database::check_fresh_copy;
 use super::database::{DatabaseSpec, RawDatabase, read_databases};
 use super::exceeded::{Exceeded, read_exceeds};
-use super::fresh::check_fresh_copy;
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_disks, read_file_systems, read_servers};
+use super::ground::{Places, read_places};
 use super::job::{JobSpec, RawJob, read_job};
-use super::places::{Places, read_places};
 use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE, STRATEGY, TOGETHER};
 use super::start::StartAsked;
 use super::warmup::{
-    Until, check_beginnings, check_generators, read_kind, read_memory, read_until, read_wanted, read_wanted_seconds,
+    Until, check_beginnings, check_generators, read_kind, read_memory, read_popularity, read_until, read_wanted,
+    read_wanted_seconds,
 };
-use crate::files::{directory_of, read_at_most, read_text_at_most};
-use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
+use crate::files::read_text_at_most;
+use crate::postgres::{Length, Load, Script, TransactionLog};
+use crate::study::built_in::read_named;
 use crate::study::error::Error;
 use crate::study::record::Disk;
+use crate::study::size::choose_shared_buffers;
 use crate::study::strategy::Strategy;
 use crate::units::{Bytes, counted};
 use crate::warm::Sharing;
@@ -72,6 +75,9 @@ pub struct Sweep {
     /// Is it a study of ways to warm one server, and shown so?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_warmup: bool,
+    /// Of a study that forecasts its trial: how the script chooses rows, as `predict --popularity` has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub popularity: Option<String>,
     /// What ends a trial before its seconds are over, if anything does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
@@ -106,6 +112,7 @@ pub struct Sweep {
 struct RawSweep {
     question: Option<String>,
     kind: Option<String>,
+    popularity: Option<String>,
     until: Option<String>,
     wanted_seconds: Option<Value>,
     wanted: Option<String>,
@@ -167,24 +174,29 @@ struct RawPoints {
     load_begins: Option<Value>,
 }
 
-/// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
-/// whatever the file says.
-pub fn read_sweep(path: &Path, is_twice: bool) -> Result<Sweep, Error> {
-    let failed = |source| Error::file("read", path, source);
-    let wrong = |problem| Error::Spec { path: path.to_owned(), problem };
-    let text = match read_text_at_most(path, FILE_BYTES_MAX) {
+/// Reads the text of a study file.
+pub fn read_study_text(path: &Path) -> Result<String, Error> {
+    match read_text_at_most(path, FILE_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
-            return Err(wrong(format!("{error}, which is the most that a study file has")));
+            let problem = format!("{error}, which is the most that a study file has");
+            Err(Error::Spec { path: path.to_owned(), problem })
         }
-        text => text.map_err(failed)?,
-    };
-    let directory = directory_of(path);
-    parse_sweep(&text, directory, is_twice).map_err(wrong)
+        text => text.map_err(|source| Error::file("read", path, source)),
+    }
 }
 
+/// Refuses a text that is no study file, with the line of what is wrong, and returns its keys.
+pub fn parse_study_table(text: &str) -> Result<Table, String> {
+    toml::from_str::<RawSweep>(text).map_err(|error| error.to_string())?;
+    toml::from_str(text).map_err(|error| error.to_string())
+}
+
+/// Reads and checks a study. Files that it names are looked for in `directory`. `is_twice`: every point is measured twice, whatever
+/// the text says.
 pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
     let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
     raw.aa |= is_twice;
+    raw.settle_shared_buffers()?;
     let (axes, scripts) = read_axes(&raw, directory)?;
     let repeats = raw
         .repeats
@@ -221,6 +233,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         max_tries,
         exceeds: read_exceeds(&raw.exceeds)?,
         is_warmup: read_kind(raw.kind.as_deref(), &axes, until)?,
+        popularity: read_popularity(raw.popularity, raw.kind.as_deref(), &axes, repeats)?,
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
         is_script_wanted: read_wanted(raw.wanted.as_deref(), &axes, until)?,
@@ -238,6 +251,22 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         servers,
         databases,
     })
+}
+
+/// The word that leaves a value to pgthaw.
+pub const AUTO: &str = "auto";
+
+impl RawSweep {
+    /// Writes the size that `shared_buffers = "auto"` means. It goes by the scale, so there is one scale.
+    fn settle_shared_buffers(&mut self) -> Result<(), String> {
+        let Some(size) = self.settings.get_mut("shared_buffers").filter(|size| size.as_str() == Some(AUTO)) else {
+            return Ok(());
+        };
+        let scale = self.points.scale.as_ref().map_or(Some(1), |scale| whole_number(scale, SCALE_MAX));
+        let wrong = || format!("settings.shared_buffers: \"{AUTO}\" is for a study of one scale; write a size");
+        *size = Value::String(choose_shared_buffers(scale.ok_or_else(wrong)?));
+        Ok(())
+    }
 }
 
 type Scripts = BTreeMap<String, Mix>;
@@ -337,8 +366,7 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
 }
 
 fn read_digest(path: &Path) -> Result<String, String> {
-    let bytes =
-        read_at_most(path, SCRIPT_BYTES_MAX).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let bytes = read_named(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     Ok(render_digest(&bytes))
 }
 

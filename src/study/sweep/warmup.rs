@@ -1,23 +1,18 @@
-//! A study of ways to warm one server: what the flags of `bench warmup` ask, as the text of a study file; and what is found of
-//! it before its first trial.
-
-use std::path::Path;
+//! A study of ways to warm one server, and what is found of it before its first trial.
 
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Value;
 
 use super::axis::{Axis, check_least};
 use super::point::{Axes, AxisLength};
 use super::start::{LoadBegins, StartAsked};
-use crate::pgbench::QueryMode;
-use crate::postgres::Script;
-use crate::study::disk::is_built_in;
 use crate::study::record::{Disk, StudyForecast};
 use crate::study::strategy::{NOTHING, Strategy};
 use crate::units::Bytes;
 
-/// The word of the study file.
+/// Words of the study file.
 const WARMUP: &str = "warmup";
+const FORECAST: &str = "forecast";
 
 /// What a load reads in a day is everything.
 const WANTED_SECONDS_MAX: u32 = 24 * 3600;
@@ -42,96 +37,29 @@ impl Until {
     }
 }
 
-/// What the flags of `bench warmup` or `bench residency` ask.
-#[derive(Clone, Debug)]
-pub struct WarmupAsked<'a> {
-    /// What the study is about, where somebody gave it a name.
-    pub title: Option<&'a str>,
-    pub scale: u32,
-    pub clients: u32,
-    pub jobs: u32,
-    pub script: &'a Script,
-    /// SQL that psql runs in the database after `pgbench -i`.
-    pub setup: Option<&'a Path>,
-    pub query_mode: QueryMode,
-    pub seconds: u32,
-    /// What ends a trial before its seconds are over, if anything does.
-    pub until: Option<Until>,
-    /// Of a study until what is wanted is resident: it is what the script reads in so many seconds from a cold start; `None`:
-    /// everything is.
-    pub wanted_seconds: Option<u32>,
-    pub repeats: u32,
-    /// `None`: any.
-    pub seed: Option<u64>,
-    pub strategies: &'a [Strategy],
-    pub disk: &'a Disk,
-    /// Memory of the server in the trials; `None` is no limit.
-    pub memory: Option<Bytes>,
-    pub settings: &'a [(&'static str, String)],
-}
-
-impl WarmupAsked<'_> {
-    /// The text of the study file that asks the same.
-    pub fn render(&self) -> String {
-        let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-        let text = |text: &str| Value::String(text.to_owned());
-        let mut study = Table::new();
-        study.extend(self.title.map(|title| ("question".to_owned(), text(title))));
-        let mut add = |key: &str, value| drop(study.insert(key.to_owned(), value));
-        if self.until != Some(Until::Resident) {
-            add("kind", text(WARMUP));
-        }
-        add("repeats", whole(self.repeats.into()));
-        self.seed.into_iter().for_each(|seed| add("seed", whole(seed)));
-        self.memory.into_iter().for_each(|memory| add("memory", text(&format!("{} bytes", memory.0))));
-        self.until.into_iter().for_each(|until| add("until", text(until.name())));
-        self.wanted_seconds.into_iter().for_each(|seconds| add("wanted_seconds", whole(seconds.into())));
-        let script = match self.script {
-            Script::Builtin(name) => text(name),
-            Script::File(path) => text(&path.display().to_string()),
-        };
-        let strategies = self.strategies.iter().map(|strategy| text(strategy.name())).collect();
-        let points = [
-            ("scale", whole(self.scale.into())),
-            ("clients", whole(self.clients.into())),
-            ("jobs", whole(self.jobs.into())),
-            ("script", script),
-            ("query_mode", text(self.query_mode.name())),
-            ("seconds", whole(self.seconds.into())),
-            ("start", text(StartAsked::Cold.name())),
-            ("disk", text(&self.disk.name)),
-            ("strategy", Value::Array(strategies)),
-        ];
-        add("points", Value::Table(points.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()));
-        if !is_built_in(&self.disk.name) {
-            let disk = [(self.disk.name.clone(), text(&render_figures(self.disk)))];
-            add("disks", Value::Table(disk.into_iter().collect()));
-        }
-        if let Some(setup) = self.setup {
-            let setup = [("setup".to_owned(), text(&setup.display().to_string()))];
-            add("database", Value::Table(setup.into_iter().collect()));
-        }
-        let settings: Table = self.settings.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect();
-        if !settings.is_empty() {
-            add("settings", Value::Table(settings));
-        }
-        study.to_string()
-    }
-}
-
-/// As a named disk has them: reads, bytes, read-ahead, writes, written bytes; nothing is no limit.
-fn render_figures(disk: &Disk) -> String {
-    let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
-    let figures = [disk.riops, bytes(disk.rbps), bytes(disk.read_ahead), disk.wiops, bytes(disk.wbps)];
-    figures.map(|figure| figure.map(|figure| figure.to_string()).unwrap_or_default()).join(",")
-}
-
 /// Is it a study of ways to warm?
 pub fn read_kind(kind: Option<&str>, axes: &Axes, until: Option<Until>) -> Result<bool, String> {
     match kind {
         None => Ok(false),
-        Some(WARMUP) => check_warmup(axes, until).map(|()| true),
-        Some(other) => Err(format!("kind: {other:?} is none; write \"{WARMUP}\", or leave it out")),
+        Some(kind @ (WARMUP | FORECAST)) => check_warmup(kind, axes, until).map(|()| true),
+        Some(other) => Err(format!("kind: {other:?} is none; write \"{WARMUP}\" or \"{FORECAST}\", or leave it out")),
+    }
+}
+
+/// How the script of a study that forecasts its trial chooses rows; `None` of other studies.
+pub fn read_popularity(
+    popularity: Option<String>,
+    kind: Option<&str>,
+    axes: &Axes,
+    repeats: u32,
+) -> Result<Option<String>, String> {
+    match kind {
+        Some(FORECAST) if repeats != 1 || axes.strategy != [NOTHING] => Err(format!(
+            "kind = \"{FORECAST}\" measures one cold start that nothing warms: write repeats = 1 and strategy = \"{NOTHING}\""
+        )),
+        Some(FORECAST) => Ok(Some(popularity.unwrap_or_else(|| "uniform".to_owned()))),
+        _ if popularity.is_some() => Err(format!("popularity: it is for kind = \"{FORECAST}\" alone; remove it")),
+        _ => Ok(None),
     }
 }
 
@@ -245,7 +173,7 @@ pub fn read_memory(text: Option<&str>, is_axis: bool) -> Result<Option<Bytes>, S
 }
 
 /// Its page shows one workload from a cold start, warmed in one way or another.
-fn check_warmup(axes: &Axes, until: Option<Until>) -> Result<(), String> {
+fn check_warmup(kind: &str, axes: &Axes, until: Option<Until>) -> Result<(), String> {
     let varied = axes.varied();
     let other = varied.iter().find(|axis| *axis != "strategy");
     let wrong = match other {
@@ -257,7 +185,7 @@ fn check_warmup(axes: &Axes, until: Option<Until>) -> Result<(), String> {
         None => return Ok(()),
     };
     Err(format!(
-        "kind = \"{WARMUP}\" is a study of ways to warm one cold server, and {wrong}: leave kind out, and it is a sweep"
+        "kind = \"{kind}\" is a study of ways to warm one cold server, and {wrong}: leave kind out, and it is a sweep"
     ))
 }
 
@@ -280,48 +208,7 @@ pub struct WarmupFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::disk::tests::named;
     use crate::study::sweep::spec::tests::{assert_refused, sweep};
-
-    fn asked(disk: &Disk) -> WarmupAsked<'_> {
-        WarmupAsked {
-            title: None,
-            scale: 5,
-            clients: 8,
-            jobs: 2,
-            script: &Script::Builtin("select-only"),
-            setup: None,
-            query_mode: QueryMode::Extended,
-            seconds: 20,
-            until: Some(Until::Steady),
-            wanted_seconds: None,
-            repeats: 3,
-            seed: Some(7),
-            strategies: &[Strategy::Nothing, Strategy::Cat],
-            disk,
-            memory: Some(Bytes(90 << 20)),
-            settings: &[],
-        }
-    }
-
-    #[test]
-    fn what_flags_ask_is_read_back_as_a_study() {
-        let settings = [("shared_buffers", "16384kB".to_owned())];
-        let disk = Disk { name: "my disk".into(), riops: Some(1000), ..named("gp3") };
-        let text = WarmupAsked { title: Some("why?"), settings: &settings, ..asked(&disk) }.render();
-        let study = sweep(&text).unwrap();
-        let point = study.point(1);
-        assert_eq!((study.points(), study.repeats, study.seed, study.question.as_str()), (2, 3, Some(7), "why?"));
-        assert!(study.is_warmup && study.until == Some(Until::Steady) && study.memory == Some(Bytes(90 << 20)));
-        assert_eq!((point.strategy.as_str(), point.start, point.seconds), ("cat", StartAsked::Cold, Some(20)));
-        assert_eq!(study.load(&point).query_mode, QueryMode::Extended);
-        assert_eq!(point.settings, [("shared_buffers".to_owned(), "16384kB".to_owned())]);
-        assert_eq!(study.disk(&point), disk);
-        let native = named("native");
-        let plain = WarmupAsked { until: None, memory: None, seed: None, ..asked(&native) }.render();
-        let study = sweep(&plain).unwrap();
-        assert!(study.until.is_none() && study.memory.is_none() && study.seed.is_none(), "{plain}");
-    }
 
     #[test]
     fn a_study_of_ways_to_warm_has_one_workload_and_starts_cold() {
@@ -329,6 +216,10 @@ mod tests {
         assert_refused("kind = 'warmup'\n", &["points.start is not \"cold\""]);
         assert_refused("kind = 'warmup'\n[points]\nstart = 'cold'\ntransactions = 5\n", &["points.transactions"]);
         assert_refused("kind = 'other'\n", &["kind", "\"warmup\""]);
+        assert_refused("popularity = 'uniform'\n", &["popularity", "\"forecast\""]);
+        let forecast = "kind = 'forecast'\n[points]\nstart = 'cold'\n";
+        assert_refused(forecast, &["kind", "repeats = 1"]);
+        assert_eq!(sweep(&format!("repeats = 1\n{forecast}")).unwrap().popularity.as_deref(), Some("uniform"));
         assert_refused("until = 'warm'\n", &["until", "\"steady\"", "\"resident\""]);
         assert_refused("until = 'steady'\n[points]\ntransactions = 5\n", &["until", "points.seconds"]);
         assert_refused("memory = 'much'\n", &["memory", "512MB"]);
@@ -364,18 +255,6 @@ mod tests {
 
     #[test]
     fn a_study_of_warmers_of_an_idle_server_has_no_load_that_warms_it() {
-        let strategies = [Strategy::PgthawOs, Strategy::Ranges, Strategy::FioDirect];
-        let native = named("native");
-        let flags = WarmupAsked {
-            until: Some(Until::Resident),
-            wanted_seconds: Some(3),
-            memory: None,
-            strategies: &strategies,
-            ..asked(&native)
-        };
-        let study = sweep(&flags.render()).unwrap();
-        assert_eq!((study.until, study.wanted_seconds, study.is_warmup), (Some(Until::Resident), Some(3), false));
-        assert_eq!(study.axes.strategy, ["pgthaw-os", "one-read-per-range", "fio-direct"]);
         let cold = "[points]\nstart = 'cold'\nstrategy = 'cat'\n";
         assert!(sweep(&format!("until = 'resident'\n{cold}")).unwrap().wanted_seconds.is_none());
         assert_refused("until = 'resident'\n", &["until", "points.start is not \"cold\""]);

@@ -168,7 +168,7 @@ pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
 /// When the sweep does not, or no trial of one side has ended.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
     if !is_twice(run) {
-        return Err(Error::Selection(format!("{} does not measure its points twice: bench sweep --aa does", run.id)));
+        return Err(Error::Selection(format!("{} does not measure its points twice: bench --aa does", run.id)));
     }
     let [a, b] = SIDES.map(|side| Selection {
         sweep: Some(run.id.clone()),

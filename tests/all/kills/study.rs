@@ -117,7 +117,7 @@ impl Studies {
     }
 
     fn command(&self) -> Command {
-        let arguments = ["bench", "sweep", "study.toml", "--results", &self.results];
+        let arguments = ["bench", "study.toml", "--results", &self.results];
         let mut command = self.place.command(&self.home, 15, &arguments);
         confine(&mut command, self.home.path());
         command

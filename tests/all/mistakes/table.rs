@@ -214,46 +214,35 @@ const FULL: &[Mistake] = &[
     made("Of the manual pages.", "pgthaw completions --man full", Instead("pgthaw completions --man man")),
     made(
         "Of a study.",
-        "pgthaw bench warmup --dir full --scale 1 --seconds 5 --results study.sqlite --quiet",
+        "pgthaw bench warmup scale=1 seconds=5 --dir full --results study.sqlite --quiet",
         Untried("a study takes a while"),
     ),
     made("Of standard output.", "pgthaw completions bash > /dev/full", Instead("pgthaw completions bash")),
 ];
 
 const STUDIES: &[Mistake] = &[
-    made("A key is mistyped.", "pgthaw bench sweep --dry-run key.toml", First("sed -i s/repeat/repeats/ key.toml")),
+    made("A key is mistyped.", "pgthaw bench --dry-run key.toml", First("sed -i s/repeat/repeats/ key.toml")),
+    made("An axis is mistyped.", "pgthaw bench --dry-run axis.toml", First("sed -i s/clinets/clients/ axis.toml")),
     made(
-        "An axis is mistyped.",
-        "pgthaw bench sweep --dry-run axis.toml",
-        First("sed -i s/clinets/clients/ axis.toml"),
+        "A key is mistyped on the command line.",
+        "pgthaw bench --dry-run study.toml clinets=4",
+        Instead("pgthaw bench --dry-run study.toml clients=4"),
     ),
     made(
         "A setting is mistyped.",
-        "pgthaw bench sweep --dry-run setting.toml",
+        "pgthaw bench --dry-run setting.toml",
         First("sed -i s/work_memm/work_mem/ setting.toml"),
     ),
-    made(
-        "A setting cannot be set.",
-        "pgthaw bench sweep --dry-run fixed.toml",
-        First("sed -i /block_size/d fixed.toml"),
-    ),
-    made(
-        "It is no TOML.",
-        "pgthaw bench sweep --dry-run syntax.toml",
-        Instead("pgthaw bench sweep --dry-run study.toml"),
-    ),
-    made(
-        "The file is not there.",
-        "pgthaw bench sweep --dry-run gone.toml",
-        Instead("pgthaw bench sweep --dry-run study.toml"),
-    ),
+    made("A setting cannot be set.", "pgthaw bench --dry-run fixed.toml", First("sed -i /block_size/d fixed.toml")),
+    made("It is no TOML.", "pgthaw bench --dry-run syntax.toml", Instead("pgthaw bench --dry-run study.toml")),
+    made("The file is not there.", "pgthaw bench --dry-run gone.toml", Instead("pgthaw bench --dry-run study.toml")),
     made(
         "The databases do not fit.",
-        "pgthaw bench sweep --dry-run --dir full study.toml",
-        Instead("pgthaw bench sweep --dry-run study.toml"),
+        "pgthaw bench --dry-run --dir full study.toml",
+        Instead("pgthaw bench --dry-run study.toml"),
     ),
-    made("A disk that does not exist.", "pgthaw bench sweep --dry-run disk.toml", First("sed -i s/gp4/gp3/ disk.toml")),
-    made("A strategy that does not exist.", "pgthaw bench warmup --strategies catt", Untried("a study takes a while")),
+    made("A disk that does not exist.", "pgthaw bench --dry-run disk.toml", First("sed -i s/gp4/gp3/ disk.toml")),
+    made("A strategy that does not exist.", "pgthaw bench warmup strategy=catt", Untried("a study takes a while")),
     made(
         "No programs of PostgreSQL are there.",
         "pgthaw bench warmup --bin-dir a-directory",
@@ -261,7 +250,7 @@ const STUDIES: &[Mistake] = &[
     ),
     made(
         "The place for the cluster is not there.",
-        "pgthaw bench warmup --scale 1 --seconds 5 --dir gone",
+        "pgthaw bench warmup scale=1 seconds=5 --dir gone",
         Untried("a study takes a while"),
     ),
 ];
@@ -298,16 +287,16 @@ const RESULTS: &[Mistake] = &[
         "pgthaw report --results results.sqlite -o notes.txt",
         Instead("pgthaw report --results results.sqlite -o report.html"),
     ),
-    made("The demo's report is something else.", "pgthaw demo -o notes.txt", Untried("a demo takes a while")),
-    made("The demo's report has no place.", "pgthaw demo -o gone/demo.html", Untried("a demo takes a while")),
+    made("The demo's report is something else.", "pgthaw bench demo -o notes.txt", Untried("a demo takes a while")),
+    made("The demo's report has no place.", "pgthaw bench demo -o gone/demo.html", Untried("a demo takes a while")),
     made(
         "What is imported is no log.",
         "pgthaw results import --results another.sqlite notes.csv",
         Instead("pgthaw results import --results another.sqlite pgbench.txt"),
     ),
-    made("What is judged is no log.", "pgthaw steady notes.txt", Instead("pgthaw steady pgbench.txt")),
-    made("What is judged is empty.", "pgthaw steady empty.parquet", Instead("pgthaw steady pgbench.txt")),
-    made("What is judged is not there.", "pgthaw steady ./gone.txt", Instead("pgthaw steady pgbench.txt")),
+    made("What is judged is no log.", "pgthaw judge notes.txt", Instead("pgthaw judge pgbench.txt")),
+    made("What is judged is empty.", "pgthaw judge empty.parquet", Instead("pgthaw judge pgbench.txt")),
+    made("What is judged is not there.", "pgthaw judge ./gone.txt", Instead("pgthaw judge pgbench.txt")),
     made(
         "What cannot be is forecast.",
         "pgthaw predict --pages 5 --miss 1ms --hit 2ms",

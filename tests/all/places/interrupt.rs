@@ -110,7 +110,7 @@ fn where_a_program_of_postgresql_does_not_end() {
         std::fs::set_permissions(programs.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     for signal in SIGNALS {
-        let mut command = home.command(&["demo", "--scale", "1", "--seconds", "1", "--repeats", "1", "--dir"]);
+        let mut command = home.command(&["bench", "demo", "scale=1", "seconds=1", "--dir"]);
         command.arg(home.path()).env("PGTHAW_BIN_DIR", &programs);
         ends_when_told(command, signal, || std::thread::sleep(Duration::from_millis(1500)));
     }

@@ -22,7 +22,7 @@ export function verdicts({ strategies: order, trials: all }: WarmersState): HTML
     "div",
     {},
     element("h3", {}, "Was it ever steady?"),
-    element("p", { class: "soft" }, "The verdict of pgthaw steady over each trial. Where nothing but the workload warmed, the closed form is fitted: what a client's transaction takes when nothing and when everything is cached, and the pages that the workload chooses from, each with its 95 % interval; off by is how far the measured throughput typically is from that curve."),
+    element("p", { class: "soft" }, "The verdict of pgthaw judge over each trial. Where nothing but the workload warmed, the closed form is fitted: what a client's transaction takes when nothing and when everything is cached, and the pages that the workload chooses from, each with its 95 % interval; off by is how far the measured throughput typically is from that curve."),
     made,
   );
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::files::{Holds, Part, Scope, TOOLS_REPORT, find_scopes};
 use super::survey::Survey;
+use super::survey::{Holds, Part, Scope, TOOLS_REPORT, find_scopes};
 use crate::pgbench::{PgbenchReport, Progress};
 use crate::study::error::Error;
 use crate::study::finding::Finding;

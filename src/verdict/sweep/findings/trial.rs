@@ -163,7 +163,7 @@ fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
     })
 }
 
-/// By the same judge as `pgthaw steady`.
+/// By the same judge as `pgthaw judge`.
 pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
     let verdict = match judgement.verdict {
         Verdict::Steady | Verdict::Periodic => return None,

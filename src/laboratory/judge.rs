@@ -1,28 +1,37 @@
-//! `pgthaw steady`: the work is done in `src/model/`.
+//! `pgthaw judge`: the work is done in `src/model/` and `src/verdict/judged.rs`.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 
 use super::measured::read_series;
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::failure::{ErrorKind, Explain};
-use crate::laboratory::text::render_judgement;
+use crate::files::read_text_at_most;
+use crate::laboratory::text::{render_judged_forecasts, render_judgement, render_sweep_verdict};
 use crate::model::{self, Judgement, Series, Verdict, judge};
+use crate::study::Error;
 use crate::terminal::{self, Canvas};
-use crate::verdict::{judge_curve, outline_trials};
+use crate::verdict::{JudgedForecast, judge_curve, judge_sweep, outline_trials};
 
-/// Was a run ever warm? One verdict over a measured throughput curve
+/// Bytes that a forecast may have.
+const FORECAST_BYTES_MAX: u64 = 64 << 20;
+
+/// Was a run ever warm? One verdict over a measured throughput curve; or how far off forecasts were
 ///
 /// Exit status: 0 steady, 10 not reached or not decided, 11 periodic, 12 degrading; 1 to 3 when there is no verdict. Of several trials the
-/// status is that of the worst, in the order not reached, degrading, periodic, steady.
+/// status is that of the worst, in the order not reached, degrading, periodic, steady. Forecasts that could be judged end with 0.
 #[derive(Debug, Args)]
-pub struct SteadyArguments {
-    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate, - for standard input, or a stored study
-    #[arg(value_name = "FILE|RUN")]
-    source: String,
+pub struct JudgeArguments {
+    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate, - for standard input, or a stored
+    /// study; or files that `bench forecast --json` wrote, which are judged together
+    #[arg(value_name = "FILE|RUN", required = true)]
+    sources: Vec<String>,
 
     /// Of a stored run, this strategy's trials alone
     #[arg(long, value_name = "NAME")]
@@ -38,24 +47,6 @@ pub struct SteadyArguments {
 
     #[command(flatten)]
     store: StoreArguments,
-}
-
-/// The run has no such trial.
-#[derive(Debug, thiserror::Error)]
-#[error("the run has no trial of the strategy {wanted}")]
-pub struct UnknownStrategy {
-    wanted: String,
-    known: BTreeSet<String>,
-}
-
-impl Explain for UnknownStrategy {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Usage
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(format!("it has trials of {}", Vec::from_iter(self.known.iter().map(String::as_str)).join(", ")))
-    }
 }
 
 /// A curve, what is said of it, and its name: the file, or `STRATEGY, repeat N`. Of a trial there may be none to judge.
@@ -77,11 +68,18 @@ impl Judged {
 }
 
 /// Runs the command.
-pub async fn run(arguments: SteadyArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let path = PathBuf::from(&arguments.source);
+pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    if arguments.sources.iter().any(|source| is_document(Path::new(source))) {
+        return judge_forecasts(&arguments.sources, output);
+    }
+    let [source] = arguments.sources.as_slice() else {
+        let problem = "several curves are not judged together, only forecasts are".to_owned();
+        return Err(Error::Unfit { problem, remedy: "judge one file or run at a time".to_owned() }.into());
+    };
+    let path = PathBuf::from(source);
     // A name without a slash or a dot that is no file is a run's.
-    let is_file = arguments.source == "-" || path.exists() || arguments.source.contains(['/', '.']);
-    let measured = if is_file { read_file(&path, arguments.pages)? } else { read_run(&arguments).await? };
+    let is_file = source == "-" || path.exists() || source.contains(['/', '.']);
+    let measured = if is_file { read_file(&path, arguments.pages)? } else { read_run(&arguments, source).await? };
     let tell = |(name, curve): &Measured| Judged {
         name: name.clone(),
         judgement: curve.as_ref().ok().map(|(_, judgement)| judgement.clone()),
@@ -89,7 +87,7 @@ pub async fn run(arguments: SteadyArguments, output: OutputArguments) -> anyhow:
     };
     let judged: Vec<_> = measured.iter().map(tell).collect();
     if output.json {
-        terminal::print_json(&serde_json::json!({ "source": arguments.source, "curves": judged }))?;
+        terminal::print_json(&json!({ "source": source, "curves": judged }))?;
     } else {
         let texts = measured.iter().map(|(name, curve)| match curve {
             Ok((series, judgement)) => {
@@ -109,17 +107,44 @@ fn read_file(path: &Path, pages: Option<f64>) -> anyhow::Result<Vec<Measured>> {
     Ok(vec![(path.display().to_string(), Ok((series, judgement)))])
 }
 
-async fn read_run(arguments: &SteadyArguments) -> anyhow::Result<Vec<Measured>> {
-    let store = arguments.store.open_existing().await.map_err(|error| error.of_file_or_run(&arguments.source))?;
-    let read = store.read_study(&arguments.source).await;
-    let run = read.map_err(|error| error.of_file_or_run(&arguments.source))?;
+/// Is it a file of JSON? A pipe, which could be read once only, is none.
+fn is_document(path: &Path) -> bool {
+    let mut first = [0];
+    path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
+}
+
+/// How far off forecasts were, one by one and together.
+fn judge_forecasts(files: &[String], output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let read = |path: &String| -> anyhow::Result<JudgedForecast> {
+        let text =
+            read_text_at_most(path.as_ref(), FORECAST_BYTES_MAX).with_context(|| format!("cannot read {path}"))?;
+        let kept: JudgedForecast =
+            serde_json::from_str(&text).with_context(|| format!("{path} is no judged forecast"))?;
+        Ok(kept.judged_again())
+    };
+    let points = files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let verdict = judge_sweep(&points);
+    if output.json {
+        terminal::print_json(&json!({ "verdict": verdict, "points": points }))?;
+    } else {
+        terminal::print_line(&render_judged_forecasts(&points));
+        terminal::print_line(&render_sweep_verdict(&verdict));
+    }
+    Ok(ExitStatus::Done)
+}
+
+async fn read_run(arguments: &JudgeArguments, source: &str) -> anyhow::Result<Vec<Measured>> {
+    let store = arguments.store.open_existing().await.map_err(|error| error.of_file_or_run(source))?;
+    let run = store.read_study(source).await.map_err(|error| error.of_file_or_run(source))?;
     let mut trials = store.read_sweep_trials(&run.id).await?;
     store.close().await;
     trials.retain(|trial| trial.failure.is_none());
     if let Some(wanted) = &arguments.strategy {
         let known: BTreeSet<String> = trials.iter().map(|trial| trial.point.strategy.clone()).collect();
         if !known.contains(wanted) {
-            return Err(UnknownStrategy { wanted: wanted.clone(), known }.into());
+            let problem = format!("the run has no trial of the strategy {wanted}");
+            let remedy = format!("it has trials of {}", Vec::from_iter(known).join(", "));
+            return Err(Error::Unfit { problem, remedy }.into());
         }
     }
     // Their common level is that of all of them.
