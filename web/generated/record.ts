@@ -151,71 +151,6 @@ seconds: number,
 tps: number, };
 
 /**
- * The strategies beside each other.
- */
-export type Comparison = { ratios: Array<StrategyRatios>, 
-/**
- * 1.25 × the bound; `None` where that is not known, or longer than a trial.
- */
-deadline_seconds: number | null, 
-/**
- * Of every strategy but `nothing`; none where `nothing` was not measured.
- */
-interference: Array<Interference>, };
-
-/**
- * A trial of it. Its seconds stand in `series`.
- */
-export type Contender = { 
-/**
- * Of its point.
- */
-number: number, 
-/**
- * Without what the machine did; nothing where the page has the whole trial beside it.
- */
-series: TrialSeries | null, run_id: string, strategy: string, 
-/**
- * From 1.
- */
-repeat: number, 
-/**
- * Position in the random order, from 1.
- */
-position: number, started_at: string, start_state: StartState, outcome: StrategyOutcome, 
-/**
- * Seconds until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth; `None`: not
- * within the trial.
- */
-warm_after_seconds: number | null, 
-/**
- * Seconds until 50, 90 and 95 % of the run's steady throughput (median over a few seconds); set at the run's end.
- */
-to_50_seconds: number | null, to_90_seconds: number | null, to_95_seconds: number | null, 
-/**
- * Transactions served until it was warm; over the whole trial when it never was.
- */
-served_until_warm: number, served: number, 
-/**
- * Read from the device by anybody, over the whole trial.
- */
-device_read_bytes: Bytes, residency: Array<RelationResidency>, warnings: Array<string>, 
-/**
- * Read from the device by the workload's own backends in each tenth of a second from the start on: by these
- * `warm_after_seconds` is dated within its second.
- */
-foreground_tenths: Array<Bytes>, 
-/**
- * What the model says of its curve: the verdict, and the fit where one applies. `None` when it cannot be judged, and
- * of a trial that an older pgthaw kept.
- */
-judgement: Judgement | null, 
-/**
- * Why it cannot be judged.
- */
-no_verdict: string | null, };
-
-/**
  * How the copy of a trial was made.
  */
 export type CopyWay = "reflink" | "copy";
@@ -364,9 +299,43 @@ bytes: Bytes,
 seconds: number, };
 
 /**
- * A strategy beside `nothing`.
+ * What a warmer does to the traffic: each second beside the same second of `nothing` in the same round.
  */
-export type Interference = { strategy: string, lowest: LeastShare | null, least: LeastShare | null, floor: number | null, is_floor_held: boolean | null, ahead_from_second: number | null, nothing_served_by_then: Spread | null, served_ratio: Ratio | null, served_by_deadline: Spread | null, deadline_ratio: Ratio | null, pgthaw_ratio: Ratio | null, };
+export type Interference = { strategy: string, 
+/**
+ * The second with the least share by the median of the rounds, the first of several.
+ */
+lowest: LeastShare | null, 
+/**
+ * The least share of any second in any round.
+ */
+least: LeastShare | null, 
+/**
+ * The least share that the warmer promises for every second; `None` when it promises none.
+ */
+floor: number | null, 
+/**
+ * Is no second's share below the floor, in any round?
+ */
+is_floor_held: boolean | null, 
+/**
+ * The first second from whose end on more was served in total than by `nothing`, up to the end (medians of the
+ * rounds' differences); `None`: at the end it was not more.
+ */
+ahead_from_second: number | null, 
+/**
+ * Transactions that `nothing` had served by this warmer's median warm time, or by the end of the trial where it has none.
+ * `None` when `nothing` was not measured for so long.
+ */
+nothing_served_by_then: Spread | null, 
+/**
+ * Those in all ÷ those of `nothing`, of the shorter one of the two.
+ */
+served_ratio: Ratio | null, 
+/**
+ * Those served by the deadline; ÷ those of `nothing`; and those of pgthaw ÷ these, but of pgthaw itself.
+ */
+served_by_deadline: Spread | null, deadline_ratio: Ratio | null, pgthaw_ratio: Ratio | null, };
 
 /**
  * So many transactions that somebody waits for, from a cold start on.
@@ -464,9 +433,17 @@ stddev_us: number, p50_us: number, p90_us: number, p95_us: number, p99_us: numbe
 percentiles: Array<Percentile>, };
 
 /**
- * Transactions of one second of one round ÷ those of `nothing`.
+ * Transactions of one second ÷ those of `nothing`.
  */
-export type LeastShare = { second: number, repeat: number | null, share: number, };
+export type LeastShare = { 
+/**
+ * From 1.
+ */
+second: number, 
+/**
+ * From 1; `None` of the median of all rounds.
+ */
+repeat: number | null, share: number, };
 
 /**
  * What is known of a quantity that is not negative: the limits that it lies within.
@@ -758,6 +735,7 @@ key: { [key in string]: string },
 added: { [key in string]: number }, };
 
 /**
+<<<<<<< Updated upstream
  * A run of a study of ways to warm.
  */
 export type Run = { 
@@ -788,6 +766,8 @@ warnings: Array<string>,
 databases: Array<DatabaseMaking>, };
 
 /**
+=======
+>>>>>>> Stashed changes
  * How long the transactions of a script took.
  */
 export type ScriptLatency = { script: string, 
@@ -803,23 +783,6 @@ response: LatencyHistogram,
  * Under a rate from when it began; `None` without one, where it is the same.
  */
 service: LatencyHistogram | null, };
-
-/**
- * Transactions of a second ÷ those of `nothing` in the same second of the same round.
- */
-export type SecondShare = { 
-/**
- * From 1.
- */
-second: number, 
-/**
- * The median over the rounds; `None` when `nothing` served nothing in it in any round.
- */
-share: number | null, 
-/**
- * The least of the rounds.
- */
-least: number | null, };
 
 /**
  * What a server says of itself.
@@ -958,119 +921,6 @@ failure: string | null,
 output: string, };
 
 /**
- * One strategy ÷ another one, or ÷ the bound.
- */
-export type StrategyRatios = { strategy: string, 
-/**
- * [`BOUND`], `nothing` or `cat`.
- */
-to: string, 
-/**
- * Of the times until warm.
- */
-warm_after_seconds: Ratio | null, 
-/**
- * Of the times to 50 % of steady; `None` beside the bound, and where steady is not known.
- */
-to_50_seconds: Ratio | null, 
-/**
- * Of the transactions served over the whole trial, or over the shorter one of the two; `None` beside the bound.
- */
-served: Ratio | null, };
-
-/**
- * One strategy over its repeats.
- */
-export type StrategySummary = { strategy: string, trials: number, warm_after_seconds: Spread, 
-/**
- * Seconds until that share of the run's steady throughput; `None` when that is not known.
- */
-to_50_seconds: Spread | null, to_90_seconds: Spread | null, to_95_seconds: Spread | null, 
-/**
- * `warm_after_seconds ÷ bound_seconds`.
- */
-bound_ratio: Spread | null, 
-/**
- * Transactions served until it was warm; over the whole trial when it never was.
- */
-served_until_warm: Spread, 
-/**
- * Transactions that `nothing` had served by this strategy's median warm time (by the end of the trial when there
- * is none). `None` when `nothing` was not measured for so long, and for `nothing` itself.
- */
-nothing_served_by_then: Spread | null, 
-/**
- * Transactions served over the whole trial.
- */
-served: Spread, 
-/**
- * Seconds until the strategy's command ended; `None` when it has none, or when it never ended.
- */
-ended_after_seconds: Spread | null, device_read_bytes: Spread, 
-/**
- * What speaks against these numbers: failed commands, starts that were not cold, the trials' own warnings.
- */
-caveats: Array<string>, };
-
-/**
- * What was asked to be measured.
- */
-export type Study = { 
-/**
- * What the study is about, where somebody gave it a name.
- */
-title: string | null, scale: number, clients: number, jobs: number, 
-/**
- * `select-only`, `tpcb-like`, `simple-update`, or a file's name.
- */
-script: string, 
-/**
- * How clients hand over their statements; `None` where nobody kept it.
- */
-query_mode: string | null, 
-/**
- * Seconds that each trial lasts, or with `until_steady` that it lasts at most.
- */
-seconds: number, 
-/**
- * Does a trial end when the verdict over it is steady?
- */
-until_steady: boolean, repeats: number, 
-/**
- * In the order given; the order of the trials is random.
- */
-strategies: Array<string>, 
-/**
- * Strategies that were asked for and cannot run here, with how to get them.
- */
-skipped_strategies: Array<[string, string]>, disk: Disk, 
-/**
- * Seed of the random order.
- */
-seed: number, 
-/**
- * Bytes of the relations of the benchmark database.
- */
-database_bytes: Bytes, 
-/**
- * Bytes that the snapshot of the warm state has in the OS page cache.
- */
-wanted_bytes: Bytes, 
-/**
- * `wanted_bytes ÷ bandwidth`: no warmer can be faster. `None` on the native disk, whose bandwidth is not known.
- */
-bound_seconds: number | null, start_state: string, 
-/**
- * What the model said before the trials of a server that nothing warms. `None` when the device's figures are not known,
- * or the workload is not pgbench's own.
- */
-forecast: StudyForecast | null, 
-/**
- * Memory of the server in a trial, shared memory and page cache included; `None` is no limit.
- */
-memory: Bytes | null, };
-
-/**
  * A study as it is looked at: `serve` sends this, and the page of a report holds it.
  */
 export type StudyData = { 
@@ -1099,17 +949,21 @@ noise: Array<Noise>,
  */
 measures: Array<Measure>, 
 /**
- * Of a study of ways to warm how they compare; `None` of others.
- */
-traffic: Traffic, 
-/**
  * Where the time of the servers went, of each point of which somebody looked.
  */
 timed: Array<TimedPoint>, 
 /**
- * Of warmers within the rounds; none of a study of ways to warm.
+ * Of warmers within the rounds.
  */
-ratios: Array<WarmerRatio>, remarks: Array<string>, };
+ratios: Array<WarmerRatio>, 
+/**
+ * What the traffic got beside each of them, where they are all that varies.
+ */
+traffic: Traffic, 
+/**
+ * What speaks against a study of ways to warm, by what was found before its trials.
+ */
+remarks: Array<string>, };
 
 /**
  * The forecast for `nothing`.
@@ -1150,19 +1004,6 @@ trials: number, failures: number,
  * Why nothing else can be read of it; `None` of one that is whole.
  */
 damaged: string | null, };
-
-/**
- * All strategies of a run, the soonest warm first.
- */
-export type Summary = { 
-/**
- * Seconds below which no warmer can be; `None` on the native disk.
- */
-bound_seconds: number | null, 
-/**
- * Seconds that each trial lasted: what a missing time is longer than.
- */
-trial_seconds: number, strategies: Array<StrategySummary>, };
 
 /**
  * B held against A.
@@ -1226,9 +1067,13 @@ verdicts: Array<MeasurementVerdict>,
  */
 warnings: Array<string>, 
 /**
+ * What was found of a study of ways to warm before its trials; `None` of others.
+ */
+warmup?: WarmupFacts | null, 
+/**
  * What it was imported from; `None`: pgthaw measured it.
  */
-warmup?: WarmupFacts | null, source?: string | null, };
+source?: string | null, };
 
 /**
  * One repetition of one point.
@@ -1477,9 +1322,17 @@ cost_seconds: number,
 lost_processes: number, };
 
 /**
- * The ways to warm held against each other.
+ * What the traffic got beside the warmers of a study.
  */
-export type Tournament = { run: Run, summary: Summary, comparison: Comparison, trials: Array<Contender>, };
+export type Traffic = { 
+/**
+ * 1.25 × the bound; `None` where that is not known, or longer than a trial.
+ */
+deadline_seconds: number | null, 
+/**
+ * Of every warmer but `nothing`; none where `nothing` was not measured.
+ */
+warmers: Array<Interference>, };
 
 /**
  * A trial as it is looked at: what it left behind, and its curves.
@@ -1556,7 +1409,16 @@ export type TrialOutline = { number: number, repeat: number, position: number, s
 /**
  * `None` of trials that an older pgthaw kept.
  */
-ended_at: string | null, start_verdict: string | null, failure: string | null, judgement: Judgement | null, no_verdict: string | null, steady_tps: number | null, } & ({ [figure in string]: number | null });
+ended_at: string | null, start_verdict: string | null, failure: string | null, 
+/**
+ * What the model says of the curve of a trial that began cold, as far as the common steady level bears it out; `None` when it
+ * cannot be judged, for the reason in `no_verdict`.
+ */
+judgement: Judgement | null, no_verdict: string | null, 
+/**
+ * What its shares of the steady throughput are of; `None` while no trial that decides it got warm.
+ */
+steady_tps: number | null, } & ({ [figure in string]: number | null });
 
 /**
  * A trial's curves, column by column. In spans of more than a second each has its least and its most beside its mean: a
@@ -1774,10 +1636,6 @@ foreground_tenths: Array<Bytes>,
  */
 residency: Array<RelationResidency>, 
 /**
- * What the model says of the curve; `None` when it cannot be judged, for the reason in `no_verdict`.
- */
-judgement: Judgement | null, no_verdict: string | null, 
-/**
  * Of a trial that ended when what is wanted was resident: what was seen of it meanwhile.
  */
 looks?: Array<LoadSample>, 
@@ -1794,6 +1652,10 @@ warm_after_seconds: number | null,
  * Transactions served until it was warm; over the whole trial when it never was.
  */
 served_until_warm: number, 
+/**
+ * Transactions served in the whole trial.
+ */
+served: number, 
 /**
  * Transactions per second once it was warm: the median of its warm seconds. `None` when it never was.
  */
@@ -1812,6 +1674,10 @@ wanted_bytes: Bytes | null,
  */
 bound_seconds: number | null, 
 /**
+ * What the model says of the curve; `None` when it cannot be judged, for the reason in `no_verdict`.
+ */
+judgement: Judgement | null, no_verdict: string | null, 
+/**
  * What came back, of a trial without a load.
  */
 brought?: Brought | null, 
@@ -1820,5 +1686,24 @@ brought?: Brought | null,
  */
 job?: Job | null, };
 
-export type Traffic = { deadline_seconds: number | null, warmers: Array<Interference>, };
-export type WarmupFacts = { disk: Disk, database_bytes: Bytes, wanted_bytes: Bytes, calibration_tps: number | null, forecast: StudyForecast | null, };
+/**
+ * What is found of a study of ways to warm before its first trial.
+ */
+export type WarmupFacts = { 
+/**
+ * As far as it is in force, or why not.
+ */
+disk: Disk, 
+/**
+ * Of the benchmark's database, and what the page cache held of it when it was warm.
+ */
+database_bytes: Bytes, wanted_bytes: Bytes, 
+/**
+ * Transactions per second of the warm server, without a limit; `None` when it served nothing.
+ */
+calibration_tps: number | null, 
+/**
+ * What the model says of a server that nothing warms. `None` when the device's figures are not known, or the workload
+ * is not pgbench's own.
+ */
+forecast: StudyForecast | null, };
