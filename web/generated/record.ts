@@ -735,39 +735,6 @@ key: { [key in string]: string },
 added: { [key in string]: number }, };
 
 /**
-<<<<<<< Updated upstream
- * A run of a study of ways to warm.
- */
-export type Run = { 
-/**
- * Unique, sortable by time: `20261121-233005-4f2a`.
- */
-id: string, started_at: string, 
-/**
- * `None` while it runs, or when it was killed.
- */
-ended_at: string | null, pgthaw_version: string, machine: Machine, server: ServerFacts, 
-/**
- * Settings of the server that are not the default, name and value.
- */
-settings: Array<[string, string]>, study: Study, 
-/**
- * Transactions per second when steady: the median over all warm seconds of all trials that got warm (of the
- * calibration when none did). Known at the end of the run.
- */
-steady_tps: number | null, 
-/**
- * What the run says against its own measurement, each with its remedy.
- */
-warnings: Array<string>, 
-/**
- * How long its database took to make; empty where nobody kept it.
- */
-databases: Array<DatabaseMaking>, };
-
-/**
-=======
->>>>>>> Stashed changes
  * How long the transactions of a script took.
  */
 export type ScriptLatency = { script: string, 
