@@ -109,7 +109,10 @@ impl Run {
     pub fn of(header: &FilmHeader) -> Run {
         let totals = &header.totals;
         let fetched = header.bytes(totals.fetched_blocks).0 as f64;
-        let again = header.fetched_again.map_or(0.0, |again| again.0 as f64);
+        // What came again beyond what was requested again was read around it.
+        let sampled = header.sampling.map_or(1.0, |sampled| f64::from(sampled.shift).exp2());
+        let requested_again = header.bytes(totals.again_blocks).0 as f64 * sampled;
+        let again = header.fetched_again.map_or(0.0, |again| again.0 as f64).min(requested_again);
         let (missed, delivered) = (fetched + again, header.device_bytes.unwrap_or_default().0 as f64);
         let missed_blocks = missed / f64::from(header.source.block_size);
         let source = match header.device_reads {
@@ -973,7 +976,7 @@ mod tests {
     fn what_the_device_did_for_others_or_around_a_block_is_told_apart() {
         let blocks = |blocks: u64| Some(Bytes(blocks * u64::from(BLOCK)));
         let of = |reads: u64, delivered: u64, again: u64, change: &dyn Fn(&mut Totals)| {
-            let mut totals = Totals { fetched_blocks: 1000, ..Totals::default() };
+            let mut totals = Totals { fetched_blocks: 1000, again_blocks: 10_000, ..Totals::default() };
             change(&mut totals);
             let (device_reads, device_bytes, fetched_again) = (Some(reads), blocks(delivered), blocks(again));
             let run =

@@ -351,7 +351,7 @@ impl Starter<'_> {
             }
             lab.apply_evict()?;
             let (read_aheads, limit) = self.start_limited(lab, disk)?;
-            self.run_to_end(&job.plan_recording(lab)?, "pgthaw record of the study's job", limit.as_ref())?;
+            self.run_to_end(&job.plan_recording(lab)?, "the recording of the study's job", limit.as_ref())?;
             job.keep_film(disk)?;
             limit.map_or(Ok(()), DiskLimit::remove)?;
             read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
