@@ -161,6 +161,10 @@ test_every_version! {
     fn what_a_third_role_planted_is_refused_by_every_command(version) {
         let (server, user) = start(version);
         for Plant { name, granted, planted, since, told } in &PLANTS {
+            // The role pg_database_owner came with 14.
+            if *name == "dbowner" && version < 14 {
+                continue;
+            }
             server.psql(&format!("CREATE DATABASE {name} TEMPLATE base"));
             let results = address(&server, &user, name);
             server.home.pgthaw(&["results", "list", "--results", &results]).ok();
