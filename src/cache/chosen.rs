@@ -168,11 +168,6 @@ impl SnapshotStore {
             match candidates.generations[at].read() {
                 Ok(snapshot) => {
                     let header = snapshot.header();
-                    // Its footer did not say what is of which database; its rows do.
-                    if situation.databases.is_some() && candidates.headers[at].databases != header.databases {
-                        candidates.headers[at] = header;
-                        continue;
-                    }
                     let holding = candidates.holding(at, situation.now);
                     let selected = candidates.describe(holding, &header, reason, situation);
                     let mut remarks = passed_over_remarks(&unread, header.taken_at);
@@ -252,7 +247,6 @@ mod tests {
 
     use super::*;
     use crate::cache::fixtures::{map_of, relation};
-    use crate::cache::snapshot_file::forget_databases;
     use crate::cache::{Databases, ForkMap, HeatSource};
     use crate::postgres::RelationPath;
     use crate::units::Fork;
@@ -369,22 +363,6 @@ mod tests {
         // Who names it is told what is left of it, and where there is more.
         let named = store.read(&warm.name, CLUSTER, &dropped).unwrap().selected;
         assert_eq!((named.dropped_databases, named.warmer.unwrap().name), (vec!["big".to_owned()], smaller.name));
-    }
-
-    #[test]
-    fn one_whose_footer_does_not_say_what_is_of_which_database_is_judged_by_its_rows() {
-        let (_directory, store) = store();
-        let warm = store.keep(&snapshot_with_big(1_700_000_000, 30, 900)).unwrap();
-        let smaller = store.keep(&snapshot(1_700_000_010, 500)).unwrap();
-        forget_databases(&warm.path);
-        assert!(warm.read_header().unwrap().databases.is_empty());
-        let dropped = situation(1_700_000_100).among(Databases::of([5]));
-        assert_eq!(store.read(BEST, CLUSTER, &dropped).unwrap().selected.holding.name, smaller.name);
-        // It is not spared either.
-        let newest = store.keep(&snapshot(1_700_000_020, 480)).unwrap();
-        let pruned: Vec<String> =
-            store.prune(&newest, 2, Databases::of([5])).unwrap().into_iter().map(|one| one.name).collect();
-        assert_eq!(pruned, [warm.name]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum Error {
     #[error("snapshot {} contradicts itself: {reason}", path.display())]
     Contradiction { path: PathBuf, reason: String },
     #[error("snapshot {} has format {found}, and this pgthaw reads format {known}", path.display())]
-    NewerFormat { path: PathBuf, found: u32, known: u32 },
+    OtherFormat { path: PathBuf, found: u32, known: u32 },
     #[error("snapshot {} is too large: {reason}", path.display())]
     TooLarge { path: PathBuf, reason: String },
     #[error("snapshot {} is of another cluster (system identifier {snapshot}) than this one ({cluster})", path.display())]
@@ -73,7 +73,7 @@ impl Explain for Error {
                 ErrorKind::Failed
             }
             Error::NotASnapshot { .. }
-            | Error::NewerFormat { .. }
+            | Error::OtherFormat { .. }
             | Error::OtherCluster { .. }
             | Error::NoSnapshot(_)
             | Error::KeptElsewhere { .. }
@@ -113,7 +113,7 @@ impl Explain for Error {
             Error::Contradiction { .. } | Error::TooLarge { .. } => {
                 "pgthaw did not write this; use a snapshot from pgthaw snapshot list"
             }
-            Error::NewerFormat { .. } => "install the pgthaw that wrote it, or a newer one, or take a new snapshot",
+            Error::OtherFormat { .. } => "use the pgthaw that wrote it, or take a new snapshot",
             Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
             Error::KeptElsewhere { elsewhere, .. } => return Some(kept_elsewhere(elsewhere)),
             // Root's home shows nobody else what is in it.

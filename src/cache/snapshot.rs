@@ -38,7 +38,7 @@ pub struct SnapshotHeader {
     pub os_blocks: u64,
     /// Blocks resident in shared_buffers.
     pub buffer_blocks: u64,
-    /// What of these is of each database, without the catalogs that all share. Empty: the snapshot is of a pgthaw that did not say.
+    /// What of these is of each database, without the catalogs that all share.
     pub databases: Vec<DatabaseBlocks>,
 }
 

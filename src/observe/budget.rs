@@ -39,7 +39,6 @@ pub struct Reduction {
     pub share: f64,
     pub budget: f64,
     /// How often processes are looked at from then on; `None` where they are not looked at now and then.
-    #[serde(default)]
     pub looks_per_second: Option<f64>,
 }
 

@@ -24,7 +24,7 @@ pub enum Error {
     #[error("{} is no record of top: {reason}", path.display())]
     NotARecord { path: PathBuf, reason: String },
     #[error("record {} has format {found}, and this pgthaw reads format {known}", path.display())]
-    NewerRecord { path: PathBuf, found: u32, known: u32 },
+    OtherRecord { path: PathBuf, found: u32, known: u32 },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
 }
@@ -44,7 +44,7 @@ impl Explain for Error {
             Error::Thread(_) | Error::NoServer | Error::DumbTerminal => ErrorKind::Failed,
             Error::NotHere => ErrorKind::Privilege,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-            Error::NotARecord { .. } | Error::NewerRecord { .. } | Error::File { .. } => ErrorKind::Failed,
+            Error::NotARecord { .. } | Error::OtherRecord { .. } | Error::File { .. } => ErrorKind::Failed,
         }
     }
 
@@ -59,7 +59,7 @@ impl Explain for Error {
                 Some("add --json for a line for each step, or say in TERM what the terminal is: TERM=xterm".to_owned())
             }
             Error::NotARecord { .. } => Some("pgthaw top --record FILE writes one".to_owned()),
-            Error::NewerRecord { .. } => Some("read it with the pgthaw that wrote it, or a newer one".to_owned()),
+            Error::OtherRecord { .. } => Some("read it with the pgthaw that wrote it".to_owned()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Some("name another file, or remove this one".to_owned())
             }

@@ -3,7 +3,6 @@
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
 use std::collections::BTreeMap;
-use std::ops::Add as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +38,7 @@ pub struct OsSample {
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
     /// Where the time of the server's processes went; `None` where nobody looked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
     /// Seconds that client backends waited for each event, by `class::event`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -54,9 +53,8 @@ pub struct TaskShare {
     pub cpu_seconds: f64,
     /// Ready to run, and waiting for a processor.
     pub run_delay_seconds: f64,
-    /// How often a processor was taken from them; `None` of trials that an older pgthaw kept.
-    #[serde(default)]
-    pub involuntary_switches: Option<f64>,
+    /// How often a processor was taken from them.
+    pub involuntary_switches: f64,
 }
 
 /// What a disk did within a second, for anybody.
@@ -110,7 +108,7 @@ impl TaskShare {
             tasks,
             cpu_seconds: per_second(time.cpu.as_secs_f64()),
             run_delay_seconds: per_second(time.run_delay.as_secs_f64()),
-            involuntary_switches: Some(per_second(time.involuntary_switches as f64)),
+            involuntary_switches: per_second(time.involuntary_switches as f64),
         }
     }
 
@@ -119,11 +117,7 @@ impl TaskShare {
             tasks: self.tasks.saturating_add(other.tasks),
             cpu_seconds: self.cpu_seconds + other.cpu_seconds,
             run_delay_seconds: self.run_delay_seconds + other.run_delay_seconds,
-            involuntary_switches: self
-                .involuntary_switches
-                .into_iter()
-                .chain(other.involuntary_switches)
-                .reduce(f64::add),
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
         }
     }
 }
@@ -142,8 +136,6 @@ pub struct WaitSample {
 pub struct Waits {
     pub looks: u32,
     pub waits: Vec<ObservedWait>,
-    /// None of trials that an older pgthaw kept.
-    #[serde(default, skip_serializing_if = "Flushes::is_none")]
     pub flushes: Flushes,
 }
 
@@ -156,10 +148,6 @@ pub struct Flushes {
 }
 
 impl Flushes {
-    fn is_none(&self) -> bool {
-        self.looks == 0
-    }
-
     fn plus(self, other: Flushes) -> Flushes {
         Flushes { looks: self.looks.saturating_add(other.looks), others: self.others.saturating_add(other.others) }
     }

@@ -12,7 +12,7 @@ use crate::verdict::{
 };
 
 /// Version of the data in the page (docs/formats.md).
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 1;
 
 /// A study as it is looked at: `serve` sends this, and the page of a report holds it.
 #[derive(Clone, Debug, Serialize)]

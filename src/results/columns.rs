@@ -32,8 +32,7 @@ pub(super) trait Columns: Sized {
 }
 
 /// Declares the columns of a record. A field is a column of its name (or of another, with `as`), or it stands behind one of these:
-/// - `older`: a column that is NULL in rows from before it, and then the default;
-/// - `json`: a document, `optional_json`: one that may be missing, `older_json`: one that is NULL in rows from before it;
+/// - `json`: a document, `optional_json`: one that may be missing;
 /// - `text`: a number that SQL has no type for, as text;
 /// - `flat`: a part with columns of its own;
 /// - `apart`: kept elsewhere, and the default as it is read.
@@ -42,10 +41,8 @@ pub(super) trait Columns: Sized {
 macro_rules! columns {
     ($record:ident {
         $($field:ident $(as $column:literal)?),*
-        $(; older $($older:ident),*)?
         $(; json $($json:ident),*)?
         $(; optional_json $($optional_json:ident),*)?
-        $(; older_json $($older_json:ident),*)?
         $(; text $($text:ident),*)?
         $(; flat $($flat:ident),*)?
         $(; apart $($apart:ident),*)?
@@ -53,10 +50,8 @@ macro_rules! columns {
         impl Columns for $record {
             fn put(&self, values: Values) -> Values {
                 let values = values $(.bind(columns!(@name $field $($column)?), &self.$field))*;
-                $(let values = values $(.bind(stringify!($older), &self.$older))*;)?
                 $(let values = values $(.bind_json(stringify!($json), Some(&self.$json)))*;)?
                 $(let values = values $(.bind_json(stringify!($optional_json), self.$optional_json.as_ref()))*;)?
-                $(let values = values $(.bind_json(stringify!($older_json), Some(&self.$older_json)))*;)?
                 $(let values = values $(.bind(stringify!($text), &self.$text.to_string()))*;)?
                 $($(let values = self.$flat.put(values);)*)?
                 values
@@ -65,10 +60,8 @@ macro_rules! columns {
             fn read(row: &Row) -> Result<$record, sqlx::Error> {
                 Ok($record {
                     $($field: row.get(columns!(@name $field $($column)?))?,)*
-                    $($($older: row.get::<Option<_>>(stringify!($older))?.unwrap_or_default(),)*)?
                     $($($json: row.json(stringify!($json))?,)*)?
                     $($($optional_json: row.json(stringify!($optional_json))?,)*)?
-                    $($($older_json: row.json::<Option<_>>(stringify!($older_json))?.unwrap_or_default(),)*)?
                     $($($text: row.parsed(stringify!($text))?,)*)?
                     $($($flat: Columns::read(row)?,)*)?
                     $($($apart: Default::default(),)*)?

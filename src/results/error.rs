@@ -20,8 +20,8 @@ pub enum Error {
     Address(String),
     #[error("{0} is not a results store of pgthaw")]
     Foreign(Place),
-    #[error("the results store {0} was written by a newer pgthaw")]
-    Newer(Place),
+    #[error("the results store {0} has tables of another version of pgthaw, and this version ({version}) cannot read them", version = env!("CARGO_PKG_VERSION"))]
+    OtherVersion(Place),
     #[error("the results store {place} is damaged: {reason}")]
     Damaged { place: Place, reason: String },
     #[error("{} in {place} is damaged: {reason}", id.as_ref().map_or("a study".to_owned(), |id| format!("the study {id}")))]
@@ -132,7 +132,7 @@ impl Explain for Error {
             | Error::AmbiguousRun { .. } => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
-            Error::Newer(_)
+            Error::OtherVersion(_)
             | Error::Damaged { .. }
             | Error::DamagedStudy { .. }
             | Error::Away { .. }
@@ -163,7 +163,9 @@ impl Explain for Error {
             }
             Error::Untrusted { finding, .. } => Some(finding.remedy()),
             Error::Pooled { .. } => Some("name the server itself rather than a connection pooler".into()),
-            Error::Newer(_) => Some("use that pgthaw, or name another file with --results".into()),
+            Error::OtherVersion(_) => {
+                Some("use the pgthaw that made it, or name another file with --results or PGTHAW_RESULTS".into())
+            }
             Error::Damaged { place: Place::Server(_), .. } => None,
             Error::Damaged { place, .. } => Some(format!(
                 "move it away and a new one is made; `sqlite3 {} .recover` may get rows back",

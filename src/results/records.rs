@@ -27,19 +27,16 @@ columns!(Sample {
 
 columns!(SweepRun {
     id, started_at, ended_at, pgthaw_version, pgbench_version, question, digest, points, repeats, source
-    ; json machine, server, study, varied, warnings
+    ; json machine, server, study, varied, configuration, generator, databases, verdicts, warnings
     ; optional_json warmup
-    ; older_json configuration, generator, verdicts, databases
     ; text seed
 });
 
 columns!(SweepTrial {
     sweep_id, number, repeat, position, started_at, command, failure, lasted_seconds, transactions, failed, skipped,
-    server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes, ended_at
-    ; older retried, retries, late, checkpoint_cycles
-    ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, warnings
+    server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes, ended_at, retried, retries, late, checkpoint_cycles
+    ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, waits, verdicts, warnings, devices
     ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun, fresh_copy, time
-    ; older_json waits, verdicts, devices
     ; flat start_state
     ; apart samples, os_samples, wait_samples, scripts
 });
@@ -48,17 +45,15 @@ columns!(ScriptLatency { script, answered, failed, skipped, response, service })
 
 columns!(WaitSample { second; flat seen });
 
-columns!(Waits { looks; json waits; older_json flushes });
+columns!(Waits { looks; json waits, flushes });
 
-// Trials from before outlines have no column for `background`, nor for the number of checkpoints among the figures. Other trials decide
-// `steady_tps`.
+// Other trials decide `steady_tps`.
 columns!(TrialOutline {
     number, repeat, position, started_at, ended_at, start_verdict, failure
-    ; json point, warnings
+    ; json point, background, verdicts, warnings
     ; optional_json warming, time
-    ; older_json verdicts
     ; flat figures
-    ; apart background, judgement, no_verdict, steady_tps
+    ; apart judgement, no_verdict, steady_tps
 });
 
 /// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.
@@ -100,9 +95,7 @@ impl Columns for ByMetric<f64> {
         }
         for metric in COUNTS {
             let count: Option<u64> = row.get(metric.facts().key)?;
-            // A column that older rows do not have.
-            let missing = (metric == Metric::Late).then_some(0);
-            figures.set(metric, count.or(missing).map(|count| count as f64));
+            figures.set(metric, count.map(|count| count as f64));
         }
         Ok(figures)
     }

@@ -1,4 +1,4 @@
-//! Opens the store, and brings its schema up to date.
+//! Opens the store, and makes its schema.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -30,15 +30,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// lost when it gives up. SQLite counts to 24 days.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 
-/// How often bringing a file up to date is tried, and how long apart: all of it takes well under a second.
+/// How often making the schema is tried, and how long apart: it takes well under a second.
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
-
-/// The last version of the schema in which runs of `bench warmup` and `bench residency` had tables of their own.
-const LAST_WITH_RUNS: i64 = 20;
-
-/// Later versions that give tables columns alone: what is moved is written with these.
-const COLUMNS_SINCE: [i64; 6] = [22, 24, 25, 27, 28, 29];
 
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
 /// was given up here is soon given up there.
@@ -198,7 +192,7 @@ impl Store {
 
     /// Refuses a database whose tables have our names and are not ours.
     async fn check_server(&self) -> Result<(), Error> {
-        let facts = "SELECT CAST(coalesce(pg_catalog.to_regclass('pgthaw.runs'), pg_catalog.to_regclass('pgthaw.sweeps')) IS NOT NULL AS INTEGER) AS ours, \
+        let facts = "SELECT CAST(pg_catalog.to_regclass('pgthaw.sweeps') IS NOT NULL AS INTEGER) AS ours, \
                      CAST(pg_catalog.to_regclass('pgthaw._sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
         let facts = self.read(Query::new(facts), |row| Ok((row.integer("ours")?, row.integer("history")?))).await?;
         match facts.first() {
@@ -207,19 +201,22 @@ impl Store {
         }
     }
 
+    /// Makes the schema in a new store; refuses a store whose schema another version of pgthaw made.
     async fn migrate(&self) -> Result<(), Error> {
         let migrated = self.migrate_after_others().await;
         migrated.map_err(|error| match error {
-            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => Error::Newer(self.place.clone()),
+            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
+                Error::OtherVersion(self.place.clone())
+            }
             MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
-                self.failed_to("bring up to date")(source)
+                self.failed_to("make tables in")(source)
             }
             other => Error::Damaged { place: self.place.clone(), reason: other.to_string() },
         })
     }
 
-    /// Another pgthaw may bring the same store up to date at this moment, and what it has done fails here: it is not done again
-    /// when it is seen to be done.
+    /// Another pgthaw may make the schema of the same store at this moment, so that making it fails here: it is not made again when it is
+    /// seen to be there.
     async fn migrate_after_others(&self) -> Result<(), MigrateError> {
         for _ in 1..MIGRATION_TRIES {
             match self.migrate_once().await {
@@ -234,47 +231,18 @@ impl Store {
         self.migrate_once().await
     }
 
-    /// Where there are tables of older versions, they are brought to their last form, emptied, and then dropped.
     async fn migrate_once(&self) -> Result<(), MigrateError> {
-        if self.has_older_tables().await? {
-            let mut last_form = migrator(|version| version <= LAST_WITH_RUNS || COLUMNS_SINCE.contains(&version));
-            last_form.set_ignore_missing(true);
-            self.run_migrator(&last_form).await?;
-        }
-        self.run_migrator(&migrator(|_| true)).await
-    }
-
-    async fn has_older_tables(&self) -> Result<bool, sqlx::Error> {
-        let asked = match &self.database {
-            Database::Sqlite(_) => "SELECT count(*) AS found FROM sqlite_schema WHERE type = 'table' AND name = 'runs'",
-            Database::Postgres(_) => {
-                "SELECT CAST(pg_catalog.to_regclass('pgthaw.runs') IS NOT NULL AS INTEGER) AS found"
-            }
-        };
-        let newer = format!("SELECT count(*) AS found FROM _sqlx_migrations WHERE version = {}", LAST_WITH_RUNS + 1);
-        let count = async |sql: Query| -> Result<i64, sqlx::Error> {
-            let rows = sql.fetch(&self.database).await?;
-            Ok(rows.first().map(|row| row.integer("found")).transpose()?.flatten().unwrap_or_default())
-        };
-        Ok(count(Query::new(asked)).await? == 1 && count(Query::new(newer)).await? == 0)
-    }
-
-    async fn run_migrator(&self, migrator: &Migrator) -> Result<(), MigrateError> {
+        let migrator = migrator();
         match &self.database {
             Database::Sqlite(pool) => migrator.run(pool).await,
             Database::Postgres(pool) => migrator.run(pool).await,
         }
     }
 
-    /// A server has a lock for its schema. Only that a table is gone, or is not empty, comes from others.
+    /// SQLite has no lock for a schema, and whoever has the file was waited for already (code 5). A server has one.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
-        let Some(error) = error.as_database_error() else { return false };
-        let code = error.code().unwrap_or_default();
-        match self.database {
-            // Whoever has the file was waited for already.
-            Database::Sqlite(_) => code != "5",
-            Database::Postgres(_) => ["42P01", "23514"].contains(&code.as_ref()),
-        }
+        let code = error.as_database_error().and_then(|error| error.code());
+        matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
     }
 
     /// The rows that answer a query, as what they stand for.

@@ -65,7 +65,7 @@ impl Columns for OsSample {
     }
 
     fn read(row: &Row) -> Result<OsSample, sqlx::Error> {
-        let mut flat: Map<String, Value> = row.json::<Option<_>>("measures")?.unwrap_or_default();
+        let mut flat: Map<String, Value> = row.json("measures")?;
         flat.insert("second".to_owned(), row.get::<u32>("second")?.into());
         for name in FLOATS {
             flat.insert(name.to_owned(), row.get::<Option<f64>>(name)?.into());

@@ -4,29 +4,12 @@ use super::columns::Columns;
 use super::database::{Query, Row};
 use super::sweep_read::KeptSweep;
 use super::{DamagedStudy, Error, NEWEST, Store};
-use crate::study::{Checkpoint, SweepRun, SweepTrial};
+use crate::study::{SweepRun, SweepTrial};
 use crate::verdict::{
-    BackgroundWrites, Metric, Noise, Selection, ServedSeconds, TrialOutline, add_warming_figures, compute_noises,
-    is_twice,
+    Metric, Noise, Selection, ServedSeconds, TrialOutline, add_warming_figures, compute_noises, is_twice,
 };
 
-const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
-
-/// Of trials that are older than outlines.
-const WITHOUT_OUTLINE: &str = "
-SELECT number, repeat, position, started_at, ended_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
-       latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, NULL AS device_writes_per_second,
-       NULL AS device_written_bytes, NULL AS device_reads_per_second, NULL AS device_reads_per_second_max,
-       NULL AS device_reads_unevenness, NULL AS device_bytes_per_write, NULL AS server_cpu_us_per_transaction, late, skipped, checkpoints, statistics, verdicts, warnings, NULL AS warming, NULL AS time,
-       CAST(strategy_outcome ->> 'ended_after_seconds' AS DOUBLE PRECISION) AS warmer_seconds
-FROM sweep_trials
-WHERE sweep_id = $1
-  AND NOT EXISTS (
-      SELECT 1
-      FROM sweep_outlines
-      WHERE sweep_outlines.sweep_id = sweep_trials.sweep_id
-        AND sweep_outlines.number = sweep_trials.number
-        AND sweep_outlines.repeat = sweep_trials.repeat)";
+const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER BY position";
 
 /// Of so many trials the noise is computed while somebody waits for a page.
 const NOISE_TRIALS_MAX: u32 = 1000;
@@ -34,10 +17,7 @@ const NOISE_TRIALS_MAX: u32 = 1000;
 impl Store {
     /// The trials of a sweep in a few figures, in the order in which they ran.
     pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
-        let mut outlines = self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), kept_outline_from).await?;
-        let without = Query::new(WITHOUT_OUTLINE).bind(sweep_id);
-        outlines.extend(self.read_of_study(sweep_id, without, outline_of_trial_from).await?);
-        outlines.sort_by_key(|outline| outline.position);
+        let mut outlines = self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), outline_from).await?;
         add_warming_figures(&mut outlines);
         Ok(outlines)
     }
@@ -118,18 +98,8 @@ impl Store {
     }
 }
 
-fn kept_outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
-    outline_from(row, f64::from(row.get::<u32>("checkpoint_count")?), row.json("background")?)
-}
-
-fn outline_of_trial_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
-    let checkpoints: Vec<Checkpoint> = row.json("checkpoints")?;
-    let background = BackgroundWrites::of(&row.json("statistics")?);
-    outline_from(row, checkpoints.len() as f64, background)
-}
-
-fn outline_from(row: &Row, checkpoints: f64, background: BackgroundWrites) -> Result<TrialOutline, sqlx::Error> {
-    let mut outline = TrialOutline { background, ..Columns::read(row)? };
-    outline.figures.set(Metric::Checkpoints, Some(checkpoints));
+fn outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
+    let mut outline: TrialOutline = Columns::read(row)?;
+    outline.figures.set(Metric::Checkpoints, Some(row.get::<u32>("checkpoint_count")?.into()));
     Ok(outline)
 }

@@ -88,7 +88,7 @@ impl Store {
         choose(self.read_kept_sweeps().await?, KeptSweep::name, wanted)?.map(|kept| kept.sweep).transpose()
     }
 
-    /// The newest sweep of this meaning on this host, when it did not get to its end. Older ones were given up.
+    /// The newest sweep of this meaning on this host, when it did not get to its end.
     pub async fn find_unfinished_sweep(&self, digest: &str, hostname: &str) -> Result<Option<SweepRun>, Error> {
         let sweeps = self.read_sweeps().await?;
         let newest = sweeps.into_iter().find(|sweep| sweep.digest == digest && sweep.machine.hostname == hostname);

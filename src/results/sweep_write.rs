@@ -85,7 +85,6 @@ pub(super) async fn insert_sweep_trial(
     let outline = TrialOutline::from(trial);
     let values = outline.put(Values::default().bind("sweep_id", &trial.sweep_id));
     let values = values.bind("checkpoint_count", &(trial.checkpoints.len() as u32));
-    let values = values.bind_json("background", Some(&outline.background));
     transaction.insert("sweep_outlines", vec![values], "").await?;
     let scripts = (0..).zip(&trial.scripts).map(|(place, script): (i64, _)| script.put(key().bind("place", place)));
     transaction.insert("sweep_scripts", scripts.collect(), "").await?;

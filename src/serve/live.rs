@@ -41,7 +41,6 @@ pub struct LiveTrial {
     /// Until the whole study is over, when the trial began.
     pub left_seconds: f64,
     pub began_at: Timestamp,
-    #[serde(default)]
     pub samples: Vec<LiveSample>,
 }
 

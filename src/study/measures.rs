@@ -216,7 +216,7 @@ pub const MEASURES: &[Measure] = &[
     })
     .joined(Join::Mean, "server_run_delay"),
     measure("server_involuntary_switches", Unit::PerSecond, "how often a processor was taken from the server", |one| {
-        one.server_total().involuntary_switches
+        Some(one.server_total().involuntary_switches)
     })
     .joined(Join::Band, "server_involuntary_switches")
     .drawn(SWITCHES, "involuntary context switches"),

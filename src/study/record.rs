@@ -61,14 +61,11 @@ pub struct Device {
     pub major_minor: String,
     pub rotational: bool,
     pub read_ahead_bytes: Bytes,
-    /// Its model, empty where it tells none or nobody kept it.
-    #[serde(default)]
+    /// Its model, empty where it tells none.
     pub model: String,
     /// The drivers from the disk up to its bus: of a disk behind a controller the last is the controller's.
-    #[serde(default)]
     pub drivers: Vec<String>,
     /// `write back` or `write through`, as the kernel takes it; empty where it is not known.
-    #[serde(default)]
     pub write_cache: String,
 }
 
@@ -98,20 +95,18 @@ pub struct Disk {
     /// Read bytes per second; `None` is no limit.
     pub rbps: Option<Bytes>,
     /// Writes and written bytes per second; `None` is no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wiops: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wbps: Option<Bytes>,
     /// Why the limit on writes is not in force, when one was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub writes_not_enforced: Option<String>,
     /// Why the limit is not in force, when one was asked for.
     pub not_enforced: Option<String>,
     /// How far the kernel reads ahead of a reader; `None` is as the device is set on this machine.
-    #[serde(default)]
     pub read_ahead: Option<Bytes>,
     /// Why the read-ahead is not in force, when one was asked for.
-    #[serde(default)]
     pub read_ahead_not_enforced: Option<String>,
 }
 
@@ -139,8 +134,7 @@ pub struct Sample {
     pub latency_us_mean: Option<f64>,
     pub latency_us_min: Option<u64>,
     pub latency_us_max: Option<u64>,
-    /// Their standard deviation; `None` also where nobody kept their squares.
-    #[serde(default)]
+    /// Their standard deviation; `None` also where the source has no squares.
     pub latency_us_deviation: Option<f64>,
     /// Read from the device by the workload's own backends.
     pub foreground_read_bytes: Bytes,
@@ -164,7 +158,6 @@ pub struct StrategyOutcome {
     /// `None` when it went well.
     pub failure: Option<String>,
     /// The end of what it printed.
-    #[serde(default)]
     pub output: String,
 }
 
@@ -191,7 +184,7 @@ pub struct RelationResidency {
     pub before: ResidencyStrip,
     pub after: ResidencyStrip,
     /// Meanwhile, where somebody looked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub course: Option<ResidencyCourse>,
 }
 

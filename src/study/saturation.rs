@@ -17,7 +17,6 @@ pub struct Saturation {
     /// What pgbench reached with as many clients and threads and an empty statement; `None` when it was not tried.
     pub empty_tps: Option<f64>,
     /// Hosts whose threads nobody saw.
-    #[serde(default)]
     pub unseen_hosts: Vec<String>,
 }
 

@@ -1,5 +1,4 @@
-//! Records are kept without what may be secret in them: as they are made, and once more as they are read, for older ones were
-//! made with it.
+//! Records are kept without what may be secret in them: as they are made, and once more as they are read.
 
 use super::record::StrategyOutcome;
 use super::sweep::{SweepRun, SweepTrial};

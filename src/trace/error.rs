@@ -17,7 +17,7 @@ pub enum Error {
     #[error("film {} contradicts itself: {reason}", path.display())]
     Contradiction { path: PathBuf, reason: String },
     #[error("film {} has format {found}, and this pgthaw reads format {known}", path.display())]
-    NewerFormat { path: PathBuf, found: u32, known: u32 },
+    OtherFormat { path: PathBuf, found: u32, known: u32 },
     #[error("film {} is too large: {reason}", path.display())]
     TooLarge { path: PathBuf, reason: String },
     #[error("film {} is of another cluster (system identifier {film}) than this one ({cluster})", path.display())]
@@ -82,7 +82,7 @@ impl Error {
             Flaw::NotOne(reason) => Error::NotAFilm { path, reason },
             Flaw::Damaged(reason) => Error::Damaged { path, reason },
             Flaw::Contradiction(reason) => Error::Contradiction { path, reason },
-            Flaw::NewerFormat { found, known } => Error::NewerFormat { path, found, known },
+            Flaw::OtherFormat { found, known } => Error::OtherFormat { path, found, known },
             Flaw::TooLarge(reason) => Error::TooLarge { path, reason },
             Flaw::Failed { action, source } => Error::File { action, path, source },
         }
@@ -118,7 +118,7 @@ impl Explain for Error {
                 ErrorKind::Failed
             }
             Error::NotAFilm { .. }
-            | Error::NewerFormat { .. }
+            | Error::OtherFormat { .. }
             | Error::OtherCluster { .. }
             | Error::NoFilm(_)
             | Error::NoCurve { .. }
@@ -141,7 +141,7 @@ impl Explain for Error {
             }
             Error::KeptElsewhere { film, .. } => return Some(kept_elsewhere(film)),
             Error::Contradiction { .. } | Error::TooLarge { .. } => "pgthaw did not write this: record the job again",
-            Error::NewerFormat { .. } => "install the pgthaw that wrote it, or a newer one, or record the job again",
+            Error::OtherFormat { .. } => "use the pgthaw that wrote it, or record the job again",
             Error::OtherCluster { .. } => {
                 "connect to the cluster that it was recorded on, or record the job on this one"
             }

@@ -62,8 +62,8 @@ pub struct Event {
     pub job_bytes: Bytes,
 }
 
-/// The version of the format. A reader refuses a greater one.
-pub const FORMAT_VERSION: u32 = 3;
+/// The version of the format. A reader refuses any other.
+pub const FORMAT_VERSION: u32 = 1;
 
 const FORMAT: &str = "pgthaw.film_format_version";
 const RECORDED_AT: &str = "pgthaw.recorded_at";
@@ -130,7 +130,7 @@ pub struct FilmHeader {
     /// Parallel workers of the job's sessions, where they were counted.
     pub workers: Option<u64>,
     /// The databases that the job asked for something of, in that order.
-    pub databases: Option<Vec<String>>,
+    pub databases: Vec<String>,
     pub remarks: Vec<String>,
 }
 
@@ -218,7 +218,7 @@ impl FilmHeader {
     /// The database that the job asked first, where its name is known: without a server an oid stands for it.
     pub fn first_database(&self) -> Option<&str> {
         let is_oid = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-        self.databases.as_ref()?.first().map(String::as_str).filter(|name| !is_oid(name))
+        self.databases.first().map(String::as_str).filter(|name| !is_oid(name))
     }
 
     pub fn bytes(&self, blocks: u64) -> Bytes {
@@ -254,10 +254,7 @@ pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
         (FETCHED_AGAIN_BYTES, optional(header.fetched_again.map(|bytes| bytes.0))),
         (REQUESTED_BYTES, optional(header.requested_bytes.map(|bytes| bytes.0))),
         (WORKERS, optional(header.workers)),
-        (
-            DATABASES,
-            header.databases.as_ref().map_or(String::new(), |names| serde_json::Value::from(names.clone()).to_string()),
-        ),
+        (DATABASES, serde_json::Value::from(header.databases.clone()).to_string()),
         (REMARKS, serde_json::Value::from(header.remarks.clone()).to_string()),
     ];
     let format = (FORMAT, FORMAT_VERSION.to_string());
@@ -310,10 +307,7 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         fetched_again: optional(FETCHED_AGAIN_BYTES)?.map(Bytes),
         requested_bytes: optional(REQUESTED_BYTES)?.map(Bytes),
         workers: optional(WORKERS)?,
-        databases: match metadata.find(DATABASES) {
-            None | Some("") => None,
-            Some(_) => Some(metadata.json(DATABASES)?),
-        },
+        databases: metadata.json(DATABASES)?,
         remarks: metadata.json(REMARKS)?,
     })
 }
@@ -346,7 +340,7 @@ impl FilmHeader {
             fetched_again: Some(Bytes(3)),
             requested_bytes: Some(Bytes(9)),
             workers: None,
-            databases: Some(Vec::new()),
+            databases: Vec::new(),
             remarks: vec!["one".into()],
         }
     }

@@ -191,7 +191,7 @@ impl FilmWriter {
         if self.columns.len() > 0 {
             self.write_group()?;
         }
-        let (totals, recorder_pid, databases) = (self.totals, self.recorder_pid, Some(self.databases));
+        let (totals, recorder_pid, databases) = (self.totals, self.recorder_pid, self.databases);
         let header = FilmHeader { totals, recorder_pid, databases, ..header.clone() };
         encode(&header).into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
         self.writer.close().map_err(|error| Error::file("write", &self.path, as_io_error(error)))?;
@@ -305,18 +305,18 @@ impl<S: ChunkReader + 'static> Film<S> {
     fn read_group(&self, group: &RowGroupMetaData) -> Result<Columns, String> {
         let mut group = GroupReader::new(Arc::clone(&self.source), group, group.num_rows() as usize, PAGE_LIMITS);
         Ok(Columns {
-            time_us: group.take_longs_or_deltas()?,
+            time_us: group.take_deltas()?,
             database: group.take_bytes()?,
             schema: group.take_bytes()?,
             name: group.take_bytes()?,
             path: group.take_bytes()?,
             relfilenumber: group.take_longs()?,
             fork: group.take_bytes()?,
-            first_block: group.take_longs_or_deltas()?,
+            first_block: group.take_deltas()?,
             blocks: group.take_longs()?,
             kind: group.take_bytes()?,
             pid: group.take_longs()?,
-            job_bytes: group.take_longs_or_deltas()?,
+            job_bytes: group.take_deltas()?,
         })
     }
 }
@@ -452,7 +452,7 @@ mod tests {
             preloaded_blocks: 2,
             buffers_blocks: 1,
         };
-        let databases = Some(vec![one.name.database.clone()]);
+        let databases = vec![one.name.database.clone()];
         let expected = FilmHeader { totals, databases, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
         assert_eq!(*Film::open(&path).unwrap().header(), expected);
         assert_eq!(FilmHeader::read_unverified(&path).unwrap(), expected);

@@ -164,8 +164,7 @@ impl FilmStore {
         }
     }
 
-    /// The databases that the jobs of a cluster's films under `label` used, the newest film's first. `None` without a film, or where one does
-    /// not have them.
+    /// The databases that the jobs of a cluster's films under `label` used, the newest film's first. `None` without a film.
     pub fn databases_like(&self, cluster: u64, label: &str) -> Option<Vec<String>> {
         let films = self.0.read_generations(cluster).ok()?;
         let headers = read_headers(films.iter().filter(|one| one.label() == Some(label)));
@@ -264,11 +263,11 @@ impl FilmStore {
     }
 }
 
-/// The databases of films, in the films' order; `None` where there is none, or one does not tell.
+/// The databases of films, in the films' order; `None` where there is none.
 pub fn databases_of(headers: impl Iterator<Item = FilmHeader>) -> Option<Vec<String>> {
     let mut all = Vec::new();
     for header in headers {
-        for name in header.databases? {
+        for name in header.databases {
             if !all.contains(&name) {
                 all.push(name);
             }

@@ -20,8 +20,7 @@ pub struct WrittenForecast {
     pub calibration_tps: f64,
     pub popularity: String,
     pub assumptions: Vec<String>,
-    /// What a transaction asks for; empty in files of older versions.
-    #[serde(default)]
+    /// What a transaction asks for.
     pub classes: Vec<Access>,
     /// Seconds until half of the steady throughput, and until warm; `None`: never.
     pub to_50_seconds: Option<f64>,

@@ -25,11 +25,9 @@ pub struct DeviceProfile {
     pub depth: u32,
     /// The part of the smaller price that an idle device works off meanwhile: 0 where the prices add up, as for a head that
     /// seeks, 1 where the larger one alone holds, as behind the kernel's limiter.
-    #[serde(default)]
     pub overlap: f64,
     /// Seconds that a small read takes beside which nobody asks, the median; 0 where nobody measured it. A device that serves
     /// many at once lets whoever asks for one after another wait longer than `1 ÷ reads_per_second`.
-    #[serde(default)]
     pub alone_seconds: f64,
 }
 

@@ -215,7 +215,7 @@ fn a_stored_study_does_not_contradict_itself() {
     assert!(shown.contains(&headline), "{shown}");
 }
 
-/// What the demo once printed: steady from its first second beside 90 % after 3 s. Kept so, it is put right when it is shown.
+/// Steady from its first second, beside 90 % after 3 s.
 #[test]
 fn a_verdict_that_its_own_times_contradict_is_put_right_when_it_is_shown() {
     let home = Home::new();

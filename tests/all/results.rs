@@ -237,18 +237,25 @@ fn what_is_no_number_is_no_figure() {
     assert!(output.stderr.contains("is damaged") && output.stderr.contains("column tps"), "{}", output.stderr);
 }
 
+/// Neither one with a migration that this pgthaw does not know, nor one whose tables another first migration made.
 #[test]
-fn a_store_of_a_newer_pgthaw_is_not_touched() {
-    let home = Home::new();
-    let (run, trials) = synthetic_run::make(1, 5);
-    keep(&file(&home), &run, &trials);
-    sqlite(
-        &file(&home),
+fn a_store_of_another_version_is_not_touched() {
+    for change in [
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
          VALUES (999, 'from the future', 1, x'00', 1)",
-    );
-    let output = home.pgthaw(&["results", "list"]).ends_with(1);
-    assert!(output.stderr.contains("was written by a newer pgthaw"), "{}", output.stderr);
+        "UPDATE _sqlx_migrations SET checksum = x'00'",
+    ] {
+        let home = Home::new();
+        let (run, trials) = synthetic_run::make(1, 5);
+        keep(&file(&home), &run, &trials);
+        sqlite(&file(&home), change);
+        let before = std::fs::read(file(&home)).unwrap();
+        let output = home.pgthaw(&["results", "list"]).ends_with(1);
+        for part in ["has tables of another version of pgthaw", "use the pgthaw that made it", "--results"] {
+            assert!(output.stderr.contains(part), "{}", output.stderr);
+        }
+        assert_eq!(std::fs::read(file(&home)).unwrap(), before);
+    }
 }
 
 #[test]

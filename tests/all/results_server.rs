@@ -115,11 +115,11 @@ fn several_machines_write_at_once() {
 #[test]
 fn a_database_of_somebody_else_is_refused_and_a_server_that_is_away_told() {
     let mut server = servers::start_any(&[]);
-    server.psql("CREATE SCHEMA pgthaw; CREATE TABLE pgthaw.runs (theirs text)");
+    server.psql("CREATE SCHEMA pgthaw; CREATE TABLE pgthaw.sweeps (theirs text)");
     let results = address(&server);
     let refused = server.home.pgthaw(&["results", "list", "--results", &results]).ends_with(2);
     assert!(refused.stderr.contains("is not a results store of pgthaw"), "{}", refused.stderr);
-    assert_eq!(server.psql_of_results("SELECT count(*) FROM pg_class WHERE relname = 'trials'"), "0");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM pg_class WHERE relname = 'sweep_trials'"), "0");
     server.cluster.stop(StopMode::Fast).unwrap();
     let away = server.home.pgthaw(&["results", "list", "--results", &results]).ends_with(1);
     assert!(away.stderr.contains("does not answer"), "{}", away.stderr);

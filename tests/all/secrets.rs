@@ -303,7 +303,6 @@ fn look_at_answers(home: &Home, sweep: &str, search: &mut Search) {
     serving.wait().unwrap();
 }
 
-/// What an older pgthaw kept with its secrets is shown without them.
 #[test]
 fn what_was_kept_with_a_secret_is_shown_without_it() {
     let home = Home::new();

@@ -294,7 +294,7 @@ fn make_os_sample(second: u32, clients: f64, random: &mut StdRng) -> OsSample {
         tasks,
         cpu_seconds: cpu,
         run_delay_seconds: cpu / 20.0,
-        involuntary_switches: Some(cpu * 30.0),
+        involuntary_switches: cpu * 30.0,
     };
     let written = if is_checkpoint(second) { 3e7 } else { 4e6 } * random.random_range(0.8..1.2);
     OsSample {

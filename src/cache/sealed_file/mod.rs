@@ -136,8 +136,8 @@ pub enum Flaw {
     Damaged(String),
     /// Its content cannot be.
     Contradiction(String),
-    /// A newer pgthaw wrote it.
-    NewerFormat { found: u32, known: u32 },
+    /// Another version of pgthaw wrote it.
+    OtherFormat { found: u32, known: u32 },
     /// It would take too much memory.
     TooLarge(String),
     /// What could not be done (a verb, such as "read").
@@ -152,7 +152,7 @@ impl Flaw {
             Flaw::NotOne(reason) => Error::NotASnapshot { path, reason },
             Flaw::Damaged(reason) => Error::Damaged { path, reason },
             Flaw::Contradiction(reason) => Error::Contradiction { path, reason },
-            Flaw::NewerFormat { found, known } => Error::NewerFormat { path, found, known },
+            Flaw::OtherFormat { found, known } => Error::OtherFormat { path, found, known },
             Flaw::TooLarge(reason) => Error::TooLarge { path, reason },
             Flaw::Failed { action, source } => Error::File { action, path, source },
         }
@@ -193,7 +193,7 @@ pub struct Metadata<'a> {
 }
 
 impl<'a> Metadata<'a> {
-    /// The metadata, when the `format` that they name is one that this pgthaw knows.
+    /// The metadata, when the `format` that they name is the one that this pgthaw writes.
     pub fn new(pairs: &'a [KeyValue], format: &str, known: u32) -> Result<Metadata<'a>, Flaw> {
         let values = pairs.iter().map(|pair| (pair.key.as_str(), pair.value.as_deref().unwrap_or_default()));
         let metadata = Metadata { values: values.collect() };
@@ -201,7 +201,7 @@ impl<'a> Metadata<'a> {
             return Err(Flaw::NotOne("it is a Parquet file without pgthaw's metadata".to_owned()));
         }
         match metadata.number(format)? {
-            found if found > known => Err(Flaw::NewerFormat { found, known }),
+            found if found != known => Err(Flaw::OtherFormat { found, known }),
             _ => Ok(metadata),
         }
     }
@@ -227,14 +227,9 @@ impl<'a> Metadata<'a> {
         Ok(source)
     }
 
-    /// The text of a key, if it is there.
-    pub fn find(&self, key: &str) -> Option<&'a str> {
-        self.values.get(key).copied()
-    }
-
     /// The text of a key that has to be there.
     pub fn text(&self, key: &str) -> Result<&'a str, Flaw> {
-        self.find(key).ok_or_else(|| self.wrong(key))
+        self.values.get(key).copied().ok_or_else(|| self.wrong(key))
     }
 
     /// A number, a time or the like that has to be there.
@@ -242,9 +237,9 @@ impl<'a> Metadata<'a> {
         self.text(key)?.parse().map_err(|_| self.wrong(key))
     }
 
-    /// A value as JSON; an empty one of a key that is not there.
-    pub fn json<T: DeserializeOwned + Default>(&self, key: &str) -> Result<T, Flaw> {
-        self.find(key).map_or_else(|| Ok(T::default()), |text| serde_json::from_str(text).map_err(|_| self.wrong(key)))
+    /// A value as JSON that has to be there.
+    pub fn json<T: DeserializeOwned>(&self, key: &str) -> Result<T, Flaw> {
+        serde_json::from_str(self.text(key)?).map_err(|_| self.wrong(key))
     }
 
     /// The flaw of a key whose value is missing or none.

@@ -72,12 +72,9 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         self.take(decode_longs)
     }
 
-    /// The next column's 64-bit numbers, plain or as differences.
-    pub fn take_longs_or_deltas(&mut self) -> Result<Vec<i64>, String> {
-        self.take_of(&[Encoding::PLAIN, Encoding::DELTA_BINARY_PACKED], |encoding, page, rows| match encoding {
-            Encoding::PLAIN => decode_longs(page, rows),
-            _ => decode_deltas(page.data(), rows),
-        })
+    /// The next column's 64-bit numbers, kept as their differences.
+    pub fn take_deltas(&mut self) -> Result<Vec<i64>, String> {
+        self.take_of(Encoding::DELTA_BINARY_PACKED, |page, rows| decode_deltas(page.data(), rows))
     }
 
     /// The next column's 32-bit numbers.
@@ -98,20 +95,20 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
 
     /// Unpacks the next column's plain page and has `decode` make the values of it: `None` when there are too few bytes.
     fn take<T>(&mut self, decode: impl Fn(&ByteArray, usize) -> Option<Vec<T>>) -> Result<Vec<T>, String> {
-        self.take_of(&[Encoding::PLAIN], |_, page, rows| decode(page, rows))
+        self.take_of(Encoding::PLAIN, decode)
     }
 
-    /// The same of a page in one of these encodings, which `decode` is told.
+    /// The same of a page in this encoding.
     fn take_of<T>(
         &mut self,
-        encodings: &[Encoding],
-        decode: impl Fn(Encoding, &ByteArray, usize) -> Option<Vec<T>>,
+        encoding: Encoding,
+        decode: impl Fn(&ByteArray, usize) -> Option<Vec<T>>,
     ) -> Result<Vec<T>, String> {
         let max_bytes = self.max_bytes(self.next_column);
         let column = self.group.columns().get(self.next_column).ok_or("a column is missing")?;
         self.next_column += 1;
-        let values = self.read_page(column, max_bytes, encodings).and_then(|(encoding, page)| {
-            decode(encoding, &page, self.rows).ok_or_else(|| format!("its page does not hold {} values", self.rows))
+        let values = self.read_page(column, max_bytes, encoding).and_then(|page| {
+            decode(&page, self.rows).ok_or_else(|| format!("its page does not hold {} values", self.rows))
         });
         values.map_err(|reason| in_column(column, reason))
     }
@@ -123,19 +120,14 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         of_last.unwrap_or((self.rows as u64 * self.limits.row_bytes).max(PAGE_BYTES_MIN))
     }
 
-    fn read_page(
-        &self,
-        column: &ColumnChunkMetaData,
-        max_bytes: u64,
-        encodings: &[Encoding],
-    ) -> Result<(Encoding, ByteArray), String> {
+    fn read_page(&self, column: &ColumnChunkMetaData, max_bytes: u64, expected: Encoding) -> Result<ByteArray, String> {
         let (location, _) = self.locate_page(column, max_bytes)?;
         let pages = SerializedPageReader::new(Arc::clone(&self.source), column, self.rows, Some(vec![location]));
         match pages.and_then(|mut pages| pages.get_next_page()).map_err(|error| error.to_string())? {
             Some(Page::DataPage { buf, num_values, encoding, .. })
-                if num_values as usize == self.rows && encodings.contains(&encoding) =>
+                if num_values as usize == self.rows && encoding == expected =>
             {
-                Ok((encoding, ByteArray::from(buf)))
+                Ok(ByteArray::from(buf))
             }
             _ => Err("it is not one page, encoded as pgthaw does it".to_owned()),
         }

@@ -67,10 +67,9 @@ pub fn decode(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
         source: metadata.decode_source()?,
         os: decode_tier(&metadata, OS_TIER)?,
         buffers: decode_tier(&metadata, BUFFERS_TIER)?,
-        os_heat: decode_heat(&metadata)?,
-        remarks: metadata.text(REMARKS).and_then(|_| metadata.json(REMARKS))?,
+        os_heat: HeatSource::from_name(metadata.text(OS_HEAT)?).ok_or_else(|| metadata.wrong(OS_HEAT))?,
+        remarks: metadata.json(REMARKS)?,
         relations: metadata.number(RELATIONS)?,
-        // The first snapshots knew neither empty relations nor partitioned tables, nor lookups, nor what is of which database.
         empty: metadata.json(EMPTY)?,
         partitioned: metadata.json(PARTITIONED)?,
         lookups: metadata.json(LOOKUPS)?,
@@ -94,10 +93,4 @@ fn decode_tier(metadata: &Metadata<'_>, key: &str) -> Result<TierState, Flaw> {
             None => Err(metadata.wrong(key)),
         },
     }
-}
-
-/// Snapshots of pgthaw 0.1.0 had no heat in the page cache and did not say so.
-fn decode_heat(metadata: &Metadata<'_>) -> Result<HeatSource, Flaw> {
-    let name = metadata.find(OS_HEAT).unwrap_or(HeatSource::None.name());
-    HeatSource::from_name(name).ok_or_else(|| metadata.wrong(OS_HEAT))
 }

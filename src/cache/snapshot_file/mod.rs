@@ -12,8 +12,6 @@ mod write;
 mod hostile_tests;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-pub use hostile_tests::forget_databases;
 
 #[cfg(fuzzing)]
 pub use self::{
@@ -22,7 +20,7 @@ pub use self::{
 };
 pub use write::write_draft;
 
-/// The version of the format. A reader refuses a greater one.
+/// The version of the format. A reader refuses any other.
 const FORMAT_VERSION: u32 = 1;
 
 /// A row group ends at this many rows …

@@ -82,11 +82,7 @@ pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> R
         remarks: header.remarks.clone(),
     };
     let snapshot = Snapshot::new(map, header.label.clone());
-    let mut counted = snapshot.header();
-    if header.databases.is_empty() {
-        counted.databases.clear();
-    }
-    if counted != header {
+    if snapshot.header() != header {
         let reason = "its rows do not add up to the totals of its metadata".to_owned();
         return Err(Error::Contradiction { path: path.to_owned(), reason });
     }

@@ -369,7 +369,7 @@ fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option
     let is_whole = |one: &Generation| one.read_header().is_ok();
     let claims = old.iter().chain(kept).enumerate();
     let claims: Vec<(usize, SnapshotHeader)> =
-        claims.filter_map(|(at, one)| Some((at, read_claim(one, &situation)?))).collect();
+        claims.filter_map(|(at, one)| Some((at, one.read_unverified().ok()?))).collect();
     let (places, claims): (Vec<usize>, Vec<SnapshotHeader>) = claims.into_iter().unzip();
     let counted = places.into_iter().zip(situation.count(&claims));
     let (mut candidates, of_kept): (Vec<_>, Vec<_>) = counted.partition(|(at, _)| *at < old.len());
@@ -388,13 +388,6 @@ fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option
         }
         candidates.remove(best);
     }
-}
-
-/// What a footer says; where it does not say what is of which database, and it matters, what the rows say.
-fn read_claim(generation: &Generation, situation: &Situation) -> Option<SnapshotHeader> {
-    let header = generation.read_unverified().ok()?;
-    let is_to_be_counted = header.databases.is_empty() && situation.databases.is_some();
-    Some(if is_to_be_counted { generation.read().map_or(header, |snapshot| snapshot.header()) } else { header })
 }
 
 /// `20261121-233005.123.42` in UTC, then the label.

@@ -88,7 +88,7 @@ pub fn new_header(map: &Map, label: Option<&str>, job: &[OsString]) -> FilmHeade
         fetched_again: None,
         requested_bytes: None,
         workers: None,
-        databases: None,
+        databases: Vec::new(),
         remarks: map.remarks.clone(),
     }
 }

@@ -9,8 +9,7 @@ use crate::verdict::TimedPoint;
 /// The tables of the points, wide or one below the other, and what the sums say. `processors` are those of the machine.
 pub fn render_study_time(points: &[TimedPoint], processors: u32, width: Option<usize>) -> String {
     if points.is_empty() {
-        return "nobody looked where the time of its servers went: time = false, or an older pgthaw measured it"
-            .to_owned();
+        return "nobody looked where the time of its servers went: the study has time = false".to_owned();
     }
     let mut lines = Vec::new();
     lines.extend(render_groups(points, groups(points), width));

@@ -7,11 +7,6 @@ use crate::model::Fit;
 /// The steady part must be so much of the run.
 pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;
 
-/// What a level had to last, of judgements that were kept before that was: ten seconds of a trial.
-fn ten_seconds() -> f64 {
-    10.0
-}
-
 /// The verdict, and the figures behind it. Seconds count from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -19,24 +14,20 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Why, in one sentence.
     pub reason: String,
-    /// Why it is open whether it was steady; `None` where that was seen, and of judgements that were kept before it was told.
-    #[serde(default)]
+    /// Why it is open whether it was steady; `None` where that was seen.
     pub undecided: Option<Undecided>,
     /// The share of the run's common level that its own is of, where that is another one.
-    #[serde(default)]
     pub level_share: Option<f64>,
     /// Since when the level is that of the end, never before `to_95_seconds`; `None` unless the verdict is steady or
     /// periodic.
     pub steady_from_seconds: Option<f64>,
     /// What a level has to last to be one, beside 15 % of the run.
-    #[serde(default = "ten_seconds")]
     pub level_lasts_seconds: f64,
     pub period_seconds: Option<f64>,
     /// Transactions per second: of the steady part, or what the fit promises when it was not reached.
     pub steady_tps: Option<f64>,
     /// The level's own noise, as it was seen: 95 % of levels that last as long lie within this share of `steady_tps`. `None` where
-    /// there is no measured level, and of judgements that were kept before it was told.
-    #[serde(default)]
+    /// there is no measured level.
     pub level_error_share: Option<f64>,
     /// Over the whole run.
     pub mean_tps: f64,

@@ -199,9 +199,7 @@ pub struct Imperfect {
     pub lost_processes: u64,
     /// Slow calls of files that are not told, for there were too many at once; and calls and writes that no file has, for there were too
     /// many files.
-    #[serde(default)]
     pub lost_calls: u64,
-    #[serde(default)]
     pub lost_of_files: u64,
 }
 

@@ -67,7 +67,6 @@ pub struct TimeFigures {
     pub explained_ratio_min: Option<f64>,
     pub explained_ratio_max: Option<f64>,
     /// It was ended before the trial was over, for it took more of the processors than it may.
-    #[serde(default)]
     pub is_cut_short: bool,
 }
 

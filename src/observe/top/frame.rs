@@ -42,14 +42,12 @@ pub struct TopFrame {
     /// What the machine did; `None` where it was not looked at in this step, or is another one.
     pub machine: Option<MachineStep>,
     /// Those of the last minute, and the one that lasts.
-    #[serde(default)]
     pub stalls: Vec<Stall>,
     pub imperfect: Imperfect,
     pub cost: LookingCost,
     /// What cannot be seen, and why.
     pub missing: Vec<Missing>,
     /// What was given up since the begin to stay within the budget.
-    #[serde(default)]
     pub reductions: Vec<Reduction>,
     /// Why there is no server.
     pub failure: Option<String>,
@@ -81,7 +79,6 @@ pub struct Activity {
     /// Waiting for anything else, or off the processor without an event.
     pub other: f64,
     /// What they did could not be seen, for want of a right.
-    #[serde(default)]
     pub unseen: f64,
     /// Waiting for a client.
     pub client: f64,
@@ -183,7 +180,6 @@ pub struct ServerStep {
     pub commits: u64,
     pub rollbacks: u64,
     /// What pgthaw itself asked the server: among the commits, which a server before version 15 tells up to a second later.
-    #[serde(default)]
     pub own_transactions: u64,
     pub blocks_hit: u64,
     pub blocks_read: u64,
@@ -193,7 +189,6 @@ pub struct ServerStep {
     /// In statements; `None` before version 14.
     pub active_ns: Option<u64>,
     /// Sessions that this role may not see: they are in none of the numbers below.
-    #[serde(default)]
     pub hidden: u32,
     pub clients: u32,
     pub active: u32,

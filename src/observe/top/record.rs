@@ -96,7 +96,7 @@ impl RecordReader {
     /// Opens a record.
     ///
     /// # Errors
-    /// When it is none, or one of a newer pgthaw.
+    /// When it is none, or one of another version of pgthaw.
     pub fn open(path: &Path) -> Result<RecordReader, Error> {
         RecordReader::new(open_regular(path).map_err(|source| Error::file("open", path, source))?, path)
     }
@@ -112,7 +112,7 @@ impl<R: io::Read> RecordReader<R> {
             serde_json::from_slice(&first).map_err(|_| reader.refuse("it does not begin as one".to_owned()))?;
         match head.pgthaw_top {
             FORMAT => Ok(reader),
-            found => Err(Error::NewerRecord { path: reader.path, found, known: FORMAT }),
+            found => Err(Error::OtherRecord { path: reader.path, found, known: FORMAT }),
         }
     }
 

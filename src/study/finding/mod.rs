@@ -24,12 +24,10 @@ pub enum Finding {
     NeverSteady {
         verdict: String,
         reason: String,
-        /// Why it is open; `None` where it is not, and where that was not kept.
-        #[serde(default)]
+        /// Why it is open; `None` where it is not.
         undecided: Option<Undecided>,
         should_have_run_seconds: Option<f64>,
-        /// How the trial started, by the word of the study file; empty where it was not kept.
-        #[serde(default)]
+        /// How the trial started, by the word of the study file.
         start: String,
     },
     StartNotAsAsked {
@@ -37,8 +35,7 @@ pub enum Finding {
         found: String,
         resident_bytes: Bytes,
         total_bytes: Bytes,
-        /// Of the machine; `None` where it was not kept.
-        #[serde(default)]
+        /// Of the machine; `None` where it is not known.
         memory_bytes: Option<Bytes>,
     },
     /// Points that are compared saw different numbers of checkpoints, and of whole cycles from one's beginning to the next.
@@ -79,7 +76,6 @@ pub enum Finding {
     },
     /// These servers; none is named where the study has one alone.
     AssertionsEnabled {
-        #[serde(default)]
         servers: Vec<String>,
     },
     /// The same; `level` is the last `-O…` of the compiler's flags, empty where there is none.
@@ -125,18 +121,10 @@ pub enum Finding {
     },
     /// Others on the machine, or beside it.
     Others(Others),
-    /// Of older versions, which told of others apart: the share of all processors' time that the hypervisor took.
-    ProcessorsTaken {
-        ratio: f64,
-    },
     LateReadings {
         late: usize,
         readings: usize,
         worst_ms: u64,
-    },
-    /// The same: read from the device by others.
-    OthersRead {
-        bytes: Bytes,
     },
     /// Read while the server started, before the clock did.
     HeadStart {
@@ -150,7 +138,6 @@ pub enum Finding {
     /// Asked for, and not there: it was left out. `how` gets it.
     StrategyLeftOut {
         strategy: String,
-        #[serde(default)]
         how: String,
     },
     /// Of a warmer of an idle server: not so much of what is wanted became resident as it should.
@@ -327,16 +314,12 @@ impl Finding {
             Finding::NoiseFloor { ratio, repeats } => noise_sentence(*ratio, *repeats),
             Finding::OneRepeat => "one trial per point shows no spread".into(),
             Finding::Others(others) => others.sentence(),
-            Finding::ProcessorsTaken { ratio } => {
-                format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
-            }
             Finding::LateReadings { late, readings, worst_ms } => {
                 format!(
                     "{late} of {} came late, by up to {worst_ms} ms, and were scaled",
                     counted(*readings, "reading")
                 )
             }
-            Finding::OthersRead { bytes } => format!("others read {bytes} from the device meanwhile"),
             Finding::StrategyFailed { strategy, reason } => format!("{strategy} failed: {reason}"),
             Finding::StrategyLeftOut { strategy, .. } => format!("without {strategy}"),
             Finding::HeadStart { bytes } => {
@@ -400,9 +383,7 @@ impl Finding {
             Finding::NoiseFloor { .. } => "more repeats, longer trials, and fewer other programs".into(),
             Finding::OneRepeat => "repeats = 3, or more".into(),
             Finding::Others(others) => others.remedy(),
-            Finding::ProcessorsTaken { .. } => "measure at another time, or on a machine of one's own".into(),
             Finding::LateReadings { .. } => "run fewer other programs".into(),
-            Finding::OthersRead { .. } => "wait until they have ended, or measure at a quieter time".into(),
             Finding::HeadStart { .. } => "count it with what the trial read".into(),
             Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself".into(),
             Finding::StrategyLeftOut { how, .. } => how.clone(),
@@ -570,16 +551,5 @@ mod tests {
         assert!(start("warm", Some(9)).starts_with("9 bytes do not fit into the machine's memory of 9 bytes"));
         assert!(start("warm", Some(10)).contains("nothing else uses it"));
         assert!(start("cold", Some(1)).contains("nothing else reads the cluster's files"));
-    }
-
-    #[test]
-    fn what_older_versions_kept_is_still_read() {
-        let read = |text: &str| serde_json::from_str::<Finding>(text).unwrap();
-        assert_eq!(read(r#"{"kind": "assertions_enabled"}"#), Finding::AssertionsEnabled { servers: Vec::new() });
-        let start = r#"{"kind": "start_not_as_asked", "asked": "warm", "found": "cold", "resident_bytes": 1, "total_bytes": 2}"#;
-        assert!(read(start).remedy().contains("fits into memory"));
-        let steady =
-            r#"{"kind": "never_steady", "verdict": "not_reached", "reason": "", "should_have_run_seconds": null}"#;
-        assert!(read(steady).remedy().ends_with("or start it warm"));
     }
 }

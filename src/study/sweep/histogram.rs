@@ -34,7 +34,6 @@ pub struct LatencyHistogram {
     pub count: u64,
     pub mean_us: f64,
     /// The standard deviation.
-    #[serde(default)]
     pub stddev_us: f64,
     pub p50_us: u64,
     pub p90_us: u64,
@@ -43,7 +42,6 @@ pub struct LatencyHistogram {
     pub p999_us: u64,
     pub max_us: u64,
     /// Of the shares above those that enough transactions lie beyond, with what chance leaves open.
-    #[serde(default)]
     pub percentiles: Vec<Percentile>,
     /// In `--json` its bytes are left out: the store has them.
     #[serde(skip)]

@@ -20,39 +20,32 @@ pub struct Point {
     pub script: String,
     /// Transactions per second that are asked for; `None`: as fast as it goes.
     pub rate: Option<f64>,
-    /// How clients hand their statements to the server. Points that do not say it were measured with prepared ones.
-    #[serde(default)]
+    /// How clients hand their statements to the server.
     pub query_mode: QueryMode,
     /// How long a trial lasts: so many seconds, or so many transactions of each client.
     pub seconds: Option<u32>,
     pub transactions: Option<u32>,
     /// Or so many transactions of all clients together, of which each has the same share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub total_transactions: Option<u32>,
     pub start: StartAsked,
     pub disk: String,
     /// Where the cluster lies: `native`, or one that is made for it.
-    #[serde(default = "native")]
     pub file_system: String,
     /// Whose programs the server is: `default`, a major version, or a name of the study file.
-    #[serde(default = "default_server")]
     pub server: String,
     /// Above it a transaction is late; `None`: none is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_limit_ms: Option<f64>,
     /// What warms the cold server beside the load, by its name ([`crate::study::Strategy`]).
-    #[serde(default = "nothing")]
     pub strategy: String,
-    #[serde(default, skip_serializing_if = "LoadBegins::is_at_once")]
     pub load_begins: LoadBegins,
     /// How its database was made: `default`, or a name of the study file.
-    #[serde(default = "default_database")]
     pub database: String,
     /// Of the server in a trial, shared memory and page cache included; `None` is no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
     /// Which of its parts lie on devices of their own: `together` has none, another is a name of the study file.
-    #[serde(default = "together")]
     pub places: String,
     /// Did each transaction have a connection of its own (`pgbench -C`)? Of what was imported alone: pgthaw follows connections that
     /// stay.
@@ -62,7 +55,7 @@ pub struct Point {
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
     /// Of a study that measures each point twice: which of the two this is, `A` or `A'`. Nothing else tells them apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub side: Option<String>,
 }
 
@@ -78,67 +71,11 @@ pub const DEFAULT_SERVER: &str = "default";
 /// The database of `[database]`.
 pub const DEFAULT_DATABASE: &str = "default";
 
-fn native() -> String {
-    NATIVE.to_owned()
-}
-
-fn default_server() -> String {
-    DEFAULT_SERVER.to_owned()
-}
-
-fn together() -> String {
-    TOGETHER.to_owned()
-}
-
-fn all_together() -> Vec<String> {
-    vec![together()]
-}
-
-/// The same of where the parts of a server lie.
-fn is_all_together(places: &[String]) -> bool {
-    places == [TOGETHER]
-}
-
-fn default_database() -> String {
-    DEFAULT_DATABASE.to_owned()
-}
-
-fn prepared() -> Vec<QueryMode> {
-    vec![QueryMode::Prepared]
-}
-
-/// Is it what studies had before they could name it? Then what such a study means has not changed.
-fn is_prepared(modes: &[QueryMode]) -> bool {
-    modes == [QueryMode::Prepared]
-}
-
-fn unlimited() -> Vec<Option<Bytes>> {
-    vec![None]
-}
-
-/// The same of the server's memory.
-fn is_unlimited(memory: &[Option<Bytes>]) -> bool {
-    memory == [None]
-}
-
 /// Exactly, so that no two sizes look alike: `1GB`, `1536MB`.
 fn render_memory(memory: Bytes) -> String {
     let units = [("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), (" bytes", 1)];
     let (unit, bytes) = units.into_iter().find(|(_, bytes)| memory.0.is_multiple_of(*bytes)).unwrap_or((" bytes", 1));
     format!("{}{unit}", memory.0 / bytes)
-}
-
-fn at_once() -> Vec<LoadBegins> {
-    vec![LoadBegins::AtOnce]
-}
-
-/// The same of the beginning of the load.
-fn is_at_once(beginnings: &[LoadBegins]) -> bool {
-    beginnings == [LoadBegins::AtOnce]
-}
-
-fn nothing() -> String {
-    NOTHING.to_owned()
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
@@ -190,18 +127,13 @@ pub struct Axes {
     pub latency_limit_ms: Vec<Option<f64>>,
     pub strategy: Vec<String>,
     pub database: Vec<String>,
-    #[serde(default = "prepared", skip_serializing_if = "is_prepared")]
     pub query_mode: Vec<QueryMode>,
-    #[serde(default = "unlimited", skip_serializing_if = "is_unlimited")]
     pub memory: Vec<Option<Bytes>>,
-    #[serde(default = "all_together", skip_serializing_if = "is_all_together")]
     pub places: Vec<String>,
-    #[serde(default = "at_once", skip_serializing_if = "is_at_once")]
     pub load_begins: Vec<LoadBegins>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_twice: bool,
 }
 
@@ -446,10 +378,10 @@ pub mod tests {
             latency_limit_ms: vec![None],
             strategy: vec![NOTHING.to_owned()],
             database: vec![DEFAULT_DATABASE.to_owned()],
-            query_mode: prepared(),
-            memory: unlimited(),
-            places: all_together(),
-            load_begins: at_once(),
+            query_mode: vec![QueryMode::Prepared],
+            memory: vec![None],
+            places: vec![TOGETHER.to_owned()],
+            load_begins: vec![LoadBegins::AtOnce],
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,

@@ -37,7 +37,6 @@ pub struct SweepRun {
     pub machine: Machine,
     pub server: ServerFacts,
     /// Every setting of the server before the first trial; a trial has its own beside them.
-    #[serde(default)]
     #[cfg_attr(test, ts(skip))]
     pub configuration: Vec<ConfiguredSetting>,
     /// What the study asks, for people.
@@ -53,15 +52,12 @@ pub struct SweepRun {
     pub repeats: u32,
     /// Seed of the random order.
     pub seed: u64,
-    /// How long its databases took to make; empty where nobody kept it.
-    #[serde(default)]
+    /// How long its databases took to make.
     pub databases: Vec<DatabaseMaking>,
     /// What pgbench does here with an empty statement, for each number of threads.
-    #[serde(default)]
     #[cfg_attr(test, ts(skip))]
     pub generator: Vec<GeneratorCalibration>,
     /// What speaks against the whole sweep.
-    #[serde(default)]
     pub verdicts: Vec<MeasurementVerdict>,
     /// The same as texts.
     pub warnings: Vec<String>,
@@ -69,7 +65,7 @@ pub struct SweepRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<WarmupFacts>,
     /// What it was imported from; `None`: pgthaw measured it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
@@ -127,21 +123,19 @@ pub struct SweepTrial {
     /// Position in the random order, from 1.
     pub position: u32,
     pub started_at: Timestamp,
-    /// With all that belongs to it, from the making of its start state on; `None` of trials that an older pgthaw kept.
-    #[serde(default)]
+    /// With all that belongs to it, from the making of its start state on.
     pub ended_at: Option<Timestamp>,
     /// Measured right before the clock started; `None` when it did not come to that.
     pub start_state: Option<StartState>,
     /// pgbench's command.
     pub command: String,
     /// What warmed the server beside the load did; `None` where nothing did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy_outcome: Option<StrategyOutcome>,
-    /// How it got warm, of a trial that was asked to start cold; `None` of others, and where an older pgthaw measured it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// How it got warm, of a trial that was asked to start cold; `None` of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub warming: Option<Warming>,
     /// The hosts that made the load; `None`: pgbench ran on this one.
-    #[serde(default)]
     pub generators: Option<TrialGenerators>,
     /// Why there are no figures; `None` when it went well.
     pub failure: Option<String>,
@@ -152,12 +146,9 @@ pub struct SweepTrial {
     pub failed: u64,
     pub skipped: u64,
     /// Those that were tried more than once, and how often in all.
-    #[serde(default)]
     pub retried: u64,
-    #[serde(default)]
     pub retries: u64,
     /// Of those that ended well, above the latency limit.
-    #[serde(default)]
     pub late: u64,
     /// Transactions per second, without the time that the first connections took.
     pub tps: f64,
@@ -169,18 +160,15 @@ pub struct SweepTrial {
     #[cfg_attr(test, ts(skip))]
     pub samples: Vec<Sample>,
     /// What the machine did in each second.
-    #[serde(default)]
     #[cfg_attr(test, ts(skip))]
     pub os_samples: Vec<OsSample>,
     /// What the server's processes were seen to wait for, in each second and over the whole trial.
-    #[serde(default)]
     #[cfg_attr(test, ts(skip))]
     pub wait_samples: Vec<WaitSample>,
-    #[serde(default)]
     #[cfg_attr(test, ts(skip))]
     pub waits: Waits,
     /// Where the time of the server's processes went; `None` where nobody looked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TrialTime>,
     pub scripts: Vec<ScriptLatency>,
     /// What grew in the server's statistics views.
@@ -190,33 +178,27 @@ pub struct SweepTrial {
     /// Those that ended within the trial, as the server logged them.
     pub checkpoints: Vec<Checkpoint>,
     /// The one that began within the trial and did not end in it.
-    #[serde(default)]
     pub checkpoint_begun: Option<CheckpointBegun>,
     /// Whole cycles of checkpoints within the trial, from the beginning of one to that of the next, and transactions per
     /// second within them; `None` without a whole one.
-    #[serde(default)]
     pub checkpoint_cycles: u32,
-    #[serde(default)]
     pub cycle_tps: Option<f64>,
     /// Settings of the server that are not the default, name and value.
     pub settings: Vec<(String, String)>,
     /// Read from the device by anybody.
     pub device_read_bytes: Bytes,
     /// The file system that was made for it, as it was read back; `None` on the one that was there.
-    #[serde(default)]
     #[cfg_attr(test, ts(skip))]
     pub file_system: Option<FileSystemFacts>,
     /// Each device that a part of the server had to itself, the rest first; none where all was on one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<TrialDevice>,
     /// The copy of the databases that it ran on; `None` where trials follow each other in one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fresh_copy: Option<FreshCopy>,
     /// As the server says it; `None` when it did not come to that.
-    #[serde(default)]
     pub server_version: Option<String>,
     /// What speaks against the trial.
-    #[serde(default)]
     pub verdicts: Vec<MeasurementVerdict>,
     /// The same as texts.
     pub warnings: Vec<String>,
@@ -298,7 +280,6 @@ pub struct CheckpointBegun {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Checkpoint {
     /// Seconds since the start of pgbench; below 0 when it began before.
-    #[serde(default)]
     pub began_after_seconds: f64,
     pub ended_after_seconds: f64,
     /// `time`, `wal`, `immediate force wait` …: why it was made; empty when that was logged before the trial.
@@ -307,7 +288,6 @@ pub struct Checkpoint {
     pub write_seconds: f64,
     pub sync_seconds: f64,
     pub total_seconds: f64,
-    #[serde(default)]
     pub sync_files: u64,
     /// Of one file's synchronisation.
     pub longest_sync_seconds: f64,
@@ -379,8 +359,6 @@ pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
 pub struct GeneratorCalibration {
     pub clients: u32,
     pub jobs: u32,
-    /// Prepared where an older pgthaw tried it.
-    #[serde(default)]
     pub query_mode: QueryMode,
     pub tps: f64,
     /// Of its busiest thread, median over the seconds: on a processor, and waiting for one.

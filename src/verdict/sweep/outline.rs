@@ -17,7 +17,6 @@ pub struct TrialOutline {
     pub repeat: u32,
     pub position: u32,
     pub started_at: Timestamp,
-    /// `None` of trials that an older pgthaw kept.
     pub ended_at: Option<Timestamp>,
     pub start_verdict: Option<String>,
     pub failure: Option<String>,

@@ -64,7 +64,7 @@ pub struct PointSummary {
     pub time: Option<TimeFigures>,
     /// What speaks against its trials.
     pub verdicts: Vec<PointVerdict>,
-    /// Failures, and what trials that have no verdicts say against themselves, each text once, with how many say so.
+    /// Failures that no verdict tells, each text once, with how many trials have it.
     pub warnings: BTreeMap<String, u32>,
 }
 
@@ -113,9 +113,7 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         let is_told = |failure: &&String| trial.verdicts.iter().any(|verdict| verdict.sentence == **failure);
         let failure = trial.failure.as_ref().filter(|failure| !is_told(failure));
         let failure = failure.map(|failure| format!("failed: {failure}"));
-        // Verdicts say the same with more figures; older trials have texts alone.
-        let texts = if trial.verdicts.is_empty() { trial.warnings.as_slice() } else { &[] };
-        for warning in texts.iter().cloned().chain(failure).chain(find_lost_verdict(trial)) {
+        for warning in failure.into_iter().chain(find_lost_verdict(trial)) {
             *warnings.entry(warning).or_default() += 1;
         }
     }
@@ -189,12 +187,7 @@ fn compute_background(trials: &[&TrialOutline]) -> Option<BackgroundWrites> {
 }
 
 fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
-    let figure = |trial: &TrialOutline| match metric {
-        // Trials of older versions may say one that is above their throughput.
-        Metric::WorstSecond => trial.figures.get(metric).filter(|worst| trial.figures.get(Metric::Tps) >= Some(*worst)),
-        _ => trial.figures.get(metric),
-    };
-    let figures = trials.iter().map(|trial| figure(trial));
+    let figures = trials.iter().map(|trial| trial.figures.get(metric));
     let spread = match metric.may_be_missed() {
         true => Spread::of(figures.zip(trials).filter(|(_, trial)| might_have(trial, metric)).map(|(value, _)| value)),
         false => Spread::of(figures.flatten().map(Some)),

@@ -119,9 +119,6 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
         let (common, to_95_seconds) = (trial.steady_tps, trial.figures.get(Metric::To95));
         trial.judgement.iter_mut().for_each(|judgement| settle(judgement, common, to_95_seconds));
         let job = warming.job.as_ref();
-        // What older versions kept has it here alone.
-        let warmer = trial.figures.get(Metric::Warmer).or(job.and_then(|job| job.warmer_seconds));
-        trial.figures.set(Metric::Warmer, warmer);
         trial.figures.set(Metric::Load, job.map(|job| job.load_seconds));
         trial.figures.set(Metric::Whole, job.map(|job| job.whole_seconds));
         trial.figures.set(Metric::BoundRatio, reached.zip(bound).map(|(reached, bound)| reached / bound));

@@ -320,7 +320,7 @@ impl Work<'_> {
 /// A range of chunks takes twenty bytes: this is a volume with millions of files.
 const STATE_BYTES_MAX: u64 = 256 << 20;
 
-/// The version of the format. A greater one is not read.
+/// The version of the format. No other is read.
 const FORMAT: u32 = 1;
 
 /// How far a hydration is.
@@ -435,7 +435,7 @@ impl StateStore {
             Err(source) => return Err(self.failed("read", source)),
         };
         match serde_json::from_slice::<HydrationState>(&text) {
-            Ok(state) if state.format > FORMAT || state.chunk_bytes != CHUNK => {
+            Ok(state) if state.format != FORMAT || state.chunk_bytes != CHUNK => {
                 Err(self.failed("use", io::Error::other("another version of pgthaw wrote it")))
             }
             Ok(state) if state.place.data_directory != self.place.data_directory => Ok((self.begin(), None)),

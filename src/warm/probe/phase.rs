@@ -219,15 +219,6 @@ pub struct Measurement {
     pub has_read_twice: bool,
 }
 
-impl Measurement {
-    /// A profile of before 2026-11-27 does not say how long a read alone takes; what was measured does.
-    pub(super) fn complete(&mut self) {
-        if self.profile.alone_seconds == 0.0 {
-            self.profile.alone_seconds = alone_seconds(&self.by_depth);
-        }
-    }
-}
-
 /// Seconds of a small read at a time, the median: one pause of a shared disk would make a mean of few reads anything. 0 where none was measured.
 pub fn alone_seconds(points: &[DepthPoint]) -> f64 {
     points.iter().find(|point| point.depth == 1).map_or(0.0, |point| point.latency_us_p50 / 1e6)

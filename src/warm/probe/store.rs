@@ -13,7 +13,7 @@ use crate::linux::cgroup::ReadLimit;
 use crate::units::Bytes;
 use crate::warm::{DEVICES, DeviceProfile, Error, state_directory};
 
-/// The version of the format. A greater one is not read.
+/// The version of the format. No other is read.
 const FORMAT: u32 = 1;
 
 /// What is measured may be so much above the limit that is in force.
@@ -105,7 +105,6 @@ impl DeviceRecord {
         let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, alone_seconds } =
             self.measurement.profile;
         match () {
-            () if self.format > FORMAT => Some(format!("its format {} is newer than this pgthaw", self.format)),
             () if !reads_per_second.is_finite() || reads_per_second <= 0.0 => Some("its reads_per_second".into()),
             () if bandwidth.0 == 0 => Some("its bandwidth".into()),
             () if !LARGEST_READ.contains(&largest_read.0) => Some("its largest_read".into()),
@@ -115,6 +114,21 @@ impl DeviceRecord {
             () => None,
         }
     }
+}
+
+/// The record that a file holds, or why it is of no use.
+fn read_record(text: &[u8]) -> Result<DeviceRecord, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    let wrong = |error: serde_json::Error| error.to_string();
+    match serde_json::from_slice(text).map_err(wrong)? {
+        Head { format: FORMAT } => {}
+        Head { format } => return Err(format!("it has format {format}, and this pgthaw reads format {FORMAT}")),
+    }
+    let record: DeviceRecord = serde_json::from_slice(text).map_err(wrong)?;
+    record.flaw().map_or(Ok(record), Err)
 }
 
 /// A directory of profiles.
@@ -145,13 +159,9 @@ impl ProfileStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::ProfileFile { action: "read", path, source }),
         };
-        let record: Result<DeviceRecord, _> = serde_json::from_slice(&text);
-        let mut record =
-            record.map_err(|error| Error::ProfileUnusable { path: path.clone(), reason: error.to_string() })?;
-        record.measurement.complete();
-        match record.flaw() {
-            Some(reason) => Err(Error::ProfileUnusable { path, reason }),
-            None => Ok(Some(record)),
+        match read_record(&text) {
+            Err(reason) => Err(Error::ProfileUnusable { path, reason }),
+            Ok(record) => Ok(Some(record)),
         }
     }
 
@@ -189,7 +199,7 @@ mod tests {
 
     use super::*;
     use crate::linux::DeviceNumber;
-    use crate::warm::probe::{DepthPoint, Fit};
+    use crate::warm::probe::Fit;
 
     fn device() -> BlockDevice {
         BlockDevice {
@@ -235,22 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn an_older_profile_knows_how_long_a_read_alone_takes() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = ProfileStore::at(directory.path());
-        let alone = DepthPoint { depth: 1, reads_per_second: 12_500.0, latency_us_p50: 72.0, latency_us_p99: 200.0 };
-        let measurement = Measurement { by_depth: vec![alone], ..measurement() };
-        let record = DeviceRecord::new(&device(), ReadLimit::default(), measurement, Vec::new());
-        let path = store.keep(&record).unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        let older: Vec<&str> = text.lines().filter(|line| !line.contains("alone_seconds")).collect();
-        assert_eq!(older.len() + 1, text.lines().count());
-        fs::write(&path, older.join("\n").replace("\"overlap\": 1.0,", "\"overlap\": 1.0")).unwrap();
-        let found = store.find(&device(), ReadLimit::default()).unwrap().unwrap();
-        assert_eq!(found.measurement.profile.alone_seconds, 72e-6);
-    }
-
-    #[test]
     fn no_profile_promises_more_than_its_limit() {
         let limit = ReadLimit { reads_per_second: Some(2000), read_bytes_per_second: Some(Bytes(100 << 20)) };
         let record = DeviceRecord::new(&device(), limit, measurement(), Vec::new());
@@ -277,7 +271,7 @@ mod tests {
         refused("bandwidth");
         record.format = 2;
         store.keep(&record).unwrap();
-        refused("newer");
+        refused("format 2, and this pgthaw reads format 1");
         fs::write(path, "{").unwrap();
         refused("EOF");
     }

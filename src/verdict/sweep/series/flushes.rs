@@ -74,14 +74,20 @@ mod tests {
             })
             .unwrap()
         };
-        let older = of(json!({ "pg_stat_wal": [{ "key": {}, "added": { "wal_sync": 500.0 } }] }), Vec::new());
-        assert_eq!((older.per_second, older.others, older.commit_siblings.as_str()), (Some(50.0), Some(3.5), "5"));
+        let of_wal_view = of(json!({ "pg_stat_wal": [{ "key": {}, "added": { "wal_sync": 500.0 } }] }), Vec::new());
+        assert_eq!(
+            (of_wal_view.per_second, of_wal_view.others, of_wal_view.commit_siblings.as_str()),
+            (Some(50.0), Some(3.5), "5")
+        );
         let row = |object: &str| json!({ "key": { "object": object }, "added": { "fsyncs": 300.0 } });
-        let newer = of(
+        let of_io_view = of(
             json!({ "pg_stat_io": [row("wal"), row("relation"), row("wal")] }),
             vec![("commit_siblings".into(), "9".into())],
         );
-        assert_eq!((newer.per_second, newer.seen, newer.commit_siblings.as_str()), (Some(60.0), 10, "9"));
+        assert_eq!(
+            (of_io_view.per_second, of_io_view.seen, of_io_view.commit_siblings.as_str()),
+            (Some(60.0), 10, "9")
+        );
         assert_eq!(of(json!({}), Vec::new()).per_second, None);
     }
 }

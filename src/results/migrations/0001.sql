@@ -1,0 +1,580 @@
+-- One row per study, however often it was interrupted. Facts that are asked for as a whole are JSON documents, whose fields docs/formats.md
+-- lists; both SQLite and PostgreSQL read into them with ->>.
+CREATE TABLE sweeps (
+    id               TEXT PRIMARY KEY,
+    started_at       TEXT NOT NULL, -- RFC 3339, UTC, nanoseconds: sorts as text
+    ended_at         TEXT,          -- NULL until every trial has ended
+    pgthaw_version   TEXT NOT NULL,
+    pgbench_version  TEXT NOT NULL,
+    machine          JSON NOT NULL,
+    server           JSON NOT NULL,
+    question         TEXT NOT NULL,
+    digest           TEXT NOT NULL, -- SHA-256 of what the study file means
+    study            JSON NOT NULL, -- as it was understood
+    varied           JSON NOT NULL, -- names of the axes with more than one value
+    points           INTEGER NOT NULL,
+    repeats          INTEGER NOT NULL,
+    seed             TEXT NOT NULL, -- 64 bits without a sign
+    configuration    JSON NOT NULL, -- every setting of the server before the first trial
+    generator        JSON NOT NULL, -- what pgbench does with an empty statement
+    databases        JSON NOT NULL, -- how long each took to make
+    verdicts         JSON NOT NULL, -- what speaks against the study, each with its kind, figures, sentence and remedy
+    warnings         JSON NOT NULL, -- the same as texts
+    warmup           JSON,          -- what was found before the trials; NULL of a study that is not one of ways to warm
+    source           TEXT           -- what it was imported from; NULL: pgthaw measured it
+);
+
+-- One row per repetition of a point.
+CREATE TABLE sweep_trials (
+    sweep_id                 TEXT NOT NULL REFERENCES sweeps (id) ON DELETE CASCADE,
+    number                   INTEGER NOT NULL, -- of the point, from 0
+    repeat                   INTEGER NOT NULL, -- from 1
+    position                 INTEGER NOT NULL, -- in the random order, from 1
+    started_at               TEXT NOT NULL,
+    ended_at                 TEXT,
+    point                    JSON NOT NULL,
+    server_version           TEXT,
+    start_os_resident_bytes  BIGINT,           -- NULL: it failed before its start
+    start_total_bytes        BIGINT,
+    start_verdict            TEXT,             -- cold, lukewarm, warm or restored
+    command                  TEXT NOT NULL,
+    failure                  TEXT,
+    lasted_seconds           DOUBLE PRECISION NOT NULL,
+    transactions             BIGINT NOT NULL,
+    failed                   BIGINT NOT NULL,
+    skipped                  BIGINT NOT NULL,
+    late                     BIGINT NOT NULL,  -- above the latency limit
+    retried                  BIGINT NOT NULL,
+    retries                  BIGINT NOT NULL,
+    tps                      DOUBLE PRECISION NOT NULL,
+    worst_second_tps         DOUBLE PRECISION,
+    checkpoint_cycles        INTEGER NOT NULL, -- whole ones within the trial
+    cycle_tps                DOUBLE PRECISION,
+    latency_us_p50           BIGINT,           -- over all scripts; NULL with too few transactions beyond it
+    latency_us_p95           BIGINT,
+    latency_us_p99           BIGINT,
+    latency_us_p999          BIGINT,
+    latency                  BYTEA,            -- HdrHistogram V2, compressed
+    statistics               JSON NOT NULL,    -- what grew in the server's statistics views
+    buffers_before           JSON NOT NULL,
+    buffers_after            JSON NOT NULL,
+    checkpoints              JSON NOT NULL,
+    checkpoint_begun         JSON,             -- one that did not end within the trial
+    settings                 JSON NOT NULL,
+    device_read_bytes        BIGINT NOT NULL,
+    waits                    JSON NOT NULL,
+    time                     JSON,             -- where the time of the server's processes went; NULL: nobody looked
+    generators               JSON,             -- the hosts that made the load; NULL: pgbench ran beside pgthaw
+    file_system              JSON,             -- made for the trial, as it was read back
+    devices                  JSON NOT NULL,    -- those that parts of the server had to themselves
+    fresh_copy               JSON,             -- the copy of the databases that it ran on
+    strategy_outcome         JSON,             -- of what warmed the server beside the load
+    warming                  JSON,             -- how a trial that began cold got warm
+    verdicts                 JSON NOT NULL,
+    warnings                 JSON NOT NULL,
+    PRIMARY KEY (sweep_id, number, repeat)
+);
+
+-- A trial in the few figures that pictures over its points need. Side by side, for the rows of sweep_trials lie among the seconds of all
+-- trials, and to read 10,000 of them is to read as many places of the file.
+CREATE TABLE sweep_outlines (
+    sweep_id           TEXT NOT NULL,
+    number             INTEGER NOT NULL,
+    repeat             INTEGER NOT NULL,
+    position           INTEGER NOT NULL,
+    started_at         TEXT NOT NULL,
+    ended_at           TEXT,
+    point              JSON NOT NULL,
+    start_verdict      TEXT,
+    failure            TEXT,
+    tps                DOUBLE PRECISION NOT NULL,
+    worst_second_tps   DOUBLE PRECISION,
+    latency_us_p50     BIGINT,
+    latency_us_p95     BIGINT,
+    latency_us_p99     BIGINT,
+    latency_us_p999    BIGINT,
+    device_read_bytes  BIGINT NOT NULL,
+    late               BIGINT NOT NULL,
+    skipped            BIGINT NOT NULL,
+    checkpoint_count   INTEGER NOT NULL,
+    background         JSON NOT NULL, -- who wrote buffers out, and what made the checkpoints
+    verdicts           JSON NOT NULL,
+    warnings           JSON NOT NULL,
+    device_writes_per_second       DOUBLE PRECISION, -- of seconds that were gauged
+    device_written_bytes           BIGINT,
+    device_reads_per_second        DOUBLE PRECISION,
+    device_reads_per_second_max    DOUBLE PRECISION,
+    device_reads_unevenness        DOUBLE PRECISION,
+    device_bytes_per_write         DOUBLE PRECISION,
+    server_cpu_us_per_transaction  DOUBLE PRECISION,
+    warmer_seconds                 DOUBLE PRECISION, -- until what warmed the server had ended, or the job beside the load
+    warming            JSON,
+    time               JSON,
+    PRIMARY KEY (sweep_id, number, repeat),
+    FOREIGN KEY (sweep_id, number, repeat) REFERENCES sweep_trials (sweep_id, number, repeat) ON DELETE CASCADE
+);
+
+-- One row per script of a trial.
+CREATE TABLE sweep_scripts (
+    sweep_id  TEXT NOT NULL,
+    number    INTEGER NOT NULL,
+    repeat    INTEGER NOT NULL,
+    place     INTEGER NOT NULL, -- among the scripts of the point, from 0
+    script    TEXT NOT NULL,
+    answered  BIGINT NOT NULL,
+    failed    BIGINT NOT NULL,
+    skipped   BIGINT NOT NULL,
+    response  BYTEA NOT NULL,   -- HdrHistogram V2, compressed
+    service   BYTEA,            -- the same from when it began; NULL without a rate
+    PRIMARY KEY (sweep_id, number, repeat, place),
+    FOREIGN KEY (sweep_id, number, repeat) REFERENCES sweep_trials (sweep_id, number, repeat) ON DELETE CASCADE
+);
+
+-- One row per second of a trial.
+CREATE TABLE sweep_samples (
+    sweep_id               TEXT NOT NULL,
+    number                 INTEGER NOT NULL,
+    repeat                 INTEGER NOT NULL,
+    second                 INTEGER NOT NULL, -- its end, since the start of the workload: 1 for the first
+    monotonic_ms           BIGINT NOT NULL,
+    wall_ms                BIGINT NOT NULL,
+    transactions           BIGINT NOT NULL,
+    latency_us_mean        DOUBLE PRECISION,
+    latency_us_min         BIGINT,
+    latency_us_max         BIGINT,
+    latency_us_deviation   DOUBLE PRECISION,
+    foreground_read_bytes  BIGINT NOT NULL,
+    device_read_bytes      BIGINT NOT NULL,
+    device_reads           BIGINT NOT NULL,
+    os_resident_bytes      BIGINT NOT NULL,
+    PRIMARY KEY (sweep_id, number, repeat, second),
+    FOREIGN KEY (sweep_id, number, repeat) REFERENCES sweep_trials (sweep_id, number, repeat) ON DELETE CASCADE
+);
+
+-- One row per second of a trial: what the machine did. Seconds of processor time within one second are processors in use.
+CREATE TABLE sweep_os_samples (
+    sweep_id                    TEXT NOT NULL,
+    number                      INTEGER NOT NULL,
+    repeat                      INTEGER NOT NULL,
+    second                      INTEGER NOT NULL, -- its end, since the start of the workload: 1 for the first
+    generator_cpu_seconds       DOUBLE PRECISION NOT NULL, -- pgbench, all threads
+    generator_run_delay_seconds DOUBLE PRECISION NOT NULL, -- ready to run, and waiting for a processor
+    busiest_thread_cpu_seconds  DOUBLE PRECISION NOT NULL, -- the thread of pgbench with the most
+    generator_threads           JSON NOT NULL,             -- each thread
+    server_cpu_seconds          DOUBLE PRECISION NOT NULL, -- all processes of the server
+    server_run_delay_seconds    DOUBLE PRECISION NOT NULL,
+    server                      JSON NOT NULL,             -- by what they are for
+    pgthaw_cpu_seconds          DOUBLE PRECISION NOT NULL,
+    processors_busy_seconds     DOUBLE PRECISION NOT NULL, -- all processors, whoever used them
+    processors_iowait_seconds   DOUBLE PRECISION NOT NULL,
+    processors_steal_seconds    DOUBLE PRECISION NOT NULL,
+    device_reads                BIGINT,                    -- NULL, and so on: the data directory is on no disk
+    device_read_bytes           BIGINT,
+    device_writes               BIGINT,
+    device_written_bytes        BIGINT,
+    device_read_await_us        DOUBLE PRECISION,          -- NULL also in a second without a read
+    device_write_await_us       DOUBLE PRECISION,
+    device_queue                DOUBLE PRECISION,          -- requests under way in the mean
+    device_busy_ratio           DOUBLE PRECISION,
+    available_bytes             BIGINT NOT NULL,
+    cached_bytes                BIGINT NOT NULL,
+    dirty_bytes                 BIGINT NOT NULL,
+    writeback_bytes             BIGINT NOT NULL,
+    pressure_cpu_some           DOUBLE PRECISION,          -- shares of the second; NULL: the kernel does not measure it
+    pressure_io_some            DOUBLE PRECISION,
+    pressure_io_full            DOUBLE PRECISION,
+    pressure_memory_some        DOUBLE PRECISION,
+    pressure_memory_full        DOUBLE PRECISION,
+    parts                       JSON,                      -- devices that parts of the server had to themselves
+    measures                    JSON NOT NULL,             -- those without a column, by name: a new one needs no column
+    PRIMARY KEY (sweep_id, number, repeat, second),
+    FOREIGN KEY (sweep_id, number, repeat) REFERENCES sweep_trials (sweep_id, number, repeat) ON DELETE CASCADE
+);
+
+-- One row per second of a trial in which there was a look at what the server's processes wait for.
+CREATE TABLE sweep_wait_samples (
+    sweep_id  TEXT NOT NULL,
+    number    INTEGER NOT NULL,
+    repeat    INTEGER NOT NULL,
+    second    INTEGER NOT NULL, -- its end, since the start of the workload: 1 for the first
+    looks     INTEGER NOT NULL,
+    waits     JSON NOT NULL,    -- how many processes were seen in each state; divided by the looks: in the mean
+    flushes   JSON NOT NULL,    -- looks that saw the log being flushed
+    PRIMARY KEY (sweep_id, number, repeat, second),
+    FOREIGN KEY (sweep_id, number, repeat) REFERENCES sweep_trials (sweep_id, number, repeat) ON DELETE CASCADE
+);
+
+-- What was written here and belongs on a server that does not have it yet. On the server itself it stays empty.
+CREATE TABLE unsent (
+    server   TEXT NOT NULL, -- its address, without what is secret
+    kind     TEXT NOT NULL, -- sweep or sweep trial
+    id       TEXT NOT NULL, -- of the sweep
+    number   INTEGER NOT NULL,
+    repeat   INTEGER NOT NULL,
+    changes  BIGINT NOT NULL, -- how often it was written since it was sent
+    PRIMARY KEY (server, kind, id, number, repeat)
+);
+
+-- Every study.
+CREATE VIEW all_runs AS
+SELECT id,
+       CASE
+           WHEN CAST(study ->> 'is_warmup' AS TEXT) IN ('1', 'true') THEN 'warmup'
+           WHEN study ->> 'until' = 'resident' THEN 'residency'
+           ELSE 'sweep'
+       END                                          AS kind,
+       question,
+       started_at,
+       ended_at,
+       machine ->> 'hostname'                       AS hostname,
+       machine ->> 'kernel'                         AS kernel,
+       CAST(machine ->> 'cores' AS INTEGER)         AS cores,
+       CAST(machine ->> 'memory_bytes' AS BIGINT)   AS memory_bytes,
+       server ->> 'version'                         AS server_version,
+       pgthaw_version,
+       source,
+       (SELECT count(*) FROM sweep_trials WHERE sweep_trials.sweep_id = sweeps.id) AS trials,
+       databases
+FROM sweeps;
+
+-- A trial beside what it was a trial of. The steady throughput of a study of ways to warm is the median of what its trials served once they
+-- were warm; shares of it are reached at the first step of the climb that is so high, and a trial has no more steps than seconds.
+CREATE VIEW sweep_summary AS
+WITH warm AS (
+    SELECT sweep_id, CAST(warming ->> 'warm_tps' AS DOUBLE PRECISION) AS tps
+    FROM sweep_outlines
+    WHERE failure IS NULL
+),
+ranked AS (
+    SELECT sweep_id,
+           tps,
+           row_number() OVER (PARTITION BY sweep_id ORDER BY tps) AS place,
+           count(*) OVER (PARTITION BY sweep_id)                  AS trials
+    FROM warm
+    WHERE tps IS NOT NULL
+),
+levels AS (
+    SELECT sweep_id, CAST(avg(CASE WHEN place * 2 BETWEEN trials AND trials + 2 THEN tps END) AS DOUBLE PRECISION) AS tps
+    FROM ranked
+    GROUP BY sweep_id
+),
+steady AS (
+    SELECT sweeps.id AS sweep_id,
+           coalesce(levels.tps, CAST(warmup ->> 'calibration_tps' AS DOUBLE PRECISION)) AS tps
+    FROM sweeps
+    LEFT JOIN levels ON levels.sweep_id = sweeps.id
+    WHERE CAST(sweeps.study ->> 'is_warmup' AS TEXT) IN ('1', 'true')
+)
+SELECT sweep_trials.sweep_id,
+       sweeps.question,
+       sweep_trials.number,
+       sweep_trials.repeat,
+       sweep_trials.position,
+       sweep_trials.started_at,
+       CAST(sweep_trials.point ->> 'scale' AS INTEGER)                     AS scale,
+       CAST(sweep_trials.point ->> 'clients' AS INTEGER)                   AS clients,
+       CAST(sweep_trials.point ->> 'jobs' AS INTEGER)                      AS jobs,
+       sweep_trials.point ->> 'script'                                     AS script,
+       CAST(sweep_trials.point ->> 'rate' AS DOUBLE PRECISION)             AS rate,
+       CAST(sweep_trials.point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
+       sweep_trials.point ->> 'start'                                      AS start_asked,
+       sweep_trials.start_verdict,
+       sweep_trials.point ->> 'strategy'                     AS strategy,
+       sweep_trials.point ->> 'disk'                                       AS disk,
+       sweep_trials.point ->> 'file_system'                    AS file_system,
+       sweep_trials.point ->> 'server'                     AS server,
+       sweep_trials.point ->> 'database'                     AS database,
+       sweep_trials.server_version,
+       sweep_trials.point ->> 'side'                                       AS side,
+       sweep_trials.point -> 'variables'                                   AS variables,
+       sweep_trials.point -> 'settings'                                    AS point_settings,
+       sweep_trials.lasted_seconds,
+       CASE WHEN sweep_trials.warming -> 'brought' IS NULL THEN sweep_trials.tps END AS tps,
+       sweep_trials.worst_second_tps,
+       sweep_trials.checkpoint_cycles,
+       sweep_trials.cycle_tps,
+       sweep_trials.latency_us_p50,
+       sweep_trials.latency_us_p95,
+       sweep_trials.latency_us_p99,
+       sweep_trials.latency_us_p999,
+       sweep_trials.transactions,
+       sweep_trials.failed,
+       sweep_trials.skipped,
+       sweep_trials.late,
+       sweep_trials.retried,
+       sweep_trials.retries,
+       sweep_trials.device_read_bytes,
+       sweep_outlines.device_writes_per_second,
+       sweep_outlines.device_written_bytes,
+       sweep_trials.failure,
+       CAST(sweep_trials.warming ->> 'warm_after_seconds' AS DOUBLE PRECISION) AS warm_after_seconds,
+       CAST(sweep_trials.warming ->> 'bound_seconds' AS DOUBLE PRECISION)      AS bound_seconds,
+       CAST(sweep_trials.warming ->> 'served_until_warm' AS BIGINT)            AS served_until_warm,
+       CAST(sweep_trials.warming ->> 'warm_tps' AS DOUBLE PRECISION)           AS warm_tps,
+       sweeps.started_at                                                       AS run_started_at,
+       sweeps.machine ->> 'hostname'                                           AS hostname,
+       coalesce(CAST(sweep_trials.warming ->> 'warm_after_seconds' AS DOUBLE PRECISION),
+                CAST(sweep_trials.warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION))
+           / nullif(CAST(sweep_trials.warming ->> 'bound_seconds' AS DOUBLE PRECISION), 0) AS bound_ratio,
+       steady.tps                                                              AS steady_tps,
+       (SELECT min(CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'seconds' AS DOUBLE PRECISION))
+        FROM sweep_samples
+        WHERE sweep_samples.sweep_id = sweep_trials.sweep_id
+          AND sweep_samples.number = sweep_trials.number
+          AND sweep_samples.repeat = sweep_trials.repeat
+          AND CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'tps' AS DOUBLE PRECISION)
+              >= 0.50 * steady.tps)                                       AS to_50_seconds,
+       (SELECT min(CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'seconds' AS DOUBLE PRECISION))
+        FROM sweep_samples
+        WHERE sweep_samples.sweep_id = sweep_trials.sweep_id
+          AND sweep_samples.number = sweep_trials.number
+          AND sweep_samples.repeat = sweep_trials.repeat
+          AND CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'tps' AS DOUBLE PRECISION)
+              >= 0.90 * steady.tps)                                       AS to_90_seconds,
+       (SELECT min(CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'seconds' AS DOUBLE PRECISION))
+        FROM sweep_samples
+        WHERE sweep_samples.sweep_id = sweep_trials.sweep_id
+          AND sweep_samples.number = sweep_trials.number
+          AND sweep_samples.repeat = sweep_trials.repeat
+          AND CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'tps' AS DOUBLE PRECISION)
+              >= 0.95 * steady.tps)                                       AS to_95_seconds,
+       CAST(sweep_trials.strategy_outcome ->> 'ended_after_seconds' AS DOUBLE PRECISION) AS ended_after_seconds,
+       CAST(sweep_trials.strategy_outcome ->> 'issued_bytes' AS BIGINT)        AS issued_bytes,
+       sweep_trials.strategy_outcome ->> 'failure'                             AS strategy_failure,
+       CAST(sweep_trials.warming ->> 'wanted_bytes' AS BIGINT)                 AS wanted_bytes,
+       CAST(sweep_trials.warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION) AS resident_after_seconds,
+       CAST(sweep_trials.warming -> 'brought' ->> 'buffers_after_seconds' AS DOUBLE PRECISION)  AS buffers_after_seconds,
+       CAST(sweep_trials.warming -> 'brought' ->> 'cpu_seconds' AS DOUBLE PRECISION)            AS cpu_seconds,
+       CAST(sweep_trials.warming -> 'brought' ->> 'device_reads' AS BIGINT)    AS device_reads,
+       CAST(CAST(sweep_outlines.background ->> 'checkpoints_timed' AS DOUBLE PRECISION) AS BIGINT) AS checkpoints_timed,
+       CAST(CAST(sweep_outlines.background ->> 'checkpoints_requested' AS DOUBLE PRECISION) AS BIGINT) AS checkpoints_requested,
+       CAST(CAST(sweep_outlines.background ->> 'buffers_checkpoint' AS DOUBLE PRECISION) AS BIGINT) AS buffers_checkpoint,
+       CAST(CAST(sweep_outlines.background ->> 'buffers_clean' AS DOUBLE PRECISION) AS BIGINT) AS buffers_clean,
+       CAST(CAST(sweep_outlines.background ->> 'buffers_backend' AS DOUBLE PRECISION) AS BIGINT) AS buffers_backend,
+       CAST(CAST(sweep_outlines.background ->> 'maxwritten_clean' AS DOUBLE PRECISION) AS BIGINT) AS maxwritten_clean,
+       CAST(CAST(sweep_outlines.background ->> 'buffers_alloc' AS DOUBLE PRECISION) AS BIGINT) AS buffers_alloc,
+       sweep_outlines.device_reads_per_second,
+       sweep_outlines.device_reads_per_second_max,
+       sweep_outlines.device_bytes_per_write,
+       sweep_outlines.server_cpu_us_per_transaction,
+       sweep_trials.ended_at,
+       sweep_trials.point ->> 'query_mode'                      AS query_mode,
+       CAST(sweep_trials.point ->> 'memory' AS BIGINT)                         AS memory_bytes,
+       sweep_trials.point ->> 'places'                      AS places,
+       CAST(sweep_trials.warming -> 'job' ->> 'load_seconds' AS DOUBLE PRECISION)  AS load_seconds,
+       CAST(sweep_trials.warming -> 'job' ->> 'whole_seconds' AS DOUBLE PRECISION) AS whole_seconds
+FROM sweep_trials
+JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
+LEFT JOIN steady ON steady.sweep_id = sweep_trials.sweep_id
+LEFT JOIN sweep_outlines ON sweep_outlines.sweep_id = sweep_trials.sweep_id
+                        AND sweep_outlines.number = sweep_trials.number
+                        AND sweep_outlines.repeat = sweep_trials.repeat;
+
+-- The points of sweeps, over the trials with figures. Medians of an even number lie between the two in the middle.
+CREATE VIEW sweep_points AS
+WITH ranked AS (
+    SELECT sweep_id,
+           number,
+           tps,
+           worst_second_tps,
+           row_number() OVER (PARTITION BY sweep_id, number ORDER BY tps) AS place,
+           count(*) OVER (PARTITION BY sweep_id, number)                  AS trials
+    FROM sweep_trials
+    WHERE failure IS NULL
+),
+figures AS (
+    SELECT sweep_id,
+           number,
+           max(trials)                                                                            AS trials,
+           CAST(avg(CASE WHEN place * 2 BETWEEN trials AND trials + 2 THEN tps END) AS DOUBLE PRECISION) AS tps_median,
+           min(tps)                                                                               AS tps_min,
+           max(tps)                                                                               AS tps_max,
+           min(worst_second_tps)                                                                  AS worst_second_tps
+    FROM ranked
+    GROUP BY sweep_id, number
+)
+SELECT figures.sweep_id,
+       figures.number,
+       CAST(point ->> 'scale' AS INTEGER)                     AS scale,
+       CAST(point ->> 'clients' AS INTEGER)                   AS clients,
+       CAST(point ->> 'jobs' AS INTEGER)                      AS jobs,
+       point ->> 'script'                                     AS script,
+       CAST(point ->> 'rate' AS DOUBLE PRECISION)             AS rate,
+       CAST(point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
+       point ->> 'start'                                      AS start_asked,
+       point ->> 'strategy'                     AS strategy,
+       point ->> 'disk'                                       AS disk,
+       point ->> 'file_system'                    AS file_system,
+       point ->> 'server'                     AS server,
+       point ->> 'database'                     AS database,
+       point ->> 'side'                                       AS side,
+       point -> 'variables'                                   AS variables,
+       point -> 'settings'                                    AS point_settings,
+       figures.trials,
+       figures.tps_median,
+       figures.tps_min,
+       figures.tps_max,
+       figures.worst_second_tps,
+       point ->> 'query_mode'                      AS query_mode,
+       CAST(point ->> 'memory' AS BIGINT)                     AS memory_bytes,
+       point ->> 'places'                      AS places,
+       CAST(point ->> 'seconds' AS INTEGER)                   AS seconds,
+       CAST(point ->> 'transactions' AS INTEGER)              AS transactions,
+       CAST(point ->> 'total_transactions' AS INTEGER)        AS total_transactions,
+       CASE WHEN CAST(point ->> 'connect' AS TEXT) IN ('1', 'true') THEN 1 ELSE 0 END AS connect
+FROM figures
+JOIN sweep_trials ON sweep_trials.sweep_id = figures.sweep_id
+                 AND sweep_trials.number = figures.number
+                 AND sweep_trials.repeat = (
+                     SELECT min(repeat)
+                     FROM sweep_trials AS first_trial
+                     WHERE first_trial.sweep_id = figures.sweep_id AND first_trial.number = figures.number
+                 );
+
+-- Every second of the trials of sweeps, beside its point, with what the machine did in it where that was gauged.
+CREATE VIEW sweep_seconds AS
+SELECT sweep_samples.sweep_id,
+       sweep_samples.number,
+       sweep_samples.repeat,
+       CAST(point ->> 'scale' AS INTEGER)                     AS scale,
+       CAST(point ->> 'clients' AS INTEGER)                   AS clients,
+       point ->> 'script'                                     AS script,
+       CAST(point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
+       point ->> 'start'                                      AS start_asked,
+       point ->> 'strategy'                     AS strategy,
+       point ->> 'file_system'                    AS file_system,
+       point ->> 'server'                     AS server,
+       point ->> 'database'                     AS database,
+       sweep_samples.second,
+       sweep_samples.wall_ms,
+       sweep_samples.transactions,
+       sweep_samples.latency_us_mean,
+       sweep_samples.latency_us_min,
+       sweep_samples.latency_us_max,
+       sweep_samples.foreground_read_bytes,
+       sweep_samples.device_read_bytes,
+       sweep_samples.device_reads,
+       sweep_samples.os_resident_bytes,
+       sweep_os_samples.generator_cpu_seconds,
+       sweep_os_samples.busiest_thread_cpu_seconds,
+       sweep_os_samples.server_cpu_seconds,
+       sweep_os_samples.server_run_delay_seconds,
+       sweep_os_samples.processors_busy_seconds,
+       sweep_os_samples.device_writes,
+       sweep_os_samples.device_written_bytes,
+       sweep_os_samples.device_queue,
+       sweep_os_samples.dirty_bytes,
+       sweep_os_samples.writeback_bytes,
+       sweep_os_samples.pressure_io_some,
+       sweep_samples.latency_us_deviation
+FROM sweep_samples
+JOIN sweep_trials ON sweep_trials.sweep_id = sweep_samples.sweep_id
+                 AND sweep_trials.number = sweep_samples.number
+                 AND sweep_trials.repeat = sweep_samples.repeat
+LEFT JOIN sweep_os_samples ON sweep_os_samples.sweep_id = sweep_samples.sweep_id
+                          AND sweep_os_samples.number = sweep_samples.number
+                          AND sweep_os_samples.repeat = sweep_samples.repeat
+                          AND sweep_os_samples.second = sweep_samples.second;
+
+-- Measures that have no column of their own.
+CREATE VIEW sweep_measures AS
+SELECT sweep_id,
+       number,
+       repeat,
+       second,
+       measure.key                                                 AS measure,
+       CAST(CAST(measure.value AS TEXT) AS DOUBLE PRECISION)       AS value
+FROM sweep_os_samples, json_each(sweep_os_samples.measures) AS measure;
+
+-- The trials of studies of ways to warm.
+CREATE VIEW trial_summary AS
+SELECT sweep_id                        AS run_id,
+       run_started_at,
+       hostname,
+       sweeps.server ->> 'version'     AS server_version,
+       scale,
+       clients,
+       script,
+       disk,
+       bound_seconds,
+       steady_tps,
+       strategy,
+       repeat,
+       position,
+       start_verdict,
+       warm_after_seconds,
+       bound_ratio,
+       to_50_seconds,
+       to_90_seconds,
+       to_95_seconds,
+       served_until_warm,
+       transactions                    AS served,
+       ended_after_seconds,
+       issued_bytes,
+       device_read_bytes,
+       coalesce(failure, strategy_failure) AS failure
+FROM sweep_summary
+JOIN sweeps ON sweeps.id = sweep_summary.sweep_id
+WHERE CAST(sweeps.study ->> 'is_warmup' AS TEXT) IN ('1', 'true');
+
+-- What the model says of the curves of studies of ways to warm.
+CREATE VIEW trial_verdicts AS
+SELECT sweep_trials.sweep_id                                                                       AS run_id,
+       sweep_trials.point ->> 'strategy'                                                            AS strategy,
+       sweep_trials.repeat,
+       warming -> 'judgement' ->> 'verdict'                                                        AS verdict,
+       CAST(warming -> 'judgement' ->> 'steady_from_seconds' AS DOUBLE PRECISION)                  AS steady_from_seconds,
+       CAST(warming -> 'judgement' ->> 'steady_tps' AS DOUBLE PRECISION)                           AS steady_tps,
+       CAST(warming -> 'judgement' -> 'fit' -> 'cold_seconds' ->> 'value' AS DOUBLE PRECISION)     AS fit_cold_seconds,
+       CAST(warming -> 'judgement' -> 'fit' -> 'hit_seconds' ->> 'value' AS DOUBLE PRECISION)      AS fit_hit_seconds,
+       CAST(warming -> 'judgement' -> 'fit' -> 'pages' ->> 'value' AS DOUBLE PRECISION)            AS fit_pages,
+       CAST(warming -> 'judgement' -> 'fit' ->> 'residual_share' AS DOUBLE PRECISION)              AS fit_residual_share,
+       warming -> 'judgement' ->> 'no_fit'                                                         AS no_fit,
+       warming ->> 'no_verdict'                                                                    AS no_verdict
+FROM sweep_trials
+JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
+WHERE CAST(sweeps.study ->> 'is_warmup' AS TEXT) IN ('1', 'true');
+
+-- What had been served by the end of each second, and read from the device.
+CREATE VIEW served_by_second AS
+SELECT sweep_samples.sweep_id            AS run_id,
+       sweep_trials.point ->> 'strategy' AS strategy,
+       sweep_samples.repeat,
+       sweep_samples.second,
+       sweep_samples.transactions,
+       SUM(sweep_samples.transactions) OVER trial_so_far      AS served,
+       SUM(sweep_samples.device_read_bytes) OVER trial_so_far AS device_read_bytes_so_far
+FROM sweep_samples
+JOIN sweep_trials ON sweep_trials.sweep_id = sweep_samples.sweep_id
+                 AND sweep_trials.number = sweep_samples.number
+                 AND sweep_trials.repeat = sweep_samples.repeat
+JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
+WHERE CAST(sweeps.study ->> 'is_warmup' AS TEXT) IN ('1', 'true')
+WINDOW trial_so_far AS (
+    PARTITION BY sweep_samples.sweep_id, sweep_samples.number, sweep_samples.repeat ORDER BY sweep_samples.second
+);
+
+-- The trials of studies until what is wanted is resident.
+CREATE VIEW loading_summary AS
+SELECT sweep_trials.sweep_id                                                             AS run_id,
+       sweeps.started_at                                                                 AS run_started_at,
+       sweeps.machine ->> 'hostname'                                                     AS hostname,
+       CAST(point ->> 'scale' AS INTEGER)                                                AS scale,
+       CASE WHEN study ->> 'wanted_seconds' IS NOT NULL THEN point ->> 'script' END      AS script,
+       point ->> 'disk'                                                                  AS disk,
+       CAST(warming ->> 'wanted_bytes' AS BIGINT)                                        AS wanted_bytes,
+       CAST(warming -> 'brought' -> 'bound' ->> 'seconds' AS DOUBLE PRECISION)           AS bound_seconds,
+       point ->> 'strategy'                                                               AS loader,
+       sweep_trials.repeat                                                               AS round,
+       start_verdict,
+       CAST(warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION)       AS resident_after_seconds,
+       CAST(warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION)
+           / nullif(CAST(warming -> 'brought' -> 'bound' ->> 'seconds' AS DOUBLE PRECISION), 0) AS bound_ratio,
+       CAST(warming -> 'brought' ->> 'buffers_after_seconds' AS DOUBLE PRECISION)        AS buffers_after_seconds,
+       CAST(warming -> 'brought' ->> 'cpu_seconds' AS DOUBLE PRECISION)                  AS cpu_seconds,
+       device_read_bytes,
+       CAST(warming -> 'brought' ->> 'device_reads' AS BIGINT)                           AS device_reads,
+       coalesce(failure, strategy_outcome ->> 'failure')                                 AS failure
+FROM sweep_trials
+JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
+WHERE sweeps.study ->> 'until' = 'resident';
