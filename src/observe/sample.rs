@@ -38,7 +38,7 @@ pub struct OsSample {
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
     /// Where the time of the server's processes went; `None` where nobody looked.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
     /// Seconds that client backends waited for each event, by `class::event`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_board_is_read_up_to_the_line_that_is_being_written() {
-        let header = r#"{"sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z"}"#;
+        let header = r#"{"sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z","samples":[]}"#;
         let second = r#"{"second":1,"tps":100.0,"device_read_bytes":0,"os_resident_bytes":5}"#;
         let trial = parse_board(&format!("{header}\n{second}\n{}", &second[..20])).unwrap();
         assert_eq!((trial.label.as_str(), trial.samples.len()), ("clients 4", 1));

@@ -1,40 +1,17 @@
 //! A finding, as it was told when the trial ended.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::finding::Finding;
 
 /// A finding, as it was told when the trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "{ kind: string, sentence: string, remedy: string }"))]
-#[serde(try_from = "Value")]
 pub struct MeasurementVerdict {
     #[serde(flatten)]
     pub finding: Finding,
     pub sentence: String,
     pub remedy: String,
-}
-
-/// The words beside a finding.
-#[derive(Deserialize)]
-struct Words {
-    sentence: String,
-    remedy: String,
-}
-
-/// In two steps, for pgthaw once called what gets a strategy its remedy, so that this stood twice in one object.
-impl TryFrom<Value> for MeasurementVerdict {
-    type Error = serde_json::Error;
-
-    fn try_from(value: Value) -> Result<MeasurementVerdict, serde_json::Error> {
-        let Words { sentence, remedy } = Words::deserialize(&value)?;
-        let mut finding = Finding::deserialize(value)?;
-        if let Finding::StrategyLeftOut { how, .. } = &mut finding {
-            how.clone_from(&remedy);
-        }
-        Ok(MeasurementVerdict { finding, sentence, remedy })
-    }
 }
 
 impl From<Finding> for MeasurementVerdict {
@@ -97,13 +74,5 @@ mod tests {
             assert!(!verdict.remedy.is_empty() && verdict.text().contains(&verdict.sentence));
             assert_eq!(serde_json::from_str::<MeasurementVerdict>(&text).unwrap(), verdict);
         }
-    }
-
-    #[test]
-    fn a_remedy_that_was_written_twice_is_read() {
-        let text = r#"{"kind": "strategy_left_out", "strategy": "vmtouch", "remedy": "get it", "sentence": "without vmtouch",
-                       "remedy": "get it"}"#;
-        let read: MeasurementVerdict = serde_json::from_str(text).unwrap();
-        assert_eq!(read.finding, Finding::StrategyLeftOut { strategy: "vmtouch".into(), how: "get it".into() });
     }
 }

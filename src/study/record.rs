@@ -95,12 +95,12 @@ pub struct Disk {
     /// Read bytes per second; `None` is no limit.
     pub rbps: Option<Bytes>,
     /// Writes and written bytes per second; `None` is no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wiops: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wbps: Option<Bytes>,
     /// Why the limit on writes is not in force, when one was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes_not_enforced: Option<String>,
     /// Why the limit is not in force, when one was asked for.
     pub not_enforced: Option<String>,
@@ -184,7 +184,7 @@ pub struct RelationResidency {
     pub before: ResidencyStrip,
     pub after: ResidencyStrip,
     /// Meanwhile, where somebody looked.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<ResidencyCourse>,
 }
 

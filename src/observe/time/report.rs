@@ -62,7 +62,7 @@ pub struct LookingCost {
     /// Of the programs in the kernel, by its own count; `None` where there are none, or it does not count.
     pub kernel: Option<ProbeCost>,
     /// Why it does not count.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_refusal: Option<String>,
     /// Processor time of pgthaw's own process.
     pub own_cpu_ns: u64,

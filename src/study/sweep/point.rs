@@ -26,7 +26,7 @@ pub struct Point {
     pub seconds: Option<u32>,
     pub transactions: Option<u32>,
     /// Or so many transactions of all clients together, of which each has the same share.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_transactions: Option<u32>,
     pub start: StartAsked,
     pub disk: String,
@@ -35,7 +35,7 @@ pub struct Point {
     /// Whose programs the server is: `default`, a major version, or a name of the study file.
     pub server: String,
     /// Above it a transaction is late; `None`: none is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ms: Option<f64>,
     /// What warms the cold server beside the load, by its name ([`crate::study::Strategy`]).
     pub strategy: String,
@@ -43,7 +43,7 @@ pub struct Point {
     /// How its database was made: `default`, or a name of the study file.
     pub database: String,
     /// Of the server in a trial, shared memory and page cache included; `None` is no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
     /// Which of its parts lie on devices of their own: `together` has none, another is a name of the study file.
     pub places: String,
@@ -55,7 +55,7 @@ pub struct Point {
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
     /// Of a study that measures each point twice: which of the two this is, `A` or `A'`. Nothing else tells them apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<String>,
 }
 

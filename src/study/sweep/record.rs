@@ -65,7 +65,7 @@ pub struct SweepRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<WarmupFacts>,
     /// What it was imported from; `None`: pgthaw measured it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
@@ -130,10 +130,10 @@ pub struct SweepTrial {
     /// pgbench's command.
     pub command: String,
     /// What warmed the server beside the load did; `None` where nothing did.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy_outcome: Option<StrategyOutcome>,
     /// How it got warm, of a trial that was asked to start cold; `None` of others.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warming: Option<Warming>,
     /// The hosts that made the load; `None`: pgbench ran on this one.
     pub generators: Option<TrialGenerators>,
@@ -168,7 +168,7 @@ pub struct SweepTrial {
     #[cfg_attr(test, ts(skip))]
     pub waits: Waits,
     /// Where the time of the server's processes went; `None` where nobody looked.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TrialTime>,
     pub scripts: Vec<ScriptLatency>,
     /// What grew in the server's statistics views.
@@ -194,7 +194,7 @@ pub struct SweepTrial {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<TrialDevice>,
     /// The copy of the databases that it ran on; `None` where trials follow each other in one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_copy: Option<FreshCopy>,
     /// As the server says it; `None` when it did not come to that.
     pub server_version: Option<String>,
@@ -383,7 +383,10 @@ pub mod tests {
 
     /// A sweep of nothing, as the store keeps it.
     pub fn run() -> SweepRun {
-        let device = json!({ "name": "vda", "major_minor": "254:0", "rotational": false, "read_ahead_bytes": 131_072 });
+        let device = json!({
+            "name": "vda", "major_minor": "254:0", "rotational": false, "read_ahead_bytes": 131_072, "model": "",
+            "drivers": [], "write_cache": "",
+        });
         let machine = json!({
             "hostname": "lab", "kernel": "6.18", "cpu_model": "", "cores": 2, "memory_bytes": 1_u64 << 34,
             "file_system": "ext4", "device": device,
@@ -397,7 +400,7 @@ pub mod tests {
         let run = json!({
             "id": "1", "started_at": "2026-11-22T08:00:00Z", "ended_at": null, "pgthaw_version": "", "pgbench_version": "",
             "machine": machine, "server": server, "question": "", "digest": "", "study": {}, "varied": [], "points": 1,
-            "repeats": 1, "seed": 7, "warnings": [],
+            "repeats": 1, "seed": 7, "configuration": [], "databases": [], "generator": [], "verdicts": [], "warnings": [],
         });
         serde_json::from_value(run).unwrap()
     }

@@ -51,10 +51,10 @@ pub struct WarmingFigures {
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
     /// What came back, of a trial without a load.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
     /// How long its job took, of a trial that ended with its transactions.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
 }
 

@@ -378,7 +378,7 @@ mod tests {
         let second = |cpu_seconds: f64, reads: u64, writes: u64| -> OsSample {
             serde_json::from_value(serde_json::json!({
                 "second": 1, "generator_threads": [], "server": { "client backend": { "tasks": 1,
-                "cpu_seconds": cpu_seconds, "run_delay_seconds": 0.0 } }, "pgthaw_cpu_seconds": 0.0,
+                "cpu_seconds": cpu_seconds, "run_delay_seconds": 0.0, "involuntary_switches": 0.0 } }, "pgthaw_cpu_seconds": 0.0,
                 "processors_busy_seconds": 0.0, "processors_iowait_seconds": 0.0, "processors_steal_seconds": 0.0,
                 "device": { "reads": reads, "read_bytes": 0, "writes": writes, "written_bytes": 8192 * writes,
                 "read_await_us": null, "write_await_us": null, "queue": 0.0, "busy_ratio": 0.0 },
