@@ -373,48 +373,13 @@ fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Those versions of the schema's history that are meant. A migration is never changed once it was released.
-fn migrator(is_meant: impl Fn(i64) -> bool) -> Migrator {
-    let migrations = [
-        (1, "runs, trials, samples", include_str!("migrations/0001_runs_trials_samples.sql")),
-        (2, "what a strategy printed", include_str!("migrations/0002_strategy_output.sql")),
-        (3, "the workload's reads by tenths of a second", include_str!("migrations/0003_foreground_tenths.sql")),
-        (4, "the model's judgements", include_str!("migrations/0004_judgements.sql")),
-        (5, "sweeps", include_str!("migrations/0005_sweeps.sql")),
-        (6, "runs of loaders", include_str!("migrations/0006_loadings.sql")),
-        (7, "what the machine did in each second of a trial", include_str!("migrations/0007_sweep_os_samples.sql")),
-        (8, "what the server's processes waited for", include_str!("migrations/0008_sweep_wait_samples.sql")),
-        (9, "what speaks against trials and sweeps", include_str!("migrations/0009_sweep_verdicts.sql")),
-        (10, "what a server has not got yet", include_str!("migrations/0010_unsent.sql")),
-        (11, "views of runs, points and seconds", include_str!("migrations/0011_views.sql")),
-        (12, "the hosts that made a trial's load", include_str!("migrations/0012_sweep_generators.sql")),
-        (13, "what trials stood on, and late transactions", include_str!("migrations/0013_sweep_grounds.sql")),
-        (14, "what warmed the servers of trials", include_str!("migrations/0014_sweep_strategies.sql")),
-        (15, "trials in a few figures", include_str!("migrations/0015_sweep_outlines.sql")),
-        (16, "what trials wrote to the device", include_str!("migrations/0016_outline_writes.sql")),
-        (17, "views of every axis", include_str!("migrations/0017_views_of_axes.sql")),
-        (18, "how a cold trial got warm", include_str!("migrations/0018_warming.sql")),
-        (19, "measures without a column", include_str!("migrations/0019_measures.sql")),
-        (20, "studies of ways to warm", include_str!("migrations/0020_warmups.sql")),
-        (21, "runs are studies", include_str!("migrations/0021_runs_are_studies.sql")),
-        (22, "ends of trials", include_str!("migrations/0022_ends_of_trials.sql")),
-        (23, "views of who wrote", include_str!("migrations/0023_views_of_writers.sql")),
-        (24, "devices of their own", include_str!("migrations/0024_devices.sql")),
-        (25, "what making databases took", include_str!("migrations/0025_makings.sql")),
-        (26, "views of places and lengths", include_str!("migrations/0026_views_of_places_and_lengths.sql")),
-        (27, "unevenness of reads", include_str!("migrations/0027_unevenness_of_reads.sql")),
-        (28, "where the time of servers went", include_str!("migrations/0028_time.sql")),
-        (29, "what warmers and jobs took", include_str!("migrations/0029_warmer_seconds.sql")),
-    ];
-    Migrator::with_migrations(
-        migrations
-            .into_iter()
-            .filter(|(version, ..)| is_meant(*version))
-            .map(|(version, description, sql)| {
-                Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
-            })
-            .collect(),
-    )
+/// The schema's history. A migration is never changed once it was released.
+fn migrator() -> Migrator {
+    let migrations = [(1, "studies and their trials", include_str!("migrations/0001.sql"))];
+    let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
+        Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations(migrations.into_iter().map(migration).collect())
 }
 
 #[cfg(test)]
