@@ -2,13 +2,16 @@
 -- foreign key to a table of it: what it adds is not visible yet. Functions and operators take no lock; our statements never call one of
 -- this schema, because pg_catalog is searched first and has one for exactly these types. Runs with an empty search_path.
 SELECT
-    coalesce('process ' || l.pid::pg_catalog.text, 'prepared transaction ' || prepared.gid) AS what,
+    coalesce(
+        'process ' || l.pid::pg_catalog.text, 'prepared transaction ' || prepared.gid, 'a prepared transaction') AS what,
     coalesce(r.rolname::pg_catalog.text, 'an unknown role') AS role
 FROM pg_catalog.pg_locks l
 JOIN pg_catalog.pg_database d ON d.oid = l.database AND d.datname = pg_catalog.current_database()
 JOIN pg_catalog.pg_namespace n ON n.nspname = 'pgthaw'
 LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation AND c.relnamespace = n.oid
-LEFT JOIN pg_catalog.pg_prepared_xact() AS prepared ON l.pid IS NULL AND l.virtualtransaction = '-1/' || prepared.transaction::pg_catalog.text
+LEFT JOIN pg_catalog.pg_locks AS own
+    ON l.pid IS NULL AND own.pid IS NULL AND own.locktype = 'transactionid' AND own.virtualtransaction = l.virtualtransaction
+LEFT JOIN pg_catalog.pg_prepared_xact() AS prepared ON prepared.transaction = own.transactionid
 LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS activity ON activity.pid = l.pid
 LEFT JOIN pg_catalog.pg_roles r ON r.oid = coalesce(prepared.ownerid, activity.usesysid)
 WHERE l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()

@@ -219,10 +219,10 @@ test_every_version! {
             let results = address(&server, &user, name);
             server.psql_in(name, granted);
             let mut psql = server.command_of("psql");
-            psql.args(["-XAtq", "-d", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            psql.args(["-XAtq", "-U", "mallory", "-d", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut open = psql.spawn().unwrap();
             let mut pipe = open.stdin.take().unwrap();
-            pipe.write_all(as_mallory(&format!("BEGIN; {begun}; SELECT 'begun';\n")).as_bytes()).unwrap();
+            pipe.write_all(format!("BEGIN; {begun}; SELECT 'begun';\n").as_bytes()).unwrap();
             let mut said = BufReader::new(open.stdout.take().unwrap()).lines();
             assert_eq!(said.next().unwrap().unwrap(), "begun");
             server.psql_in(name, since);
