@@ -182,7 +182,7 @@ export type Device = {
  */
 name: string, major_minor: string, rotational: boolean, read_ahead_bytes: Bytes, 
 /**
- * Its model, empty where it tells none or nobody kept it.
+ * Its model, empty where it tells none.
  */
 model: string, 
 /**
@@ -367,7 +367,7 @@ export type Judgement = { verdict: Verdict,
  */
 reason: string, 
 /**
- * Why it is open whether it was steady; `None` where that was seen, and of judgements that were kept before it was told.
+ * Why it is open whether it was steady; `None` where that was seen.
  */
 undecided: Undecided | null, 
 /**
@@ -389,7 +389,7 @@ level_lasts_seconds: number, period_seconds: number | null,
 steady_tps: number | null, 
 /**
  * The level's own noise, as it was seen: 95 % of levels that last as long lie within this share of `steady_tps`. `None` where
- * there is no measured level, and of judgements that were kept before it was told.
+ * there is no measured level.
  */
 level_error_share: number | null, 
 /**
@@ -650,7 +650,7 @@ background: BackgroundWrites | null,
  */
 verdicts: Array<PointVerdict>, 
 /**
- * Failures, and what trials that have no verdicts say against themselves, each text once, with how many say so.
+ * Failures that no verdict tells, each text once, with how many trials have it.
  */
 warnings: { [key in string]: number }, } & ({ [figure in string]: Spread | null });
 
@@ -1022,7 +1022,7 @@ varied: Array<string>, points: number, repeats: number,
  */
 seed: number, 
 /**
- * How long its databases took to make; empty where nobody kept it.
+ * How long its databases took to make.
  */
 databases: Array<DatabaseMaking>, 
 /**
@@ -1059,7 +1059,7 @@ repeat: number,
  */
 position: number, started_at: string, 
 /**
- * With all that belongs to it, from the making of its start state on; `None` of trials that an older pgthaw kept.
+ * With all that belongs to it, from the making of its start state on.
  */
 ended_at: string | null, 
 /**
@@ -1075,7 +1075,7 @@ command: string,
  */
 strategy_outcome?: StrategyOutcome | null, 
 /**
- * How it got warm, of a trial that was asked to start cold; `None` of others, and where an older pgthaw measured it.
+ * How it got warm, of a trial that was asked to start cold; `None` of others.
  */
 warming?: Warming | null, 
 /**
@@ -1372,11 +1372,7 @@ start_spread_ms: number, hosts: Array<TrialGenerator>, };
 /**
  * What is told of a trial beside the others.
  */
-export type TrialOutline = { number: number, repeat: number, position: number, started_at: string, 
-/**
- * `None` of trials that an older pgthaw kept.
- */
-ended_at: string | null, start_verdict: string | null, failure: string | null, 
+export type TrialOutline = { number: number, repeat: number, position: number, started_at: string, ended_at: string | null, start_verdict: string | null, failure: string | null, 
 /**
  * What the model says of the curve of a trial that began cold, as far as the common steady level bears it out; `None` when it
  * cannot be judged, for the reason in `no_verdict`.
