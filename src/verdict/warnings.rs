@@ -113,11 +113,11 @@ fn warn_of_short_trials(forecast: &StudyForecast, seconds: u32, until_steady: bo
     let warm = forecast.warm_after_seconds.filter(|warm| f64::from(seconds) < warm.seconds)?;
     let whole = 1.2 * warm.high.unwrap_or(warm.seconds) + 10.0;
     Some(format!(
-        "{NOTHING} is forecast to be warm after {:.0} s ({:.0} to {} s), and no trial lasts longer than {seconds} s: --seconds {whole:.0}{}",
+        "{NOTHING} is forecast to be warm after {:.0} s ({:.0} to {} s), and no trial lasts longer than {seconds} s: seconds={whole:.0}{}",
         warm.seconds,
         warm.low,
         warm.high.map_or("more".to_owned(), |high| format!("{high:.0}")),
-        if until_steady { "" } else { " --until-steady shows all of it" }
+        if until_steady { "" } else { " until=steady shows all of it" }
     ))
 }
 
@@ -234,9 +234,9 @@ mod tests {
         let warning = |seconds: f64, until_steady: bool| warn_of_short_trials(&forecast(seconds), 20, until_steady);
         assert_eq!(
             warning(60.0, false).unwrap(),
-            "nothing is forecast to be warm after 60 s (52 to 70 s), and no trial lasts longer than 20 s: --seconds 94 --until-steady shows all of it"
+            "nothing is forecast to be warm after 60 s (52 to 70 s), and no trial lasts longer than 20 s: seconds=94 until=steady shows all of it"
         );
-        assert!(warning(60.0, true).unwrap().ends_with("--seconds 94"));
+        assert!(warning(60.0, true).unwrap().ends_with("seconds=94"));
         assert_eq!(warning(19.0, false), None);
     }
 

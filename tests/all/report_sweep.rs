@@ -14,7 +14,7 @@ use crate::synthetic_sweep::{self, Shape};
 /// Names that would do harm where they were taken for SQL, for markup, or for a template of the chart library's.
 pub const HOSTILE: &str = "'; DROP TABLE sweeps; -- </script><img src=x onerror=\"window.injected = true\"><script>window.injected = true</script> {b|x} {@value}";
 
-/// Keeps a sweep as `bench sweep` does.
+/// Keeps a sweep as `bench` does.
 pub fn keep(path: &Path, run: &SweepRun, trials: &[SweepTrial]) {
     Runtime::new().unwrap().block_on(async {
         let store = Store::open(path).await.unwrap();

@@ -37,7 +37,7 @@ fn spec(home: &Home, text: &str) -> PathBuf {
     path
 }
 
-/// `bench sweep` of the study into this place.
+/// `bench` of the study into this place.
 fn sweep(place: &Place, home: &Home, spec: &str, results: &str) -> Command {
     place.command(home, 15, &["bench", spec, "--results", results])
 }

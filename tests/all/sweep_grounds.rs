@@ -1,4 +1,4 @@
-//! `bench sweep` on file systems that it makes, and with servers of several versions; the studies in lab/.
+//! `bench` on file systems that it makes, and with servers of several versions; the studies in lab/.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

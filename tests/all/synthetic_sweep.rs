@@ -1,4 +1,4 @@
-//! A sweep as `bench sweep` stores it, made without a server: throughput grows with the clients up to a point, falls with
+//! A sweep as `bench` stores it, made without a server: throughput grows with the clients up to a point, falls with
 //! the size, and stalls at checkpoints and once beside them. Servers that begin cold get warm in a time that the size and the
 //! warmer decide.
 
