@@ -89,8 +89,8 @@ impl Prewarmer {
             ("relation", relation_oid.to_string()),
             ("mode", mode.name().to_owned()),
             ("fork", fork.name().to_owned()),
-            ("starts", list(|range| u64::from(range.start))),
-            ("ends", list(|range| u64::from(range.end))),
+            ("starts", list(|range| range.start)),
+            ("ends", list(|range| range.end)),
             ("passes", passes.to_string()),
         ];
         let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), &values);

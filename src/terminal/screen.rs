@@ -94,6 +94,16 @@ pub fn exit_interrupted() -> ! {
     std::process::exit(status.into())
 }
 
+/// The first Ctrl-C (or SIGTERM) is told to `first`, which ends things in good order; a second one ends them at once.
+pub async fn interrupt_then_exit(first: impl FnOnce()) {
+    if wait_for_interrupt().await.is_ok() {
+        first();
+        if wait_for_interrupt().await.is_ok() {
+            exit_interrupted();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,15 +112,5 @@ mod tests {
     fn knows_the_locales_that_can_show_more_than_ascii() {
         assert!(is_utf8("en_GB.UTF-8") && is_utf8("C.utf8"));
         assert!(!is_utf8("C") && !is_utf8("de_DE.ISO-8859-1"));
-    }
-}
-
-/// The first Ctrl-C (or SIGTERM) is told to `first`, which ends things in good order; a second one ends them at once.
-pub async fn interrupt_then_exit(first: impl FnOnce()) {
-    if wait_for_interrupt().await.is_ok() {
-        first();
-        if wait_for_interrupt().await.is_ok() {
-            exit_interrupted();
-        }
     }
 }

@@ -218,7 +218,7 @@ impl Beside<'_> {
     fn interference(&self, warm: Option<f64>, deadline: Option<f64>) -> Interference {
         let rounds = pair_rounds(self.own, self.nothing);
         let (lowest, least) = find_least(&rounds);
-        let floor = Strategy::named(&self.name).and_then(Strategy::floor);
+        let floor = Strategy::named(self.name).and_then(Strategy::floor);
         let longest = self.own.values().chain(self.nothing.values()).map(|one| one.len()).max().unwrap_or(0);
         let needed = warm.map_or(longest, |warm| warm.ceil() as usize);
         let then = warm.unwrap_or(f64::INFINITY);
