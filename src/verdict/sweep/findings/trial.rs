@@ -534,7 +534,7 @@ mod tests {
         let sample = |busy: f64, generator: f64, steal: f64| {
             serde_json::from_value::<OsSample>(serde_json::json!({
                 "second": 1,
-                "generator_threads": [{"tasks": 1, "cpu_seconds": generator, "run_delay_seconds": 0.0}],
+                "generator_threads": [{"tasks": 1, "cpu_seconds": generator, "run_delay_seconds": 0.0, "involuntary_switches": 0.0}],
                 "server": {}, "pgthaw_cpu_seconds": 0.0, "processors_busy_seconds": busy,
                 "processors_iowait_seconds": 0.0, "processors_steal_seconds": steal, "device": null,
                 "available_bytes": 0, "cached_bytes": 0, "dirty_bytes": 0, "writeback_bytes": 0,
