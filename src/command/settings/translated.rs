@@ -56,7 +56,18 @@ pub fn find_translation(words: &[String], refused: Option<&str>) -> Option<Setti
 }
 
 fn quote(words: &[String]) -> Vec<String> {
-    words.iter().map(|word| quote_argument(word)).collect()
+    words.iter().map(|word| write_word(word)).collect()
+}
+
+/// One word of a command line. A shell takes KEY=VALUE as it is behind a command, so only the value is quoted where it has to be.
+fn write_word(word: &str) -> String {
+    let is_plain = |key: &str| {
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+    };
+    match word.split_once('=') {
+        Some((key, value)) if is_plain(key) => format!("{key}={}", quote_argument(value)),
+        _ => quote_argument(word),
+    }
 }
 
 /// The words with each option that is a key now as that key.
@@ -73,11 +84,11 @@ fn write_keys(words: &[String]) -> Vec<String> {
         } else if let Some((_, key)) = KEYS.iter().find(|(known, _)| *known == option) {
             written.push(match *key {
                 key if key.contains('=') => key.to_owned(),
-                "disks" => quote_argument(&format!("disks.{}", value())),
-                key => quote_argument(&format!("{key}={}", value())),
+                "disks" => write_word(&format!("disks.{}", value())),
+                key => write_word(&format!("{key}={}", value())),
             });
         } else {
-            written.push(quote_argument(word));
+            written.push(write_word(word));
         }
     }
     if figures.iter().any(|figure| !figure.is_empty()) {
