@@ -182,16 +182,6 @@ fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Op
     warm.iter().max_by(by_score).map(|(at, _)| *at)
 }
 
-// ---- names ----
-//
-// Names that mean a snapshot, or a film, by what it is among the others.
-
-/// The name of the one that was taken last.
-pub const NEWEST: &str = "newest";
-
-/// Means the snapshot that a restore should take, by the rule of `choice.rs`.
-pub const BEST: &str = "best";
-
 // ---- standing ----
 //
 // What of a snapshot can still come back: what it holds of a database that was dropped since is worth nothing.

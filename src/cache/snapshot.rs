@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use roaring::RoaringBitmap;
 
-use super::{BEST, Error, HeatSource, Lookups, Map, MapSource, NEWEST, TierState};
+use super::names::{BEST, NEWEST};
+use super::{Error, HeatSource, Lookups, Map, MapSource, TierState};
 use crate::postgres::{PartitionedTable, Relation};
 
 /// A map that was kept, with the label that the user gave it.

@@ -9,10 +9,9 @@ use super::{
     ConnectionArguments, ExitStatus, OutputArguments, completions, doctor, evict, film, hydrate, map, predict, restore,
     run, snapshot, top, waits,
 };
-use crate::bench::apply_read_ranges;
 use crate::command::read_command_line;
 use crate::files::FileMode;
-use crate::laboratory::{bench, judge, report, results, serve};
+use crate::laboratory::{apply_read_ranges, bench, judge, report, results, serve};
 use crate::linux::arguments::hide_arguments;
 use crate::postgres::hide_password;
 use crate::terminal;

@@ -13,6 +13,8 @@ pub mod text;
 pub use measured::MeasuredError;
 pub use store::StoreArguments;
 
+// Hidden: the laboratory starts it as a process of its own.
+pub use crate::bench::apply_read_ranges;
 pub use crate::command::{ConnectionArguments, ExitStatus, LabArguments, OutputArguments, Target, require_lab_server};
 
 use crate::command::{Cast, cast};

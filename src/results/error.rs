@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::place::{Place, ServerPlace};
-use super::trust::Finding;
 use crate::command::table;
 use crate::failure::quote_argument;
 use crate::failure::{ErrorKind, Explain, FullDisk};
@@ -201,6 +200,42 @@ impl Explain for Error {
             Error::Access { place: Place::File(path), source, .. } => (primary_code(source) == Some(SQLITE_FULL))
                 .then(|| FullDisk { path: Some(path.clone()), instead: another }),
             _ => None,
+        }
+    }
+}
+
+/// Why a server is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub(super) rank: i32,
+    pub(super) what: String,
+    pub(super) how: String,
+    pub(super) role: String,
+    /// The role as GRANT takes it.
+    pub(super) grantee: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.what, self.how, self.role)
+    }
+}
+
+impl Finding {
+    pub(super) fn remedy(&self) -> String {
+        let Finding { rank, what, grantee, .. } = self;
+        match rank {
+            1 => "a superuser can drop it, or rename it (ALTER SCHEMA pgthaw RENAME TO …): pgthaw then creates its own"
+                .into(),
+            3 => format!(
+                "REVOKE CREATE ON SCHEMA pgthaw FROM {grantee}; pgthaw then looks for what that role has put there"
+            ),
+            4 => format!("REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA pgthaw FROM {grantee}"),
+            6 => format!("end {what}, then look at what it was adding to the schema pgthaw"),
+            _ => format!(
+                "look at what the {what} does, and drop it; or set the whole schema aside (ALTER SCHEMA pgthaw RENAME TO …): pgthaw \
+                 then creates its own"
+            ),
         }
     }
 }

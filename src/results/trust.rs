@@ -10,6 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::time::{sleep, timeout};
 
 use super::Error;
+use super::error::Finding;
 use super::place::{Place, ServerPlace};
 use crate::postgres;
 
@@ -26,42 +27,6 @@ const IDLE_LIMIT: (&str, &str) = ("idle_in_transaction_session_timeout", "60s");
 
 /// Each statement sees what was committed before it, whatever the database's owner set as the default.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-
-/// Why a server is not used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    rank: i32,
-    what: String,
-    how: String,
-    pub(super) role: String,
-    /// The role as GRANT takes it.
-    grantee: String,
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} {}", self.what, self.how, self.role)
-    }
-}
-
-impl Finding {
-    pub(super) fn remedy(&self) -> String {
-        let Finding { rank, what, grantee, .. } = self;
-        match rank {
-            1 => "a superuser can drop it, or rename it (ALTER SCHEMA pgthaw RENAME TO …): pgthaw then creates its own"
-                .into(),
-            3 => format!(
-                "REVOKE CREATE ON SCHEMA pgthaw FROM {grantee}; pgthaw then looks for what that role has put there"
-            ),
-            4 => format!("REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA pgthaw FROM {grantee}"),
-            6 => format!("end {what}, then look at what it was adding to the schema pgthaw"),
-            _ => format!(
-                "look at what the {what} does, and drop it; or set the whole schema aside (ALTER SCHEMA pgthaw RENAME TO …): pgthaw \
-                 then creates its own"
-            ),
-        }
-    }
-}
 
 /// Opens sessions with a server, after its schema was created, if necessary, and checked.
 pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool, Error> {

@@ -306,6 +306,7 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("src/cache/snapshot_file/", STORE),
     ("src/cache/snapshot_store.rs", STORE),
     ("src/commands/completions.rs", "where the user says that the manual pages go"),
+    ("src/laboratory/judge.rs", "the first byte of a file that the user names"),
     ("src/laboratory/measured.rs", "a file of the user's, which may be a pipe: `<(…)`"),
     ("src/command/settings/", STORE),
     ("src/linux/block_device.rs", KERNEL),
@@ -331,7 +332,7 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("src/command/table/", STORE),
     ("src/results/", STORE),
     ("src/serve/", STORE),
-    ("src/study/sweep/import/files.rs", "lists what the user names"),
+    ("src/study/sweep/import/survey.rs", "lists what the user names"),
     ("src/terminal/password.rs", "the terminal"),
 ];
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::making::render_makings;
 use super::warmers::{render_ratios, render_traffic, render_trial_verdicts, render_warm_legend, warm_columns};
+use super::{middle, render_figure, render_reached, told};
 use crate::study::{Disk, NOTHING, SweepPlan, SweepRun};
-use crate::terminal::{Canvas, Column, printable, render_columns, render_duration};
+use crate::terminal::{Canvas, Column, render_columns, render_duration};
 use crate::units::{Bytes, counted};
 use crate::verdict::{
     BackgroundWrites, Metric, PointSummary, PointVerdict, Spread, Traffic, TrialOutline, WarmerRatio,
@@ -325,10 +326,6 @@ fn render_trials(point: &PointSummary) -> String {
     }
 }
 
-pub(super) fn middle(point: &PointSummary, spread: Spread) -> String {
-    render_reached(point, spread.median)
-}
-
 /// Seconds that often differ by less than a tenth.
 fn hundredths(point: &PointSummary, spread: Spread) -> String {
     render_hundredths(point, spread.median)
@@ -353,11 +350,6 @@ fn ends(point: &PointSummary, spread: Spread) -> String {
     format!("{}–{}", render_reached(point, spread.min), render_reached(point, spread.max))
 }
 
-/// A figure, or the seconds within which it was not reached.
-fn render_reached(point: &PointSummary, figure: Option<f64>) -> String {
-    figure.map_or_else(|| format!("> {}", point.measured_seconds.unwrap_or_default()), render_figure)
-}
-
 /// Of the median, where there are trials enough: `9800–10200`. Of fewer it is their range, which stands beside it.
 fn interval(_: &PointSummary, spread: Spread) -> String {
     let interval = spread.interval.filter(|interval| interval.coverage >= 0.95);
@@ -375,15 +367,6 @@ fn rate(_: &PointSummary, spread: Spread) -> String {
 
 fn milliseconds(_: &PointSummary, spread: Spread) -> String {
     spread.median.map(|median| format!("{:.2}", median / 1000.0)).unwrap_or_default()
-}
-
-fn render_figure(figure: f64) -> String {
-    if figure < 10.0 && figure.fract() != 0.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
-}
-
-/// Text of the study file, with nothing that a terminal would obey.
-pub(super) fn told(text: &str) -> String {
-    printable(text).into_owned()
 }
 
 fn render_seconds(seconds: f64) -> String {

@@ -2,7 +2,7 @@
 //! verdicts over their curves.
 
 use super::steady::{render_fit, verdict_name};
-use super::sweep::{middle, told};
+use super::{middle, told};
 use crate::model::{AT_ONCE, Judgement, Verdict, is_at_once, tell_from};
 use crate::study::NOTHING;
 use crate::terminal::{Column, printable, render_columns, render_seconds};

@@ -8,9 +8,5 @@ mod simulation_tests;
 mod tiers;
 mod workload;
 
-pub use forecast::compute_forecast;
-pub use forecast::{Forecast, ForecastPoint};
-pub use tiers::Device;
-pub use workload::Bin;
-pub use workload::Popularity;
-pub use workload::{Access, AccessKind, PageClass, Server, WarmStep, Warmer, Workload};
+pub use forecast::{Forecast, ForecastPoint, compute_forecast};
+pub use workload::{Access, AccessKind, Bin, Device, PageClass, Popularity, Server, WarmStep, Warmer, Workload};

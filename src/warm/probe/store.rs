@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::phase::Measurement;
+use super::Measurement;
 use crate::files::{SMALL_FILE_BYTES_MAX, read_at_most, write_whole};
 use crate::linux::block_device::BlockDevice;
 use crate::linux::cgroup::ReadLimit;
