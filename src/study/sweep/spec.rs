@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
-use super::axis::{Axis, Mix, read_length, read_settings, read_variables, whole_number};
+use super::axis::{Axis, Mix, read_length, read_settings, read_variables};
 use super::database::check_fresh_copy;
 use super::database::{DatabaseSpec, RawDatabase, read_databases};
 use super::exceeded::{Exceeded, read_exceeds};
@@ -262,9 +262,11 @@ impl RawSweep {
         let Some(size) = self.settings.get_mut("shared_buffers").filter(|size| size.as_str() == Some(AUTO)) else {
             return Ok(());
         };
-        let scale = self.points.scale.as_ref().map_or(Some(1), |scale| whole_number(scale, SCALE_MAX));
-        let wrong = || format!("settings.shared_buffers: \"{AUTO}\" is for a study of one scale; write a size");
-        *size = Value::String(choose_shared_buffers(scale.ok_or_else(wrong)?));
+        let scales = Axis { key: "points.scale", value: self.points.scale.as_ref() }.whole_numbers(1, SCALE_MAX)?;
+        let [scale] = scales[..] else {
+            return Err(format!("settings.shared_buffers: \"{AUTO}\" is for a study of one scale; write a size"));
+        };
+        *size = Value::String(choose_shared_buffers(scale));
         Ok(())
     }
 }
