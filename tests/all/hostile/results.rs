@@ -61,7 +61,7 @@ const PLANTS: [Plant; 31] = [
     plant("materialized", CREATE, "CREATE MATERIALIZED VIEW pgthaw.more AS SELECT 1", REVOKE, BY_MALLORY),
     plant("sequence", CREATE, "CREATE SEQUENCE pgthaw.more", REVOKE, BY_MALLORY),
     plant("function", CREATE, "CREATE FUNCTION pgthaw.max(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'", REVOKE, BY_MALLORY),
-    plant("aggregate", CREATE, "CREATE AGGREGATE pgthaw.count(*) (SFUNC = int8inc, STYPE = int8)", REVOKE, BY_MALLORY),
+    plant("aggregate", CREATE, "CREATE AGGREGATE pgthaw.count(*) (SFUNC = int8inc, STYPE = int8, INITCOND = '0')", REVOKE, BY_MALLORY),
     plant("operator", CREATE, "CREATE OPERATOR pgthaw.= (LEFTARG = text, RIGHTARG = text, FUNCTION = texteq)", REVOKE, BY_MALLORY),
     plant("type", CREATE, "CREATE TYPE pgthaw.more AS (i int)", REVOKE, BY_MALLORY),
     plant("enum", CREATE, "CREATE TYPE pgthaw.more AS ENUM ('a')", REVOKE, BY_MALLORY),
@@ -165,7 +165,7 @@ test_every_version! {
             if *name == "dbowner" && version < 14 {
                 continue;
             }
-            server.psql(&format!("CREATE DATABASE {name} TEMPLATE base"));
+            server.psql(&format!("CREATE DATABASE \"{name}\" TEMPLATE base"));
             let results = address(&server, &user, name);
             server.home.pgthaw(&["results", "list", "--results", &results]).ok();
             server.psql_in(name, granted);
@@ -215,7 +215,7 @@ test_every_version! {
             // A REVOKE on the table would wait for him.
             ("two", TRIGGER, "CREATE TRIGGER t AFTER INSERT ON pgthaw.sweeps EXECUTE FUNCTION his.fire()", "REVOKE USAGE ON SCHEMA pgthaw FROM mallory"),
         ] {
-            server.psql(&format!("CREATE DATABASE {name} TEMPLATE base"));
+            server.psql(&format!("CREATE DATABASE \"{name}\" TEMPLATE base"));
             let results = address(&server, &user, name);
             server.psql_in(name, granted);
             let mut psql = server.command_of("psql");

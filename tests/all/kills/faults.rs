@@ -212,9 +212,12 @@ fn find_points(world: &World, case: &Case) -> Vec<(Point, &'static str)> {
 }
 
 /// The error names the file that it is about, its directory, or the file that was asked for and is drafted beside it; an error
-/// of a connection names the server.
+/// of a connection names the server. What wakes pgthaw's own threads is a socket too, of which a copy is made as they start.
 fn is_explained(case: &Case, output: &Output, line: &str) -> bool {
     let said = format!("{}{}", output.stderr, output.stdout);
+    if line.contains("<socket:[") && line.contains("F_DUPFD_CLOEXEC") {
+        return said.contains("cannot start the threads that pgthaw needs: ") && said.contains("hint: ulimit ");
+    }
     if line.contains("<socket:[") {
         return ["server", "database", "connect"].iter().any(|word| said.contains(word));
     }
