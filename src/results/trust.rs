@@ -40,26 +40,22 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
     // The startup packet has it, which comes before what the owner of the database or the role's settings say.
     let options = server.0.options.clone().options([("search_path", SCHEMA), IDLE_LIMIT]);
     let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT).connect_with(options).await.map_err(failed)?;
-    let path: Result<String, _> = sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&pool).await;
-    if path.map_err(failed)? != SCHEMA {
-        return Err(Error::Pooled { server: server.clone() });
-    }
-    let mut connection = pool.acquire().await.map_err(failed)?;
     let opened = async {
+        let mut connection = pool.acquire().await?;
+        let path: String =
+            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&mut *connection).await?;
+        if path != SCHEMA {
+            return Ok(Err(Error::Pooled { server: server.clone() }));
+        }
         // An event trigger could run with CREATE SCHEMA.
         let mut found = check_all(&mut connection).await?;
         if found.is_none() && create_schema(&mut connection).await? {
             found = check_all(&mut connection).await?;
         }
-        Ok(found)
+        Ok(found.map_or(Ok(()), |finding| Err(Error::Untrusted { server: server.clone(), finding })))
     };
-    match timeout(SERVER_TIMEOUT, opened).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(failed)? {
-        Some(finding) => Err(Error::Untrusted { server: server.clone(), finding }),
-        None => {
-            drop(connection);
-            Ok(pool)
-        }
-    }
+    timeout(SERVER_TIMEOUT, opened).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(failed)??;
+    Ok(pool)
 }
 
 /// Creates the schema unless it is there; says whether it was created.

@@ -59,13 +59,15 @@ fn quote(words: &[String]) -> Vec<String> {
     words.iter().map(|word| write_word(word)).collect()
 }
 
-/// One word of a command line. A shell takes KEY=VALUE as it is behind a command, so only the value is quoted where it has to be.
+/// One word of a command line. A shell takes KEY=VALUE as it is behind a command, and commas too, so only the value is quoted where it
+/// has to be.
 fn write_word(word: &str) -> String {
-    let is_plain = |key: &str| {
-        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
-    };
+    let is_plain = |text: &str| text.split([',', '=']).all(|part| part.is_empty() || quote_argument(part) == part);
     match word.split_once('=') {
-        Some((key, value)) if is_plain(key) => format!("{key}={}", quote_argument(value)),
+        Some((key, value)) if !key.is_empty() && is_plain(key) => match is_plain(value) {
+            true => word.to_owned(),
+            false => format!("{key}={}", quote_argument(value)),
+        },
         _ => quote_argument(word),
     }
 }
@@ -124,6 +126,7 @@ mod tests {
             ),
             ("bench warmup --riops 1000 --rbps 100MiB", "pgthaw bench warmup disks.own=1000,100MiB disk=own"),
             ("bench forecast --named-disk san=9,1MB", "pgthaw bench forecast disks.san=9,1MB"),
+            ("bench warmup --script $HOME/x,y.sql", "pgthaw bench warmup script='$HOME/x,y.sql'"),
         ] {
             assert_eq!(successor(gone).as_deref(), Some(now), "{gone}");
         }
