@@ -312,11 +312,14 @@ fn a_restore_beside_another_says_so() {
     make_cold(&mut server);
     let first = slow_restore(&server);
     let pid = first.id().to_string();
+    // It would have read everything as soon as the next has.
+    signal(&first, rustix::process::Signal::STOP);
     let told = server.pgthaw(&["restore"]).ok();
     assert!(told.stderr.contains(&format!("(process {pid}) is reading already")), "{}", told.stderr);
     let receipt = restore(&server, &[]).ok().json();
     assert!(receipt["remarks"].to_string().contains(&pid), "{receipt:#}");
     signal(&first, rustix::process::Signal::INT);
+    signal(&first, rustix::process::Signal::CONT);
     let interrupted = Output::from(first.wait_with_output().unwrap());
     assert!(!interrupted.json()["remarks"].to_string().contains("reading already"), "nobody was there before it");
     let alone = server.pgthaw(&["restore"]).ok();
