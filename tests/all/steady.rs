@@ -144,7 +144,7 @@ fn a_reader_that_went_away_does_not_change_the_answer_and_a_full_disk_is_a_failu
 fn standard_input_is_read() {
     let home = Home::new();
     fs::write(home.path().join("run.csv"), "time;tps\n".to_owned() + &"\n".repeat(3)).unwrap();
-    let shell = format!("{} steady - < run.csv", env!("CARGO_BIN_EXE_pgthaw"));
+    let shell = format!("{} judge - < run.csv", env!("CARGO_BIN_EXE_pgthaw"));
     let output = std::process::Command::new("sh").args(["-c", &shell]).current_dir(home.path()).output().unwrap();
     let output = Output::from(output).ends_with(2);
     assert!(output.stderr.contains("-: 0 intervals are too few"), "{}", output.stderr);
