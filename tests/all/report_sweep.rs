@@ -71,7 +71,7 @@ pub const SHAPE: Shape<'_> = Shape {
 fn the_page_shows_the_points_their_costs_and_every_trial() {
     let home = Home::new();
     let (run, mut trials) = synthetic_sweep::make(&SHAPE);
-    trials[0].warnings.push("3 of 70 readings came late".into());
+    trials[0].verdicts.push(Finding::LateReadings { late: 3, readings: 70, worst_ms: 40 }.into());
     trials[1].verdicts.push(saturated().into());
     let seen = open(&home, &run, &trials);
     assert_clean(&seen);
@@ -219,6 +219,7 @@ pub fn make_hostile(run: &mut SweepRun, trials: &mut [SweepTrial]) {
         trial.scripts[0].script = HOSTILE.into();
         trial.command = HOSTILE.into();
         trial.settings.push((HOSTILE.into(), HOSTILE.into()));
+        trial.verdicts.push(Finding::NotInForce { what: HOSTILE.into(), reason: HOSTILE.into() }.into());
         trial.warnings.push(HOSTILE.into());
         trial.checkpoints[0].reason = HOSTILE.into();
     }

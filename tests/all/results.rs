@@ -185,8 +185,10 @@ fn a_damaged_study_stands_in_no_others_way() {
     });
     sqlite(&file(&home), "UPDATE sweeps SET machine = '{}', started_at = 'z' WHERE id = 'damaged'");
     sqlite(&file(&home), "UPDATE sweeps SET id = x'ff', started_at = 'y' WHERE id = 'nameless'");
-    let of_trials = "UPDATE sweep_trials SET number = -1 WHERE sweep_id = 'of-damaged-trials'";
-    sqlite(&file(&home), &format!("PRAGMA foreign_keys = OFF; {of_trials}"));
+    for table in ["sweep_trials", "sweep_outlines"] {
+        let of_trials = format!("UPDATE {table} SET number = -1 WHERE sweep_id = 'of-damaged-trials'");
+        sqlite(&file(&home), &format!("PRAGMA foreign_keys = OFF; {of_trials}"));
+    }
     let unfinished = wait(async {
         let store = Store::open(&file(&home)).await.unwrap();
         store.find_unfinished_sweep("of another", &sweep.machine.hostname).await.unwrap();
@@ -233,7 +235,7 @@ fn what_is_no_number_is_no_figure() {
     let shown = home.pgthaw(&["results", "show", "--json"]).ok().json();
     assert!(shown["trials"][0]["samples"][0]["latency_us_mean"].is_null(), "{shown:#}");
     sqlite(&file(&home), "UPDATE sweep_trials SET tps = 9e999");
-    let output = home.pgthaw(&["results", "show"]).ends_with(1);
+    let output = home.pgthaw(&["results", "show", "--json"]).ends_with(1);
     assert!(output.stderr.contains("is damaged") && output.stderr.contains("column tps"), "{}", output.stderr);
 }
 
