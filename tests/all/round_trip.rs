@@ -243,6 +243,7 @@ fn sweep_details() -> Value {
 
 fn sweep_trial_details() -> Value {
     let wait = json!({ "backend": "x", "state": "x", "event_type": "x", "event": "x", "observed": 1 });
+    let flushes = json!({ "looks": 1, "others": 1 });
     json!({
         "point": {
             "rate": 0.5, "seconds": 1, "transactions": 1, "latency_limit_ms": 0.5, "side": "x",
@@ -253,7 +254,8 @@ fn sweep_trial_details() -> Value {
         "time": {
             "explained_ratio_min": 0.5, "explained_ratio_max": 0.5, "refused": [{ "source": "x", "reason": "x" }],
         },
-        "wait_samples": [{ "second": 1, "looks": 1, "waits": [wait, wait] }], "waits": { "looks": 1, "waits": [wait] },
+        "wait_samples": [{ "second": 1, "looks": 1, "waits": [wait, wait], "flushes": flushes }],
+        "waits": { "looks": 1, "waits": [wait], "flushes": flushes },
         "strategy_outcome": {
             "command": "x", "ended_after_seconds": 0.5, "issued_bytes": 1, "failure": "x", "output": "x",
         },
