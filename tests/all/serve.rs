@@ -89,7 +89,7 @@ fn with_sweep(home: &Home, shape: &Shape<'_>) -> String {
 fn what_is_stored_is_answered() {
     let home = Home::new();
     let id = with_sweep(&home, &SHAPE);
-    let (run, trials) = synthetic_run::make(1, 8);
+    let (run, trials) = synthetic_run::make(1, 20);
     results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     let served = serve(&home, &[]);
 
