@@ -15,7 +15,7 @@ pub const BUILT_IN_STUDIES: [(&str, &[&str]); 4] = [
 ];
 
 /// The scripts by the names that study files give them.
-const BUILT_IN_SCRIPTS: [(&str, &str); 1] = [("newest-tenth.sql", include_str!("built_in/newest-tenth.sql"))];
+const BUILT_IN_SCRIPTS: [(&str, &str); 1] = [("newest-tenth.sql", include_str!("built_in/newest-tenth.pgbench"))];
 
 /// The text of a script; `None` where no script has this name.
 pub fn find_built_in_script(name: &Path) -> Option<&'static str> {
