@@ -7,7 +7,6 @@
 mod directory;
 mod draft;
 mod mode;
-mod own_directory;
 mod owner;
 mod regular;
 mod tree;
@@ -15,7 +14,7 @@ mod tree;
 pub use directory::{Directory, Entry, EntryKind, directory_of};
 pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
 pub use mode::{DIRECTORY_MODE, FILE_MODE, FileMode, with_given_umask};
-pub use own_directory::{MADE_UP_CHARACTERS, OwnDirectory};
+pub use owner::{MADE_UP_CHARACTERS, OwnDirectory};
 pub use owner::{as_owner_of, has_foreign_owner};
 pub use regular::{
     open_regular, open_regular_or_pipe, open_regular_with, read_at_most, read_open_at_most, read_open_text_at_most,

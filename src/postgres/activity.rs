@@ -1,10 +1,12 @@
 //! What clients ask of a database: transactions, and blocks of each relation, by the cumulative statistics.
 
+use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{collect_rows, in_time};
+use super::server::telling;
 use super::{Error, RelationKind};
 
 /// Counts since the statistics began. Backends report them once a second at most.
@@ -126,6 +128,318 @@ impl Activity {
             blocks_read: self.blocks_read.saturating_sub(before.blocks_read),
             pids: self.pids.clone(),
             relations: relations.collect(),
+        }
+    }
+}
+
+// ---- sessions ----
+//
+// The server's processes as pg_stat_activity shows them: whom each serves, and what it waits for.
+
+/// One process at one moment. What the role that asks may not see is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    pub pid: u32,
+    /// `client backend`, `checkpointer` and so on.
+    pub backend: Option<String>,
+    pub user: Option<String>,
+    pub database: Option<String>,
+    /// What it calls itself.
+    pub application_name: Option<String>,
+    /// The one that runs, or ran last.
+    pub query: Option<String>,
+    /// `LWLock` and `WALWrite`, or the like; `None`: it waits for nothing.
+    pub event_type: Option<String>,
+    pub event: Option<String>,
+    /// When it began, in microseconds since 1970; 0 when it is not shown.
+    pub started_us: u64,
+}
+
+/// The processes of the sessions whose application_name is this. From version 15 on the server has counted the look when it is over.
+pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>, Error> {
+    let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
+    let pids: Vec<i32> = in_time("look for the job's sessions", row).await?;
+    Ok(pids.into_iter().map(i32::unsigned_abs).collect())
+}
+
+/// Looks at all processes once. From version 15 on the server has counted the look when it is over.
+pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
+    let failed = |source| Error::Query { action: "ask what the backends do", source };
+    let rows = sqlx::query(telling!(connection, "sql/sessions_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let decode = |row: &PgRow| -> Result<Session, sqlx::Error> {
+        Ok(Session {
+            pid: row.try_get::<i32, _>("pid")? as u32,
+            backend: row.try_get("backend_type")?,
+            user: row.try_get("username")?,
+            database: row.try_get("database")?,
+            application_name: row.try_get("application_name")?,
+            query: row.try_get("query")?,
+            event_type: row.try_get("wait_event_type")?,
+            event: row.try_get("wait_event")?,
+            started_us: row.try_get::<Option<i64>, _>("started_us")?.unwrap_or_default() as u64,
+        })
+    };
+    rows.iter().map(decode).collect::<Result<_, _>>().map_err(failed)
+}
+
+// ---- process title ----
+//
+// What a process of the server says of itself in its title: `src/backend/utils/misc/ps_status.c`.
+
+/// What background processes call themselves.
+const KINDS: [&str; 17] = [
+    "checkpointer",
+    "background writer",
+    "walwriter",
+    "autovacuum launcher",
+    "autovacuum worker",
+    "io worker",
+    PARALLEL_WORKER,
+    WALSENDER,
+    "walreceiver",
+    "archiver",
+    "startup",
+    "logger",
+    "logical replication launcher",
+    "logical replication apply worker",
+    "slotsync worker",
+    "walsummarizer",
+    "stats collector",
+];
+
+const PARALLEL_WORKER: &str = "parallel worker";
+
+/// Serves a client too, whose address is in its title.
+pub const WALSENDER: &str = "walsender";
+
+/// The kind of a background process, by a title such as `postgres: 15/main: checkpointer`. `None` where somebody's session is told, as
+/// in `postgres: 15/main: app shop [local] startup`, whatever its role and its database are called.
+pub fn background_kind(title: &str) -> Option<&'static str> {
+    let told = title.strip_prefix("postgres: ")?;
+    // The name of the cluster stands before, where it has one.
+    let named = told.split_once(": ").map(|(_, told)| told);
+    [Some(told), named].into_iter().flatten().find_map(kind_of)
+}
+
+/// The pid of the leader of a parallel worker, by the worker's title: `postgres: main: parallel worker for PID 4711`.
+pub fn leader_of(title: &str) -> Option<u32> {
+    background_kind(title).filter(|kind| *kind == PARALLEL_WORKER)?;
+    let (_, leader) = title.split_once(PARALLEL_WORKER)?;
+    leader.strip_prefix(" for PID ")?.split_whitespace().next()?.parse().ok()
+}
+
+fn kind_of(told: &str) -> Option<&'static str> {
+    let begins = |kind: &&str| told.strip_prefix(*kind).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    let kind = KINDS.into_iter().find(begins)?;
+    (kind == WALSENDER || !told.split(' ').any(is_client)).then_some(kind)
+}
+
+/// Is a word where a client is: `[local]`, or `host(port)`?
+fn is_client(word: &str) -> bool {
+    let port = || word.strip_suffix(')')?.rsplit_once('(').map(|(_, port)| port);
+    word == "[local]" || port().is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+// ---- waits ----
+//
+// What the server's processes wait for: looks at one moment each, as pg_stat_activity shows it.
+
+/// Processes of one type that were seen in the same state, waiting for the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Wait {
+    /// `client backend`, `checkpointer`, `io worker`, as pg_stat_activity has it.
+    pub backend: String,
+    /// `active`, `idle`, `idle in transaction`; `None` of a background process.
+    pub state: Option<String>,
+    /// `LWLock` and `WALWrite`, or the like; `None`: it waited for nothing, and was on a processor or ready to be.
+    pub event_type: Option<String>,
+    pub event: Option<String>,
+}
+
+/// What the server's processes did at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WaitLook {
+    /// How many did the same.
+    pub seen: Vec<(Wait, u32)>,
+    /// Transactions under way beside the one for which the log was flushed just then; `None`: nobody flushed it.
+    pub others_at_flush: Option<u32>,
+}
+
+impl WaitLook {
+    /// Of processes that did the same how many there were, and how many of them have a transaction that has written.
+    fn new(rows: Vec<(Wait, u32, u32)>) -> WaitLook {
+        // As commit_siblings counts them (MinimumActiveBackends of procarray.c): those that wait for a lock commit no time soon.
+        let is_held_up = |wait: &Wait| wait.event_type.as_deref() == Some("Lock");
+        let is_flushing = |wait: &Wait| wait.event.as_deref().is_some_and(|event| WAL_SYNC.contains(&event));
+        let writing: u32 = rows.iter().filter(|(wait, ..)| !is_held_up(wait)).map(|(_, _, writing)| writing).sum();
+        let flushing = rows.iter().filter(|(wait, ..)| is_flushing(wait)).map(|(_, _, own)| *own);
+        // The walwriter flushes for nobody in particular, and one process at a time flushes.
+        let others_at_flush = flushing.max().map(|own| writing - own.min(1));
+        let seen = rows.into_iter().map(|(wait, observed, _)| (wait, observed)).collect();
+        WaitLook { seen, others_at_flush }
+    }
+}
+
+/// What a process waits for that has the device write the log: until PostgreSQL 16, and since.
+const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
+
+/// The process that serves this connection.
+pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Error> {
+    let pid: Result<i32, _> = sqlx::query_scalar(include_str!("sql/backend_pid_13.sql")).fetch_one(connection).await;
+    pid.map(|pid| pid as u32).map_err(|source| Error::Query { action: "ask for the connection's process", source })
+}
+
+/// When the server was started, by its own clock, in seconds since 1970 UTC: another number is another start.
+pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64, Error> {
+    let asked = sqlx::query_scalar(include_str!("sql/postmaster_start_13.sql")).fetch_one(connection).await;
+    asked.map_err(|source| Error::Query { action: "ask when the server was started", source })
+}
+
+/// One look. The process that serves this connection is left out, and so are background
+/// processes that sleep.
+pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error> {
+    let failed = |source| Error::Query { action: "ask what the backends wait for", source };
+    let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let decode = |row: &PgRow| -> Result<(Wait, u32, u32), sqlx::Error> {
+        let wait = Wait {
+            // A process that has just begun has no type yet.
+            backend: row.try_get::<Option<String>, _>("backend_type")?.unwrap_or_default(),
+            state: row.try_get("state")?,
+            event_type: row.try_get("wait_event_type")?,
+            event: row.try_get("wait_event")?,
+        };
+        Ok((wait, row.try_get::<i64, _>("observed")? as u32, row.try_get::<i64, _>("writing")? as u32))
+    };
+    rows.iter().map(decode).collect::<Result<_, _>>().map(WaitLook::new).map_err(failed)
+}
+
+// ---- locks ----
+//
+// Who is behind a wait: holders of locks, and the relation that a file belongs to.
+
+/// Somebody who holds a lock that others wait for. What the role that asks may not see is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockHolder {
+    /// 0: a prepared transaction.
+    pub pid: u32,
+    /// That wait for him directly, and not for somebody who waits for him.
+    pub waiters: u32,
+    /// `client backend`, `autovacuum worker`.
+    pub backend: Option<String>,
+    /// `idle in transaction`, `active`.
+    pub state: Option<String>,
+    /// That runs, or ran last.
+    pub query: Option<String>,
+    /// What he waits for himself, class and event.
+    pub wait: Option<(String, String)>,
+}
+
+/// Looks once at who holds what others wait for.
+pub async fn read_lock_holders(connection: &mut PgConnection) -> Result<Vec<LockHolder>, Error> {
+    let failed = |source| Error::Query { action: "ask who holds the locks", source };
+    let rows = sqlx::query(include_str!("sql/lock_holders_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let decode = |row: &PgRow| -> Result<LockHolder, sqlx::Error> {
+        let class: Option<String> = row.try_get("wait_event_type")?;
+        Ok(LockHolder {
+            pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
+            waiters: row.try_get::<i64, _>("waiters")?.max(0) as u32,
+            backend: row.try_get("backend_type")?,
+            state: row.try_get("state")?,
+            query: row.try_get("query")?,
+            wait: class.zip(row.try_get("wait_event")?),
+        })
+    };
+    rows.iter().map(decode).collect::<Result<_, _>>().map_err(failed)
+}
+
+/// The relation that has the file of this number in the database of this oid, 0 for what all share: `accounts`, `sales.orders (TOAST)`.
+/// `None` where there is none by now, or it is in another database than the one that is asked.
+pub async fn read_relation_of_file(
+    connection: &mut PgConnection,
+    database_oid: u32,
+    relfilenumber: u32,
+) -> Result<Option<String>, Error> {
+    let failed = |source| Error::Query { action: "ask which relation has a file", source };
+    let question =
+        sqlx::query(include_str!("sql/relation_of_file_13.sql")).bind(Oid(relfilenumber)).bind(Oid(database_oid));
+    let Some(row) = question.fetch_optional(connection).await.map_err(failed)? else { return Ok(None) };
+    let name = || -> Result<String, sqlx::Error> {
+        let (schema, name): (String, String) = (row.try_get("nspname")?, row.try_get("relname")?);
+        let name = if schema == "public" { name } else { format!("{schema}.{name}") };
+        Ok(if row.try_get("is_toast")? { format!("{name} (TOAST)") } else { name })
+    };
+    name().map(Some).map_err(failed)
+}
+
+#[cfg(test)]
+mod process_title_tests {
+    use super::*;
+
+    #[test]
+    fn who_works_for_the_server_says_so() {
+        for (title, kind) in [
+            ("postgres: checkpointer ", "checkpointer"),
+            ("postgres: 15/main: background writer", "background writer"),
+            ("postgres: archiver last was 000000010000000000000007", "archiver"),
+            ("postgres: startup recovering 000000010000000000000007", "startup"),
+            ("postgres: a: io worker 2", "io worker"),
+            ("postgres: parallel worker for PID 4711", "parallel worker"),
+            ("postgres: walsender rep 10.0.0.7(51234) streaming 0/3000060", "walsender"),
+        ] {
+            assert_eq!(background_kind(title), Some(kind), "{title}");
+        }
+    }
+
+    #[test]
+    fn a_parallel_worker_names_its_leader() {
+        assert_eq!(leader_of("postgres: main: parallel worker for PID 4711 "), Some(4711));
+        assert_eq!(leader_of("postgres: 15/main: parallel worker for PID 4711   "), Some(4711));
+        assert_eq!(leader_of("postgres: parallel worker for PID 17"), Some(17));
+        assert_eq!(leader_of("postgres: main: joe db [local] SELECT"), None);
+        assert_eq!(leader_of("postgres: app db [local] SELECT"), None);
+        assert_eq!(leader_of("tail -f parallel worker for PID 17"), None);
+    }
+
+    #[test]
+    fn a_session_is_one_whatever_its_names_are() {
+        for title in [
+            "postgres: app shop [local] startup",
+            "postgres: 15/main: app shop 10.0.0.7(51234) authentication",
+            "postgres: archiver: app shop [local] idle",
+            "postgres: checkpointer logger [local] idle",
+            "postgres: main: app archiver ::1(51234) SELECT",
+            "postgres",
+            "psql checkpointer",
+        ] {
+            assert_eq!(background_kind(title), None, "{title}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod waits_tests {
+    use super::*;
+
+    #[test]
+    fn others_at_a_flush_are_those_that_have_written_and_wait_for_no_lock() {
+        let wait = |event_type: &str, event: &str| Wait {
+            backend: "client backend".into(),
+            state: Some("active".into()),
+            event_type: Some(event_type.into()),
+            event: Some(event.into()),
+        };
+        let waiting = || {
+            vec![
+                (wait("LWLock", "WALWrite"), 3, 3),
+                (wait("Lock", "transactionid"), 2, 2),
+                (wait("Client", "ClientRead"), 4, 1),
+            ]
+        };
+        assert_eq!(WaitLook::new(waiting()).others_at_flush, None);
+        for event in WAL_SYNC {
+            let flushing = |own| [waiting(), vec![(wait("IO", event), 1, own)]].concat();
+            assert_eq!(WaitLook::new(flushing(1)).others_at_flush, Some(4));
+            assert_eq!(WaitLook::new(flushing(0)).others_at_flush, Some(4));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Entries for `fuzz/`: files of a data directory and of a user, which others may have written.
 
 use super::connect::split_password_line;
-use super::control_file::ControlFile;
+use super::data_directory::ControlFile;
 use super::{Postmaster, postmaster};
 
 /// Reads `global/pg_control`; the block size and the blocks of a segment.

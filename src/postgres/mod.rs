@@ -4,12 +4,10 @@ mod activity;
 mod answer;
 mod buffer_eviction;
 mod buffercache;
-mod build;
 pub mod capability;
 mod catalog;
 mod configured;
 mod connect;
-mod control_file;
 mod data_directory;
 mod error;
 mod extension;
@@ -17,77 +15,65 @@ mod extension;
 pub mod fuzzing;
 mod inventory;
 mod lender;
-mod locks;
-mod lookups;
 mod owner_mark;
 pub mod pgbench;
 mod postmaster;
-mod prewarm;
-mod process_title;
 mod programs;
-mod pulse;
-mod relation;
-mod relation_path;
 mod remedy;
 mod scratch;
 mod secrets;
 mod server;
-mod sessions;
-mod setting_value;
 mod shown_statement;
-mod statements;
 mod statistics;
-mod telling;
-mod waits;
 
 pub use activity::{Activity, RelationActivity, RowCounts, read_activity};
+pub use activity::{LockHolder, read_lock_holders, read_relation_of_file};
+pub use activity::{WALSENDER, background_kind, leader_of};
 pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
 pub use buffercache::{Buffer, UsageSummary, read_buffers, read_usage_summary};
-pub use build::{ServerBuild, read_server_build};
 pub use catalog::{
     BlockReads, Database, ForkBlocks, RowCount, read_block_reads, read_database_comment, read_databases,
     read_fork_blocks, read_partitioned_tables, read_relations, read_row_counts,
 };
+pub use catalog::{PartitionedTable, Relation, RelationKind, RelationName};
+pub use catalog::{RelationPath, RelationPathError};
 pub use configured::{SettingJudge, SettingRefusal, read_configured_setting};
 pub use connect::{
     ConnectOptions, Parameters, PlainServer, Reached, SystemUser, hide_password, parse_connection_string,
 };
-pub use control_file::ClusterState;
+pub use data_directory::ClusterState;
 pub use data_directory::DataDirectory;
 pub use error::Error;
 pub use extension::{Extension, PG_BUFFERCACHE, PG_PREWARM, apply_create_extension, find_extension};
+pub use extension::{PrewarmMode, Prewarmer};
 pub use inventory::{
     ConfiguredSetting, SettingState, read_configuration, read_installable_extensions, read_load_time, read_preloaded,
     read_setting_errors, read_setting_overrides, read_setting_states, read_settings,
 };
+pub use inventory::{ServerBuild, read_server_build};
 pub use lender::Lender;
-pub use locks::{LockHolder, read_lock_holders, read_relation_of_file};
-pub use lookups::read_lookups;
 pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};
 pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, Workload, visit_transactions};
 pub use postmaster::Postmaster;
-pub use prewarm::{PrewarmMode, Prewarmer};
-pub use process_title::{WALSENDER, background_kind, leader_of};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
-pub use pulse::{CheckpointPulse, ServerPulse, read_checkpoint_pulse, read_pulse};
-pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
-pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::{Address, Psql, quote_value};
+pub use statistics::read_lookups;
+pub use statistics::{CheckpointPulse, ServerPulse, read_checkpoint_pulse, read_pulse};
 
 pub use crate::failure::quote_argument;
+pub use activity::{Session, read_named_sessions, read_sessions};
+pub use activity::{Wait, WaitLook, read_backend_pid, read_postmaster_start, read_waits};
+pub use inventory::parse_setting_number;
 pub use scratch::{
     CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, hurry_clusters, remove_cluster,
 };
 pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
-pub use sessions::{Session, read_named_sessions, read_sessions};
-pub use setting_value::parse_setting_number;
+pub use server::{can_tell_at_once, tell_statistics};
 pub use shown_statement::show_statement;
-pub use statements::{Statements, read_statements};
 #[cfg(test)]
 pub use statistics::tests::statistics_of;
 pub use statistics::{
     RowDelta, ServerStatistics, StatisticsDelta, read_all_transactions, read_server_statistics, read_table_statistics,
 };
-pub use telling::{can_tell_at_once, tell_statistics};
-pub use waits::{Wait, WaitLook, read_backend_pid, read_postmaster_start, read_waits};
+pub use statistics::{Statements, read_statements};

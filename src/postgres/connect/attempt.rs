@@ -1,13 +1,15 @@
 //! Connecting: host after host, as one user after the other, until a server of the wanted kind lets one in.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{Connection as _, Row as _};
 
-use super::super::{Address, Error};
+use super::peer::check_peer;
 use super::resolved::{Candidate, ConnectOptions, Identity, ResolvedOptions, Wants};
 use super::system_user::{ActingAs, SystemUser};
+use crate::postgres::{Address, Error};
 
 /// The oldest `server_version_num` that pgthaw works with.
 const OLDEST_VERSION_NUM: u32 = 130_000;
@@ -193,6 +195,50 @@ async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &C
         Wants::Standby => (in_recovery, "a standby"),
     };
     if fits { Ok(()) } else { Err(Error::OtherKindOfServer { address: candidate.address(), wanted }) }
+}
+
+// ---- plain server ----
+//
+// A server that is connected to without pgthaw's tries and remarks, as a results store does: the first host, the first user.
+
+/// One server, one role, one database.
+#[derive(Clone, Debug)]
+pub struct PlainServer {
+    pub options: PgConnectOptions,
+    /// `postgres://USER@HOST:PORT/DATABASE`: without what is secret.
+    pub shown: String,
+    /// Its socket, where it has one.
+    socket: Option<PathBuf>,
+    /// libpq's requirepeer.
+    required_peer: Option<String>,
+    has_password: bool,
+}
+
+impl PlainServer {
+    /// What the options and the environment come to.
+    pub fn new(options: &ConnectOptions) -> Result<PlainServer, Error> {
+        let resolved = options.resolve()?;
+        let candidate = &resolved.candidates[0];
+        let identities = resolved.identities(candidate)?;
+        let oneself = identities.iter().find(|identity| identity.system_user.is_none()).unwrap_or(&identities[0]);
+        let role = &oneself.role;
+        let database = resolved.database.as_ref().unwrap_or(role);
+        Ok(PlainServer {
+            options: candidate.options(&resolved, role, database)?,
+            shown: format!("postgres://{role}@{}/{database}", candidate.address()),
+            socket: candidate.socket_file(),
+            required_peer: resolved.required_peer().map(str::to_owned),
+            has_password: resolved.has_password(candidate, role, database),
+        })
+    }
+
+    /// Looks at who listens at its socket, where that matters: before anything is told to him.
+    pub async fn check_peer(&self) -> Result<(), Error> {
+        match &self.socket {
+            Some(socket) => check_peer(socket, self.required_peer.as_deref(), self.has_password).await,
+            None => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]

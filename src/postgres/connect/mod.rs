@@ -4,21 +4,18 @@
 mod attempt;
 mod conninfo;
 mod default_host;
-mod parameters;
 mod password_file;
 mod peer;
-mod plain_server;
 mod resolved;
-mod service_file;
 mod system_user;
 
 #[cfg(fuzzing)]
 pub use password_file::split_line as split_password_line;
 
+pub use attempt::PlainServer;
+pub use conninfo::Parameters;
 pub use conninfo::{hide_password, parse as parse_connection_string};
 pub(super) use default_host::SOCKET_DIRECTORIES;
-pub use parameters::Parameters;
-pub use plain_server::PlainServer;
 pub use resolved::ConnectOptions;
 pub use system_user::{NoSuchUser, SystemUser};
 

@@ -8,11 +8,11 @@ use rand::seq::SliceRandom as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use super::super::{Address, Error};
+use super::conninfo::{Parameters, variable};
 use super::default_host::{DEFAULT_PORT, SOCKET_DIRECTORIES, default_host};
-use super::parameters::{Parameters, variable};
+use super::password_file::read_service;
 use super::password_file::{Wanted, find_password, place};
 use super::peer::{check_peer, is_in_trusted_place};
-use super::service_file::read_service;
 use super::system_user::SystemUser;
 use crate::files::open_regular;
 

@@ -1,9 +1,11 @@
 //! Whom a scratch server runs as, and directories of theirs.
 
+use std::io;
 use std::path::Path;
 
 use crate::files::{Directory, OwnDirectory, SMALL_FILE_BYTES_MAX, read_text_at_most};
 use crate::postgres::error::CREATE_DIRECTORY_IN;
+use crate::postgres::owner_mark::remove_marked;
 use crate::postgres::{DataDirectory, Error, OwnerMark};
 
 /// How the names of clusters' directories begin.
@@ -65,6 +67,36 @@ fn find_user(passwd: &str, name: &str) -> Option<Owner> {
     Some(Owner { uid: fields.get(2)?.parse().ok()?, gid: fields.get(3)?.parse().ok()? })
 }
 
+// ---- removing ----
+//
+// Removing a cluster so that a kill at any moment leaves nothing that looks like one.
+
+/// What a data directory is called while it is removed.
+const REMOVED: &str = "removed";
+
+/// Does the directory of a scratch cluster hold a whole one?
+pub fn has_cluster(directory: &Path) -> bool {
+    let data = Directory::open_itself(directory).and_then(|directory| directory.subdirectory(DATA));
+    data.and_then(|data| data.open_file("PG_VERSION")).is_ok()
+}
+
+/// Removes the directory of a stopped scratch cluster. Whoever is killed meanwhile leaves no half of a cluster that might be taken
+/// over, and what says whose it was goes last.
+///
+/// # Errors
+/// `PermissionDenied` for a directory of another user.
+pub fn remove_cluster(directory: &Path) -> io::Result<()> {
+    remove_own_cluster(&OwnDirectory::open(directory)?)
+}
+
+/// [`remove_cluster`] of one that is open.
+pub(super) fn remove_own_cluster(own: &OwnDirectory) -> io::Result<()> {
+    // Without a data directory the rest is to be removed all the same.
+    let _ = own.directory().rename(DATA, REMOVED);
+    let _ = own.directory().remove_file(LOG);
+    remove_marked(own)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +107,28 @@ mod tests {
         let owner = find_user(passwd, "postgres").unwrap();
         assert_eq!((owner.uid, owner.gid), (104, 110));
         assert!(find_user(passwd, "nobody").is_none());
+    }
+}
+
+#[cfg(test)]
+mod removing_tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn half_of_a_cluster_is_none_and_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("pgthaw-lab-x");
+        for name in ["data", "removed"] {
+            fs::create_dir_all(directory.join(name).join("base")).unwrap();
+            fs::write(directory.join(name).join("PG_VERSION"), "15").unwrap();
+        }
+        assert!(has_cluster(&directory));
+        fs::rename(directory.join("data"), directory.join("other")).unwrap();
+        assert!(!has_cluster(&directory));
+        fs::rename(directory.join("other"), directory.join("data")).unwrap();
+        remove_cluster(&directory).unwrap();
+        assert!(!directory.exists());
     }
 }

@@ -4,40 +4,36 @@
 //! The calls block until the server did what was asked: call them from a thread that may wait.
 
 mod changing;
-mod elsewhere;
-mod listening;
-mod making;
 mod owner;
-mod removing;
 mod running;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-
-pub use listening::Listening;
-pub use making::hurry_clusters;
-pub use owner::CLUSTER_PREFIX;
-pub(super) use owner::Owner;
-pub(super) use owner::server_owner;
+use owner::remove_own_cluster;
 use owner::{DATA, LOG, let_through, make_for, new_directory};
-pub use removing::{has_cluster, remove_cluster};
+use running::{POLL_INTERVAL, RunningServer, is_ready};
+use rustix::process::Signal;
 
 use super::error::CREATE_DIRECTORY_IN;
 use super::owner_mark::{SOCKETS, remove_mark, remove_marked};
-use super::programs::keep_plain_environment;
+use super::programs::{command_name, keep_plain_environment};
 use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
 use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
-use removing::remove_own_cluster;
-use running::{POLL_INTERVAL, RunningServer, is_ready};
+
+pub use owner::CLUSTER_PREFIX;
+pub(super) use owner::Owner;
+pub(super) use owner::server_owner;
+pub use owner::{has_cluster, remove_cluster};
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
@@ -211,7 +207,7 @@ impl ScratchCluster {
     /// Starts the server after `prepare` had its hand on the command, such as to put the process, and so everything
     /// the server ever starts, into a cgroup before it runs.
     pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
-        self.start_unless(making::is_hurried, prepare)
+        self.start_unless(is_hurried, prepare)
     }
 
     fn start_unless(
@@ -238,7 +234,7 @@ impl ScratchCluster {
         server.signal(signal);
         // A checkpoint is for whoever reads the data again.
         let is_of_use = self.borrowed.is_some() || self.is_kept || mode == StopMode::Immediate;
-        if server.wait(STOP_LIMIT, || !is_of_use && making::is_hurried()) {
+        if server.wait(STOP_LIMIT, || !is_of_use && is_hurried()) {
             return Ok(());
         }
         if !is_of_use {
@@ -339,7 +335,7 @@ impl ScratchCluster {
         let mut command = self.as_owner(&self.programs.path("initdb")?);
         command.arg("-D").arg(self.data_directory());
         command.args(["--username", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
-        making::run_until_stopped(&mut command)
+        run_until_stopped(&mut command)
     }
 
     fn start_command(&self) -> Result<Command, Error> {
@@ -436,6 +432,108 @@ impl Borrowed {
 
 fn program_error(program: &str, source: &std::io::Error) -> Error {
     Error::Program { program: program.into(), output: source.to_string() }
+}
+
+// ---- making ----
+//
+// What takes a while of a cluster, and ends when the user wants no more of it.
+
+/// Are clusters on their way out? One for the whole process: whoever hears its signals knows no cluster.
+static IS_HURRIED: AtomicBool = AtomicBool::new(false);
+
+/// From now on clusters are on their way out: an initdb that runs is ended, a server that starts is waited for no longer, and one
+/// that writes its last checkpoint for nobody ends without it.
+pub fn hurry_clusters() {
+    IS_HURRIED.store(true, Ordering::Relaxed);
+}
+
+/// Was [`hurry_clusters`] called?
+fn is_hurried() -> bool {
+    IS_HURRIED.load(Ordering::Relaxed)
+}
+
+/// Runs a program that prints little to its end.
+fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
+    let program = command_name(command);
+    let failed = |output: String| Error::Program { program: program.clone(), output };
+    let pipes = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().map_err(|error| failed(error.to_string()))?;
+    while matches!(child.try_wait(), Ok(None)) {
+        if is_hurried() {
+            // It may have ended by itself meanwhile. What it has made goes with its directory.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Error::Interrupted);
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(()),
+        // What it did before it failed is no news.
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
+}
+
+// ---- listening ----
+//
+// A cluster that one role reaches from elsewhere, with a password.
+
+/// So many ports are tried: others may have servers too.
+const PORTS: u16 = 100;
+
+/// Where a server is reached from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// This host as others know it: a name or an address.
+    pub host: String,
+    address: IpAddr,
+    port: u16,
+    role: String,
+}
+
+impl Listening {
+    /// A free port of this machine's `host`, for `role`.
+    ///
+    /// # Errors
+    /// When it is no address of this machine, or all ports are taken.
+    pub fn find(host: &str, role: &str) -> Result<Listening, Error> {
+        let failed = |reason: String| Error::Listen { host: host.to_owned(), reason };
+        let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+        let address = addresses.next().ok_or_else(|| failed("the name has no address".to_owned()))?.ip();
+        let mut refused = String::new();
+        for port in PORT..PORT + PORTS {
+            match TcpListener::bind((address, port)) {
+                Ok(_) => return Ok(Listening { host: host.to_owned(), address, port, role: role.to_owned() }),
+                Err(error) => refused = error.to_string(),
+            }
+        }
+        Err(failed(refused))
+    }
+
+    /// How the role connects.
+    pub fn connect_options(&self, database: &str) -> ConnectOptions {
+        ConnectOptions {
+            host: Some(self.host.clone()),
+            port: Some(self.port),
+            user: Some(self.role.clone()),
+            database: Some(database.to_owned()),
+            ..ConnectOptions::default()
+        }
+    }
+}
+
+impl ScratchCluster {
+    /// From the next start on the server listens there as well, and lets the role in alone, by its password (SCRAM). Who
+    /// reaches its socket is let in as before.
+    pub fn listen(&mut self, listening: &Listening) -> Result<(), Error> {
+        self.port = listening.port;
+        self.configure(&[("listen_addresses", &listening.address.to_string())])?;
+        self.replace_file(
+            "pg_hba.conf",
+            &format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role),
+        )
+    }
 }
 
 #[cfg(test)]
@@ -579,5 +677,25 @@ mod tests {
         // What the kernel does to a process that is killed.
         drop(pipe);
         assert!(postmaster.wait().unwrap().success());
+    }
+}
+
+#[cfg(test)]
+mod listening_tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_another_machine_is_refused() {
+        // Of a network that is for documents alone (RFC 5737).
+        let error = Listening::find("192.0.2.1", "r").unwrap_err().to_string();
+        assert!(error.contains("192.0.2.1"), "{error}");
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_left_to_its_owner() {
+        let first = Listening::find("127.0.0.1", "r").unwrap();
+        let _taken = TcpListener::bind((first.address, first.port)).unwrap();
+        let second = Listening::find("127.0.0.1", "r").unwrap();
+        assert_ne!(first.port, second.port);
     }
 }
