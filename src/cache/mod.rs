@@ -22,16 +22,16 @@ mod snapshot_file;
 mod snapshot_store;
 
 pub use crate::failure::Tiers;
-pub use choice::Databases;
-pub use choice::{LastStart, Reason, Situation};
+pub use choice::{Databases, LastStart, Reason, Situation};
 pub use chosen::{Candidates, Chosen, Holding, Selected};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::{Error, kept_elsewhere};
 pub use heat::{HeatInputs, USUAL_HEAT, read_heat};
 pub use identity::{Identity, Part, compute_identities};
 pub use lookups::Lookups;
-pub use map::{BarCell, Residency, compute_bar};
-pub use map::{ForkMap, HeatSource, Map, MapSource, RelationMap, TierState, USAGE_COUNTS};
+pub use map::{
+    BarCell, ForkMap, HeatSource, Map, MapSource, RelationMap, Residency, TierState, USAGE_COUNTS, compute_bar,
+};
 pub use names::{BEST, NEWEST};
 pub use read::{MapInputs, read_map, read_map_of};
 pub use rollup::{Group, RolledUp, compute_groups};

@@ -13,17 +13,17 @@ mod steady;
 #[cfg(test)]
 mod synthetic;
 
-pub use closed_form::{Component, Knee, WarmUp};
-pub use closed_form::{FillTime, RowDensity};
+pub use closed_form::{Component, FillTime, Knee, RowDensity, WarmUp};
 pub use error::Error;
 pub use fit::{Estimate, Fit, fit_warm_up};
 pub use general::{
     Access, AccessKind, Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer,
     Workload, compute_forecast,
 };
-pub use outlook::{AT_ONCE, is_at_once, show_computed, tell_after, tell_computed_after, tell_from};
-pub use outlook::{ColdStart, READ_CPU_SECONDS, compute_hit_seconds};
-pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
+pub use outlook::{
+    AT_ONCE, ColdStart, Outlook, READ_CPU_SECONDS, Scenario, Span, UNCERTAINTY, compute_hit_seconds, compute_outlook,
+    is_at_once, show_computed, tell_after, tell_computed_after, tell_from,
+};
 pub use series::{Bucket, Collector, Facts, Reader, Series};
 pub use stall::{StallFinder, StallSpan, find_stalls};
 pub use statistics::compute_median;

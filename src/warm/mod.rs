@@ -13,15 +13,12 @@ mod receipt;
 pub mod restore;
 pub mod traffic;
 
-pub use control::map_on_threads;
-pub use control::{Control, Phase, Room, Unwatched, Watcher};
-pub use device_profile::{DEVICES, STATE, state_directory};
-pub use device_profile::{DeviceProfile, PlannedDevice, ProfileSource};
+pub use control::{Control, Phase, Room, Unwatched, Watcher, map_on_threads};
+pub use device_profile::{DEVICES, DeviceProfile, PlannedDevice, ProfileSource, STATE, state_directory};
 pub use error::Error;
 pub use heat::{Evidence, levels as compute_heat_levels};
-pub use receipt::Refusal;
 pub use receipt::{
-    BuffersForecast, FoundAs, MemoryReceipt, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
+    BuffersForecast, FoundAs, MemoryReceipt, Receipt, Refusal, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
     TierReceipt, TrafficReceipt,
 };
 pub use traffic::Sharing;

@@ -5,8 +5,7 @@
 
 use serde::Serialize;
 
-use super::runs::Runs;
-use super::runs::{Ahead, behind_a_mark, behind_a_miss};
+use super::runs::{Ahead, Runs, behind_a_mark, behind_a_miss};
 use super::tiers::{SteadyMisses, compute_steady_misses, survival};
 use super::{AccessKind, Bin, Device, PageClass, Server, Warmer, Workload};
 use crate::model::Error;

@@ -13,7 +13,4 @@ mod tail;
 mod verdict_tests;
 
 pub use judge::judge;
-pub use judgement::Judgement;
-pub use judgement::Undecided;
-pub use judgement::Verdict;
-pub use judgement::find_disorder;
+pub use judgement::{Judgement, Undecided, Verdict, find_disorder};

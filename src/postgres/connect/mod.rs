@@ -12,11 +12,8 @@ mod system_user;
 #[cfg(fuzzing)]
 pub use password_file::split_line as split_password_line;
 
-pub use attempt::PlainServer;
-pub use conninfo::Parameters;
-pub use conninfo::{hide_password, parse as parse_connection_string};
+pub use attempt::{PlainServer, Reached};
+pub use conninfo::{Parameters, hide_password, parse as parse_connection_string};
 pub(super) use default_host::SOCKET_DIRECTORIES;
 pub use resolved::ConnectOptions;
 pub use system_user::{NoSuchUser, SystemUser};
-
-pub use attempt::Reached;

@@ -8,9 +8,8 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::owner::{DATA, LOG, make_for};
-use super::run_until_stopped;
 use super::running::POLL_INTERVAL;
-use super::{STOP_LIMIT, ScratchCluster, server_owner};
+use super::{STOP_LIMIT, ScratchCluster, run_until_stopped, server_owner};
 use crate::files::{Directory, Tree};
 use crate::postgres::{DataDirectory, Error, Programs};
 

@@ -19,8 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use owner::remove_own_cluster;
-use owner::{DATA, LOG, let_through, make_for, new_directory};
+use owner::{DATA, LOG, let_through, make_for, new_directory, remove_own_cluster};
 use running::{POLL_INTERVAL, RunningServer, is_ready};
 use rustix::process::Signal;
 
@@ -30,10 +29,9 @@ use super::programs::{command_name, keep_plain_environment};
 use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
 use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 
-pub use owner::CLUSTER_PREFIX;
 pub(super) use owner::Owner;
 pub(super) use owner::server_owner;
-pub use owner::{has_cluster, remove_cluster};
+pub use owner::{CLUSTER_PREFIX, has_cluster, remove_cluster};
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";

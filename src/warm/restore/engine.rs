@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use rand::Rng as _;
 use roaring::RoaringBitmap;
 
-use super::files::{Credit, Splitting, drop_splits};
-use super::files::{Files, ForkFile, OpenFiles, numbers};
+use super::files::{Credit, Files, ForkFile, OpenFiles, Splitting, drop_splits, numbers};
 use super::governor::Governor;
 use crate::linux;
 use crate::linux::page_cache::{Activity, CachedFile, PageCounts, Window};
