@@ -90,9 +90,9 @@ test-all-versions: setup-test web ## The tests against servers 13 to 18
 .PHONY: lint
 lint: setup-lint web ## Format, clippy, documentation, types of the front end, dependencies; no tests
 	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
-	cargo check --locked --no-default-features
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo check --locked -p pgthaw --no-default-features
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 	cd web && npm run --silent check
 	scripts/check-dependencies
 

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
-use pgthaw::command::http::{ListenOptions, Listener};
-use pgthaw::results::Store;
-use pgthaw::serve::serve;
-use pgthaw::study::{SweepRun, SweepTrial};
+use command::http::{ListenOptions, Listener};
+use pgthaw_lab::results::Store;
+use pgthaw_lab::serve::serve;
+use pgthaw_lab::study::{SweepRun, SweepTrial};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

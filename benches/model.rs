@@ -3,7 +3,7 @@
 //! `cargo bench --bench model`
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use pgthaw::model::{
+use model::{
     Collector, Device, Facts, PageClass, Popularity, Server, WarmUp, Warmer, Workload, compute_forecast, fit_warm_up,
     judge,
 };

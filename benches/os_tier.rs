@@ -15,12 +15,12 @@ use std::time::Instant;
 use std::{io, ptr};
 
 use anyhow::{Context as _, ensure};
+use cache::{Map, MapInputs, read_map};
 use clap::Parser;
-use pgthaw::cache::{Map, MapInputs, read_map};
-use pgthaw::linux::page_cache::{PageCache as _, SystemPageCache};
-use pgthaw::postgres::pgbench::Pgbench;
-use pgthaw::postgres::{DataDirectory, Database, Programs, ScratchCluster, StopMode};
-use pgthaw::units::{Bytes, Fork};
+use host::linux::page_cache::{PageCache as _, SystemPageCache};
+use host::units::{Bytes, Fork};
+use postgres::pgbench::Pgbench;
+use postgres::{DataDirectory, Database, Programs, ScratchCluster, StopMode};
 
 const GOAL: f64 = 1.5;
 

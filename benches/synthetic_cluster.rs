@@ -12,19 +12,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use clap::Parser;
-use pgthaw::cache::{Map, MapInputs, Snapshot, Tiers, read_map};
-use pgthaw::linux::memory::LoadableMemory;
-use pgthaw::linux::page_cache::FakePageCache;
-use pgthaw::linux::process::Busy;
-use pgthaw::postgres::{ClusterState, DataDirectory, Database};
-use pgthaw::units::{Bytes, PageRange};
-use pgthaw::warm::plan::{Forecast, Geometry};
-use pgthaw::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions};
-use pgthaw::warm::traffic::{Sharing, Traffic};
-use pgthaw::warm::{
+use cache::warm::plan::{Forecast, Geometry};
+use cache::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions};
+use cache::warm::traffic::{Sharing, Traffic};
+use cache::warm::{
     Control, DeviceProfile, PlannedDevice, ProfileSource, Receipt, Refusal, Room, SkipReason, Unwatched,
 };
+use cache::{Map, MapInputs, Snapshot, Tiers, read_map};
+use clap::Parser;
+use host::linux::memory::LoadableMemory;
+use host::linux::page_cache::FakePageCache;
+use host::linux::process::Busy;
+use host::units::{Bytes, PageRange};
+use postgres::{ClusterState, DataDirectory, Database};
 use procfs::process::Process;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};

@@ -21,12 +21,15 @@ const GRAMMAR: [&str; 7] =
 const EXTENSION_SCHEMA: &str = "extension_schema";
 
 /// The statements that run before the path is known to be harmless: not even an operator may be in them.
-const FIRST: [&str; 3] =
-    ["src/postgres/sql/session_path_13.sql", "src/results/sql/session_path_13.sql", "src/results/sql/use_path_13.sql"];
+const FIRST: [&str; 3] = [
+    "crates/postgres/src/sql/session_path_13.sql",
+    "crates/pgthaw-lab/src/results/sql/session_path_13.sql",
+    "crates/pgthaw-lab/src/results/sql/use_path_13.sql",
+];
 
 /// Folders whose statements run on another path, each with its reason.
 const ELSEWHERE: [(&str, &str); 1] = [(
-    "src/results/",
+    "crates/pgthaw-lab/src/results/",
     "the same text runs on SQLite; on a server the path is pgthaw's schema, of which nobody else has anything",
 )];
 
@@ -36,9 +39,9 @@ const BEGINNINGS: [&str; 9] =
 
 #[test]
 fn every_name_has_its_schema() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut files = BTreeMap::new();
-    read(root, &root.join("src"), &mut files);
+    read(root, &root.join("crates"), &mut files);
     let (mut violations, mut statements) = (Vec::new(), 0);
     let constants = files.iter().flat_map(|(path, text)| strings_of(path, text).constants).collect();
     for (path, text) in &files {

@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use pgthaw::cache::{HeatSource, Selection, compute_identities};
-use pgthaw::postgres::{PartitionedTable, Relation, RelationKind, RelationName};
+use cache::{HeatSource, Selection, compute_identities};
+use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 use pgthaw_fuzz::map_of;
 
 #[derive(Arbitrary, Debug)]

@@ -1,7 +1,7 @@
 //! Connection strings and URIs, and words of a command line that may hold a password.
 #![no_main]
 
-use pgthaw::postgres::{RelationPath, hide_password, parse_connection_string, parse_setting_number};
+use postgres::{RelationPath, hide_password, parse_connection_string, parse_setting_number};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(Some(parameters)) = parse_connection_string(text) {

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::{arbitrary, fuzz_target};
-use pgthaw::report::{StudyData, TrialData};
-use pgthaw::study::{SweepRun, SweepTrial};
-use pgthaw::verdict::{Metric, Selection, Side, compute_noises, compute_sweep_comparison, outline_trials};
+use pgthaw_lab::report::{StudyData, TrialData};
+use pgthaw_lab::study::{SweepRun, SweepTrial};
+use pgthaw_lab::verdict::{Metric, Selection, Side, compute_noises, compute_sweep_comparison, outline_trials};
 use serde_json::{Map, Value, json};
 
 #[path = "../../tests/all/synthetic_host.rs"]

@@ -1,7 +1,7 @@
 //! Histograms of latencies, as the results store holds them.
 #![no_main]
 
-use pgthaw::study::LatencyHistogram;
+use pgthaw_lab::study::LatencyHistogram;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(histogram) = LatencyHistogram::decode(bytes) {

@@ -4,9 +4,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use pgthaw::results::Store;
-use pgthaw::serve::Token;
-use pgthaw::serve::fuzzing::Answers;
+use pgthaw_lab::results::Store;
+use pgthaw_lab::serve::Token;
+use pgthaw_lab::serve::fuzzing::Answers;
 use tokio::runtime::Runtime;
 
 struct Fixture {

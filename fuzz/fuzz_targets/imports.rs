@@ -7,8 +7,8 @@ use std::os::fd::AsRawFd as _;
 use std::sync::{LazyLock, Mutex};
 
 use libfuzzer_sys::fuzz_target;
-use pgthaw::study::{ImportOptions, read_import};
-use pgthaw::verdict::TrialOutline;
+use pgthaw_lab::study::{ImportOptions, read_import};
+use pgthaw_lab::verdict::TrialOutline;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 static FILE: LazyLock<Mutex<File>> =

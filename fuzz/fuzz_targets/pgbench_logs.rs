@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pgthaw::model::{Reader, judge};
-use pgthaw::pgbench::{parse_interval, parse_report, parse_transaction};
-use pgthaw::study::fuzzing::read_server_log;
+use model::{Reader, judge};
+use pgbench::{parse_interval, parse_report, parse_transaction};
+use pgthaw_lab::study::fuzzing::read_server_log;
 
 fuzz_target!(|text: &str| {
     let mut reader = Reader::default();

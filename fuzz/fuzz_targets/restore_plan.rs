@@ -3,11 +3,11 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use pgthaw::cache::{HeatSource, Tiers};
-use pgthaw::units::Bytes;
-use pgthaw::warm::DeviceProfile;
-use pgthaw::warm::plan::Scratch;
-use pgthaw::warm::restore::fuzzing::plan;
+use cache::{HeatSource, Tiers};
+use host::units::Bytes;
+use cache::warm::DeviceProfile;
+use cache::warm::plan::Scratch;
+use cache::warm::restore::fuzzing::plan;
 use pgthaw_fuzz::{Row, map_of, relations_of};
 use roaring::RoaringBitmap;
 

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
-use pgthaw::cache::fuzzing::{RawRow, read_rows};
-use pgthaw::cache::{HeatSource, Snapshot};
-use pgthaw::observe::top::TopFrame;
-use pgthaw::study::LatencyHistogram;
+use cache::fuzzing::{RawRow, read_rows};
+use cache::{HeatSource, Snapshot};
+use observe::top::TopFrame;
+use pgthaw_lab::study::LatencyHistogram;
 use pgthaw_fuzz::map_of;
 use roaring::RoaringBitmap;
 

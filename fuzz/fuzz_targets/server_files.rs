@@ -1,7 +1,7 @@
 //! Files of a data directory, and of who connects: pg_control, postmaster.pid, the password file.
 #![no_main]
 
-use pgthaw::postgres::fuzzing::{read_control_file, read_password_line, read_postmaster};
+use postgres::fuzzing::{read_control_file, read_password_line, read_postmaster};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Some((block_size, segment_blocks)) = read_control_file(bytes) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Ok(snapshot) = pgthaw::cache::fuzzing::read_mended(bytes) {
+    if let Ok(snapshot) = cache::fuzzing::read_mended(bytes) {
         let residency = snapshot.map.residency();
         assert!(residency.both <= residency.os);
         assert_eq!(residency.os, snapshot.header().os_blocks);

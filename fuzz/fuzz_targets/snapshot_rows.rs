@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pgthaw::cache::{HeatSource, RolledUp, compute_bar, compute_difference, compute_groups, compute_identities};
+use cache::{HeatSource, RolledUp, compute_bar, compute_difference, compute_groups, compute_identities};
 use pgthaw_fuzz::{Row, map_of, relations_of};
 
 fuzz_target!(|rows: Vec<Row<'_>>| {
@@ -14,7 +14,7 @@ fuzz_target!(|rows: Vec<Row<'_>>| {
     }
     let places: Vec<usize> = (0..map.relations.len()).collect();
     let groups = compute_groups(&map, &places, RolledUp::default());
-    assert_eq!(groups.iter().map(|group| group.residency(&map)).sum::<pgthaw::cache::Residency>(), map.residency());
+    assert_eq!(groups.iter().map(|group| group.residency(&map)).sum::<cache::Residency>(), map.residency());
     assert_eq!(compute_identities(map.every_relation()).len(), map.relations.len());
     // Of two relations with one name either may be held against the other.
     let difference = compute_difference(&map, &map);

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pgthaw::observe::top::History;
-use pgthaw::observe::top::fuzzing::{read_lines, read_steps};
-use pgthaw::terminal::{Key, Next};
-use pgthaw::commands::top::screen::{Kind, LiveTop, Title};
+use observe::top::History;
+use observe::top::fuzzing::{read_lines, read_steps};
+use terminal::{Key, Next};
+use pgthaw::top::screen::{Kind, LiveTop, Title};
 
 fuzz_target!(|bytes: &[u8]| {
     for steps in [read_steps(bytes), read_lines(bytes)] {

@@ -1,8 +1,8 @@
 //! What several targets share: rows of a snapshot made of arbitrary bytes.
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use pgthaw::cache::fuzzing::{RawRow, read_rows};
-use pgthaw::cache::{HeatSource, Map, MapSource, RelationMap, TierState};
+use cache::fuzzing::{RawRow, read_rows};
+use cache::{HeatSource, Map, MapSource, RelationMap, TierState};
 use roaring::RoaringBitmap;
 
 /// A row that is mostly sound: what is wrong with all of it is found at once, and nothing behind it.

@@ -499,7 +499,7 @@ fn a_limit_on_memory_is_in_force() {
     let trial = ["bench", "warmup", "scale=8", "seconds=4", "clients=2", "strategy=nothing"];
     let limited = ["memory=90MB", "settings.shared_buffers=16MB", "--json"];
     let output = Output::from(place.command(&home, version, &[&trial[..], &limited].concat()).output().unwrap());
-    if let Err(error) = pgthaw::linux::cgroup::DiskLimit::available() {
+    if let Err(error) = host::linux::cgroup::DiskLimit::available() {
         untested!("{error}");
     }
     let printed = output.ok().json();

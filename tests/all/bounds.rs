@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use pgthaw::cache::{ForkMap, HeatSource, Map, MapSource, RelationMap, Snapshot, TierState};
-use pgthaw::postgres::{Relation, RelationKind, RelationName, RelationPath, StopMode};
-use pgthaw::units::Fork;
+use cache::{ForkMap, HeatSource, Map, MapSource, RelationMap, Snapshot, TierState};
+use host::units::Fork;
+use postgres::{Relation, RelationKind, RelationName, RelationPath, StopMode};
 use roaring::RoaringBitmap;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 
@@ -369,7 +369,7 @@ fn where_no_thread_can_be_started_that_is_said() {
     needs_root!();
     let home = Home::new();
     let program = home.path().join("pgthaw");
-    fs::copy(env!("CARGO_BIN_EXE_pgthaw"), &program).unwrap();
+    servers::copy_programs(home.path());
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     for arguments in [&["map"][..], &["snapshot", "take"], &["restore"], &["serve", "--port", "0"], &["results"]] {
         let mut command = Command::new(&program);

@@ -1,8 +1,8 @@
 //! Which snapshot `pgthaw restore` takes by itself, on real servers that are restarted while takes go on.
 
+use cache::{ForkMap, Snapshot, SnapshotStore};
 use jiff::{SignedDuration, Timestamp};
-use pgthaw::cache::{ForkMap, Snapshot, SnapshotStore};
-use pgthaw::postgres::StopMode;
+use postgres::StopMode;
 use serde_json::Value;
 
 use crate::films::pgthaw_with_owners_home;

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use pgthaw::model::{Collector, Facts, Judgement, Series, Verdict, find_disorder, judge};
-use pgthaw::units::Bytes;
-use pgthaw::verdict::{Metric, TrialOutline, compute_outline_summary, outline_trials, render_sweep_headline};
+use host::units::Bytes;
+use model::{Collector, Facts, Judgement, Series, Verdict, find_disorder, judge};
+use pgthaw_lab::verdict::{Metric, TrialOutline, compute_outline_summary, outline_trials, render_sweep_headline};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
@@ -95,7 +95,7 @@ fn series_of(rates: &[f64]) -> Series {
 }
 
 fn files_in(directory: &str, ending: &str) -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(directory);
     let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use pgthaw::report::{StudyData, TrialData};
-use pgthaw::study::{SweepRun, SweepTrial};
-use pgthaw::verdict::{Metric, Selection, Side, compute_noises, compute_sweep_comparison, outline_trials};
+use pgthaw_lab::report::{StudyData, TrialData};
+use pgthaw_lab::study::{SweepRun, SweepTrial};
+use pgthaw_lab::verdict::{Metric, Selection, Side, compute_noises, compute_sweep_comparison, outline_trials};
 use serde_json::{Value, json};
 
 use crate::{synthetic_run, synthetic_sweep};

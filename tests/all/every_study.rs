@@ -1,7 +1,7 @@
 //! Warmers, a sweep and a residency study on one page: in one report, and as they are served.
 
-use pgthaw::study::{Bound, Brought, LoadSample, SweepRun, SweepTrial};
-use pgthaw::units::Bytes;
+use host::units::Bytes;
+use pgthaw_lab::study::{Bound, Brought, LoadSample, SweepRun, SweepTrial};
 use serde_json::{Value, json};
 
 use crate::report_sweep::{SHAPE, keep, look_by};

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 
-use pgthaw::postgres::StopMode;
+use postgres::StopMode;
 use serde_json::Value;
 
 use crate::servers::{self, TestServer};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use pgthaw::linux::DiskLimit;
-use pgthaw::postgres::StopMode;
+use host::linux::DiskLimit;
+use postgres::StopMode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

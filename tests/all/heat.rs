@@ -5,10 +5,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use pgthaw::cache::{HeatSource, Snapshot};
-use pgthaw::linux::page_cache::{PageCache as _, SystemPageCache};
-use pgthaw::postgres::StopMode;
-use pgthaw::units::Fork;
+use cache::{HeatSource, Snapshot};
+use host::linux::page_cache::{PageCache as _, SystemPageCache};
+use host::units::Fork;
+use postgres::StopMode;
 use serde_json::Value;
 
 use crate::memory_limit::MemoryLimit;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use pgthaw::linux::DiskLimit;
+use host::linux::DiskLimit;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

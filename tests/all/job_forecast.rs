@@ -107,7 +107,7 @@ fn a_film_is_forecast_without_its_server() {
         untested!("the kernel takes no program here");
     }
     let predict = ["predict", "--film", file, "--what-if", "memory=1GiB", "--json"];
-    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let alone = Home::new().pgthaw(&predict).ok().json();
     assert!(alone["assumptions"].to_string().contains("shared_buffers come on top"), "{alone:#}");
     assert_eq!(alone["costs"]["source"], "warm", "it was just made: {alone:#}");

@@ -1,9 +1,9 @@
 //! The verdict and the fit that every trial gets, and which show them.
 
-use pgthaw::model::{Judgement, Verdict, WarmUp};
-use pgthaw::study::{NOTHING, Sample, SweepRun, SweepTrial};
-use pgthaw::units::Bytes;
-use pgthaw::verdict::{compute_outline_summary, outline_trials};
+use host::units::Bytes;
+use model::{Judgement, Verdict, WarmUp};
+use pgthaw_lab::study::{NOTHING, Sample, SweepRun, SweepTrial};
+use pgthaw_lab::verdict::{compute_outline_summary, outline_trials};
 
 use crate::results::{keep, sqlite};
 use crate::servers::Home;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
-use pgthaw::postgres::{StopMode, SystemUser};
+use postgres::{StopMode, SystemUser};
 
 use crate::servers::{self, Output, TestServer};
 

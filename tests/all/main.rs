@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[macro_use]
-#[path = "../../src/untested.rs"]
-mod untested;
+extern crate host;
 
 mod memory_limit;
 #[macro_use]

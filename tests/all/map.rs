@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use pgthaw::linux::page_cache::{PageCache as _, SystemPageCache};
+use host::linux::page_cache::{PageCache as _, SystemPageCache};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -173,7 +173,7 @@ fn files_alone_show_the_page_cache() {
     let path = server.psql("SELECT pg_relation_filepath('t')");
     let data_directory = server.data_directory();
     let arguments = ["map", "--json", "-D", data_directory.to_str().unwrap()];
-    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
     warm_only(&data_directory.join(&path), 100, 300);
     let unnamed = server.pgthaw(&arguments).ok().json();
     assert_eq!((&unnamed["os"]["state"], &unnamed["buffers"]["state"]), (&"measured".into(), &"unknown".into()));
@@ -184,7 +184,7 @@ fn files_alone_show_the_page_cache() {
     // A snapshot knows the names.
     server.cluster.start().unwrap();
     server.pgthaw(&["snapshot", "take"]).ok();
-    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let named = server.pgthaw(&arguments).ok().json();
     assert_eq!(relation(&named, "t")["schema"], "public");
     assert!(named["remarks"].to_string().contains("names are those of the snapshot"), "{}", named["remarks"]);

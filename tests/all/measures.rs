@@ -6,10 +6,10 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
-use pgthaw::report::StudyData;
-use pgthaw::results::Store;
-use pgthaw::study::{MEASURES, Measure};
-use pgthaw::verdict::{Metric, MetricKind, ServedSeconds, TrialSeries};
+use pgthaw_lab::report::StudyData;
+use pgthaw_lab::results::Store;
+use pgthaw_lab::study::{MEASURES, Measure};
+use pgthaw_lab::verdict::{Metric, MetricKind, ServedSeconds, TrialSeries};
 use serde_json::{Value, json};
 
 use super::results::{sqlite, wait};
@@ -29,7 +29,7 @@ fn unit(measure: &Measure) -> String {
 
 #[test]
 fn the_documentation_has_every_metric_and_every_measure() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md");
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("docs/formats.md");
     let document = fs::read_to_string(&path).unwrap();
     let parts: Vec<&str> = document.split(BEFORE).collect();
     assert_eq!(parts.len(), 3);

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use pgthaw::linux::cgroup::memory_directory_of;
-use pgthaw::postgres::StopMode;
-use pgthaw::units::Bytes;
+use host::linux::cgroup::memory_directory_of;
+use host::units::Bytes;
+use postgres::StopMode;
 use serde_json::Value;
 
 use crate::films::{self, make_cold_and_slow, psql, receipt};

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use clap::CommandFactory as _;
 use console::{measure_text_width, strip_ansi_codes};
-use pgthaw::commands::Cli;
-use pgthaw::terminal::find_commands;
+use pgthaw::Cli;
+use terminal::find_commands;
 
 use crate::every_study::make_residency;
 use crate::results::keep;

@@ -1,5 +1,5 @@
 //! Others on the machine are named in every kind of study: beside real burners of all processors and a real reader of the
-//! disk. What is borne, and what is told with which figures, is asserted of the pure function in src/bench/others.rs.
+//! disk. What is borne, and what is told with which figures, is asserted of the pure function in crates/pgthaw-lab/src/bench/others.rs.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn run(program: &str, arguments: &[&str]) -> Output {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("lab/outside");
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("lab/outside");
     Command::new(program)
         .args(arguments)
         .current_dir(directory)

@@ -257,7 +257,7 @@ fn a_stopped_server_is_forecast_from_its_files_and_its_snapshot() {
     assert!(pgbench(&server, version, &["-i", "-q", "-s", "2"]).status().unwrap().success());
     server.psql("VACUUM ANALYZE pgbench_accounts");
     assert!(pgbench(&server, version, &["-S", "-t", "2000"]).status().unwrap().success());
-    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let directory = server.data_directory();
     let stopped = ["predict", "-D", directory.to_str().unwrap()];
     let refused = server.home.pgthaw(&stopped).ends_with(2);
@@ -265,7 +265,7 @@ fn a_stopped_server_is_forecast_from_its_files_and_its_snapshot() {
     server.cluster.start().unwrap();
     assert!(pgbench(&server, version, &["-S", "-t", "2000"]).status().unwrap().success());
     server.pgthaw(&["snapshot", "take"]).ok();
-    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let refused = server.home.pgthaw(&stopped).ends_with(2);
     assert!(refused.stderr.contains("the server does not run, so what a warm"), "{}", refused.stderr);
     let told = ["--hit", "0.2ms", "--clients", "4", "--riops", "1000", "--rbps", "100MiB", "--json"];
@@ -360,7 +360,7 @@ fn beside_a_stopped_server_relations_count_by_what_was_looked_up() {
     server.pgthaw(&["snapshot", "take", "--dir", "load"]).ok();
     assert!(pgbench(&server, version, &["-n", "-f", &script, "-c", "2", "-t", "10000"]).status().unwrap().success());
     server.pgthaw(&["snapshot", "take", "--dir", "readers"]).ok();
-    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let (after_load, told) = predict(&server, "load");
     assert!(told.contains("half tables' and half indexes'") && told.contains("may be a load's"), "{told}");
     let (after_readers, told) = predict(&server, "readers");
@@ -384,7 +384,7 @@ fn an_idle_servers_statements_say_what_a_transaction_takes() {
 #[test]
 fn without_a_server_there_is_no_forecast_of_one() {
     let mut server = servers::start_any(&[]);
-    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let directory = server.data_directory();
     let stopped = Home::new().pgthaw(&["predict", "-D", directory.to_str().unwrap()]).ends_with(2);
     assert!(

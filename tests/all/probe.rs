@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use pgthaw::linux::block_device::read_block_device;
-use pgthaw::linux::cgroup::{DiskLimit, ReadLimit};
-use pgthaw::units::Bytes;
+use host::linux::block_device::read_block_device;
+use host::linux::cgroup::{DiskLimit, ReadLimit};
+use host::units::Bytes;
 use serde_json::Value;
 
 use crate::servers::{self, Output, TestServer};

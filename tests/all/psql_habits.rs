@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use pgthaw::postgres::Programs;
+use postgres::Programs;
 
 use crate::servers::{self, Home, output_of};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pgthaw::postgres::StopMode;
+use postgres::StopMode;
 use serde_json::Value;
 
 use crate::servers::{self, Home, Output, TestServer};

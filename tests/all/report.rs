@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pgthaw::report::{StudyData, StudyInPage, render_report};
-use pgthaw::study::{Finding, SweepRun, SweepTrial};
-use pgthaw::units::Bytes;
-use pgthaw::verdict::{
+use host::units::Bytes;
+use pgthaw_lab::report::{StudyData, StudyInPage, render_report};
+use pgthaw_lab::study::{Finding, SweepRun, SweepTrial};
+use pgthaw_lab::verdict::{
     Metric, PointSummary, ServedSeconds, Spread, compute_outline_summary, outline_trials, render_sweep_headline,
 };
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn open(home: &Home, run: &SweepRun, trials: &[SweepTrial]) -> Value {
 }
 
 fn look(report: &Path) -> Value {
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
+    let web = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("web");
     let mut command = Command::new("node");
     command.arg(web.join("test/open_report.mjs")).arg(report).args(screenshots());
     servers::output_of(&mut command).ok().json()

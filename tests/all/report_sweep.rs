@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use pgthaw::results::Store;
-use pgthaw::study::{Finding, Saturation, SaturationSign, SweepRun, SweepTrial};
+use pgthaw_lab::results::Store;
+use pgthaw_lab::study::{Finding, Saturation, SaturationSign, SweepRun, SweepTrial};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -33,7 +33,7 @@ pub fn look(place: &str) -> Value {
 
 /// What one of the readers in web/test sees there.
 pub fn look_by(reader: &str, place: &str) -> Value {
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web/test");
+    let web = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("web/test");
     let mut command = Command::new("node");
     command.arg(web.join(reader)).arg(place).args(std::env::var_os("PGTHAW_SCREENSHOTS"));
     servers::output_of(&mut command).ok().json()

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use pgthaw::postgres::StopMode;
+use postgres::StopMode;
 use serde_json::Value;
 
 use crate::servers::{self, Output, TestServer};

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use pgthaw::results::{Error, NEWEST, Store};
-use pgthaw::study::{SweepRun, SweepTrial};
-use pgthaw::verdict::{Metric, compute_outline_summary, outline_trials};
+use pgthaw_lab::results::{Error, NEWEST, Store};
+use pgthaw_lab::study::{SweepRun, SweepTrial};
+use pgthaw_lab::verdict::{Metric, compute_outline_summary, outline_trials};
 use tokio::runtime::Runtime;
 
 use crate::servers::Home;
@@ -420,7 +420,7 @@ pub const SHARES: &str = "SELECT strategy || ' ' || CAST(round(steady_tps) AS IN
 
 /// The steady throughput and the times to shares of it, of each trial.
 pub fn shares_of(trials: &[SweepTrial]) -> String {
-    let line = |outline: &pgthaw::verdict::TrialOutline| {
+    let line = |outline: &pgthaw_lab::verdict::TrialOutline| {
         let times = [Metric::To50, Metric::To90, Metric::To95].map(|metric| outline.figures.get(metric));
         let told = [outline.steady_tps].into_iter().chain(times).flatten().map(|figure| format!(" {figure:.0}"));
         outline.point.strategy.clone() + &told.collect::<String>()

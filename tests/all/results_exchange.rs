@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use host::units::Bytes;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
-use pgthaw::pgbench::QueryMode;
-use pgthaw::results::Store;
-use pgthaw::study::{Point, SweepRun, SweepTrial};
-use pgthaw::units::Bytes;
+use pgbench::QueryMode;
+use pgthaw_lab::results::Store;
+use pgthaw_lab::study::{Point, SweepRun, SweepTrial};
 use serde_json::{Value, json};
 
 use super::bench::text;
@@ -190,7 +190,7 @@ fn how_cold_servers_got_warm_is_in_the_view_and_in_every_export() {
 /// The statements of docs/queries.md and docs/formats.md.
 fn questions() -> Vec<String> {
     let documents = ["docs/queries.md", "docs/formats.md"]
-        .map(|name| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap());
+        .map(|name| fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(name)).unwrap());
     let blocks = documents.iter().flat_map(|document| document.split("```sql\n").skip(1));
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }

@@ -56,7 +56,8 @@ fn intervals_and_progress_have_seconds_and_no_percentiles() {
     let home = Home::new();
     let intervals = home.path().join("intervals.log");
     fs::write(&intervals, "1650260550 100 50000 0 80 1200\n1650260551 50 25000 0 90 900\n").unwrap();
-    let progress = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pgbench/cold_short.txt");
+    let progress =
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/pgbench/cold_short.txt");
     let arguments = ["results", "import", intervals.to_str().unwrap(), progress.to_str().unwrap(), "--json"];
     let imported = home.pgthaw(&arguments).ok().json();
     let trials = imported["trials"].as_array().unwrap();

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pgthaw::postgres::StopMode;
-use pgthaw::results::{NEWEST, Place as StorePlace, ServerPlace, Store};
-use pgthaw::verdict::{Metric, outline_trials};
+use pgthaw_lab::results::{NEWEST, Place as StorePlace, ServerPlace, Store};
+use pgthaw_lab::verdict::{Metric, outline_trials};
+use postgres::StopMode;
 use serde_json::Value;
 
 use super::bench::{Place, text};

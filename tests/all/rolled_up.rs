@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use pgthaw::postgres::StopMode;
-use pgthaw::units::Bytes;
+use host::units::Bytes;
+use postgres::StopMode;
 use serde_json::Value;
 
 use crate::map::relation;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use pgthaw::results::Store;
-use pgthaw::study::{LatencyHistogram, Record, SweepRun, SweepTrial};
-use pgthaw::verdict::outline_trials;
+use pgthaw_lab::results::Store;
+use pgthaw_lab::study::{LatencyHistogram, Record, SweepRun, SweepTrial};
+use pgthaw_lab::verdict::outline_trials;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde::Serialize;

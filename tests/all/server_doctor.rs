@@ -128,7 +128,7 @@ fn one_grant_is_enough_and_nothing_possible_is_told_by_the_status() {
 fn a_stopped_server_has_its_directory() {
     let mut server = servers::start_any(&[]);
     let directory = server.data_directory();
-    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let directory = directory.to_str().unwrap();
     let lines = Home::new().pgthaw(&["doctor", "--json", "-D", directory, "--require", "os"]).ok().json();
     assert_answer(&lines, "data-dir", true, "holds cluster");

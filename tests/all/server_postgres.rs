@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 
-use pgthaw::failure::{ErrorKind, Explain as _};
-use pgthaw::postgres::{
+use host::failure::{ErrorKind, Explain as _};
+use host::units::{BlockRange, Bytes, Fork};
+use postgres::{
     ConnectOptions, DataDirectory, Database, Error, PrewarmMode, Prewarmer, Relation, RelationKind, Server,
     apply_create_extension, read_buffers, read_databases, read_fork_blocks, read_relations, read_settings,
     read_usage_summary,
 };
-use pgthaw::units::{BlockRange, Bytes, Fork};
 use sqlx::postgres::PgConnection;
 
 use crate::servers::{self, TestServer};

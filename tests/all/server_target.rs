@@ -7,9 +7,9 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use pgthaw::command::{ConnectionArguments, LabArguments, Target, explain, is_lab_server, require_lab_server};
-use pgthaw::failure::ErrorKind;
-use pgthaw::postgres::StopMode;
+use command::{ConnectionArguments, LabArguments, Target, explain, is_lab_server, require_lab_server};
+use host::failure::ErrorKind;
+use postgres::StopMode;
 
 use crate::servers::{self, Home, TestServer};
 

@@ -24,8 +24,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use pgthaw::linux::DiskLimit;
-use pgthaw::postgres::{Programs, ScratchCluster, StopMode};
+use host::linux::DiskLimit;
+use postgres::{Programs, ScratchCluster, StopMode};
 use tempfile::TempDir;
 
 use crate::strict_json::Strict;
@@ -299,6 +299,14 @@ pub fn slow_door(server: &TestServer, at_once: usize, delay: Duration) -> TempDi
     door
 }
 
+/// Copies both programs into a directory: each finds the other beside itself.
+pub fn copy_programs(directory: &Path) {
+    let own = Path::new(env!("CARGO_BIN_EXE_pgthaw"));
+    for program in [own.to_owned(), own.with_file_name("pgthaw-lab")] {
+        fs::copy(&program, directory.join(program.file_name().unwrap())).unwrap();
+    }
+}
+
 impl Home {
     /// A new, empty one that every user can write to.
     pub fn new() -> Home {
@@ -326,7 +334,7 @@ impl Home {
     pub fn command_for_others(&self, arguments: &[&str]) -> Command {
         let copy = self.path().join("pgthaw");
         if !copy.exists() {
-            fs::copy(env!("CARGO_BIN_EXE_pgthaw"), &copy).unwrap();
+            copy_programs(self.path());
         }
         self.command_of(&copy, arguments)
     }

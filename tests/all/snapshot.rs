@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use pgthaw::postgres::StopMode;
+use postgres::StopMode;
 use serde_json::Value;
 
 use crate::map::{main_fork, relation};

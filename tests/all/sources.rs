@@ -10,7 +10,7 @@ fn quoted(text: &str) -> Vec<String> {
 }
 
 fn read(file: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+    std::fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(file)).unwrap()
 }
 
 /// Does it need neither a server nor minutes?
@@ -32,7 +32,8 @@ fn every_command_of_the_page_is_one() {
             words.push("--print");
         }
         if is_quick(&words) {
-            let output = home.command(&words).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+            let output =
+                home.command(&words).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).output().unwrap();
             assert!(Output::from(output).ok().stdout.len() > 20, "{command}");
             continue;
         }
@@ -55,7 +56,7 @@ fn every_row_is_there_once_and_every_study_too() {
     }
     let studies = page.split(['`', ' ', '|']).filter(|word| word.starts_with("lab/"));
     for study in studies {
-        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(study).exists(), "{study}");
+        assert!(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(study).exists(), "{study}");
     }
     for line in page.lines().filter(|line| line.starts_with("| ") && !line.contains("| row |")) {
         let state = line.split(" | ").nth(2).unwrap_or_default();

@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use pgthaw::observe::time::{FileTimes, TimeSource as _};
-use pgthaw::observe::{ProbeOptions, TimeProbe};
+use observe::time::{FileTimes, TimeSource as _};
+use observe::{ProbeOptions, TimeProbe};
 use serde_json::Value;
 
 use crate::kills::strace;

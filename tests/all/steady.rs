@@ -8,7 +8,8 @@ use crate::servers::{Home, Output};
 use crate::synthetic_run;
 
 fn fixture(name: &str) -> String {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests/fixtures/pgbench", name].iter().collect();
+    let path: PathBuf =
+        [concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), "tests/fixtures/pgbench", name].iter().collect();
     path.to_str().unwrap().to_owned()
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pgthaw::linux::DiskLimit;
+use host::linux::DiskLimit;
 use serde_json::{Value, json};
 
 use super::bench::{Place, text};

@@ -380,7 +380,7 @@ fn databases_made_in_several_ways_are_measured_side_by_side() {
 fn every_study_of_the_lab_is_one() {
     let (home, place) = (Home::new(), Place::new());
     let mut seen = 0;
-    for directory in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("lab")).unwrap() {
+    for directory in fs::read_dir(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("lab")).unwrap() {
         for file in fs::read_dir(directory.unwrap().path()).unwrap().map(|entry| entry.unwrap().path()) {
             if file.extension().is_none_or(|extension| extension != "toml") {
                 continue;

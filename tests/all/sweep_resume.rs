@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use pgthaw::results::Store;
+use pgthaw_lab::results::Store;
 
 use super::bench::{Place, text};
 use super::results::{sqlite, wait};

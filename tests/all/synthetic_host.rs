@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use pgthaw::postgres::ServerFacts;
-use pgthaw::study::{Device, Machine};
-use pgthaw::units::Bytes;
+use host::units::Bytes;
+use pgthaw_lab::study::{Device, Machine};
+use postgres::ServerFacts;
 
 pub fn make_machine() -> Machine {
     Machine {

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use pgthaw::model::Span;
-use pgthaw::study::{
+use host::units::Bytes;
+use model::Span;
+use pgthaw_lab::study::{
     Disk, RelationResidency, ResidencyStrip, Sample, StartState, StrategyOutcome, StudyForecast, Sweep, SweepRun,
     SweepTrial, Turn, WarmupFacts, compute_worst_second, empty_trial, parse_sweep, render_digest,
 };
-use pgthaw::units::Bytes;
-use pgthaw::verdict::{ColdTrial, compute_warming, judge_samples};
+use pgthaw_lab::verdict::{ColdTrial, compute_warming, judge_samples};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
@@ -129,7 +129,7 @@ fn make_trial(sweep: &Sweep, turn: &Turn<u32>, warmer: &Warmer, seconds: u32, ra
         output: format!("{} is done\n", warmer.name),
     };
     let residency = make_residency(warmer, resident / total_bytes(), random);
-    let warming = pgthaw::study::Warming { residency, ..Default::default() };
+    let warming = pgthaw_lab::study::Warming { residency, ..Default::default() };
     let settings = [("shared_buffers", "128MB"), ("max_wal_size", "4GB"), ("shared_preload_libraries", "pg_prewarm")];
     let mut trial = SweepTrial {
         ended_at: Some("2026-11-21T23:31:05.123456789Z".parse().unwrap()),

@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use pgthaw::observe::time::{TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};
-use pgthaw::observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, Waits};
-use pgthaw::pgbench::QueryMode;
-use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
-use pgthaw::study::{
+use host::units::Bytes;
+use observe::time::{TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};
+use observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, Waits};
+use pgbench::QueryMode;
+use pgthaw_lab::study::{
     BufferUse, Checkpoint, LatencyHistogram, LoadBegins, Point, RelationResidency, ResidencyCourse, ResidencyStrip,
     Sample, ScriptLatency, StartAsked, StartState, StrategyOutcome, SweepRun, SweepTrial, Warming,
 };
-use pgthaw::units::Bytes;
-use pgthaw::verdict::{ColdTrial, compute_warming, judge_samples};
+use pgthaw_lab::verdict::{ColdTrial, compute_warming, judge_samples};
+use postgres::{RowDelta, StatisticsDelta, Wait};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;

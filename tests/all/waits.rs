@@ -10,7 +10,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::{Field, Row};
 use serde_json::{Value, json};
 
-use pgthaw::postgres::StopMode;
+use postgres::StopMode;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::servers::{self, Output, TestServer};
@@ -50,7 +50,7 @@ fn explained(report: &Value) -> f64 {
 /// The program in the kernel takes root, a kernel that describes its types, and clang where pgthaw was built.
 pub fn can_probe() -> bool {
     needs_root!();
-    if cfg!(not(probes)) {
+    if !observe::HAS_PROBES {
         untested!(machine: "clang was missing where pgthaw was built");
     }
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {

@@ -14,7 +14,7 @@ const LEAST_DIFFERENCE = 10;
 /** Of two areas of a stack, of which there are more: their symbols differ besides, or they are as far from each other as lines. */
 const LEAST_DIFFERENCE_OF_WAITS = 6;
 
-/** All that pgthaw has (src/bench/strategy/mod.rs). */
+/** All that pgthaw has (crates/pgthaw-lab/src/bench/strategy/mod.rs). */
 const STRATEGIES = [
   "nothing", "seqscan", "cat", "vmtouch", "pg_prewarm-read", "pg_prewarm-buffer", "pg_prewarm-prefetch", "autoprewarm", "pgfincore",
   "pgthaw", "pgthaw-gentle", "pgthaw-full-speed",
@@ -83,7 +83,7 @@ test("no other file has colours of series", async () => {
   const bars = [...css.matchAll(/--bar[\w-]*: light-dark\((#\w+), (#\w+)\)/g)].map(([, light, dark]) => [light, dark]);
   assert.equal(bars.length, 2);
   // A page without a script has them too.
-  const rust = await readFile(new URL("../src/command/document/mod.rs", folder), "utf8");
+  const rust = await readFile(new URL("../crates/command/src/document/mod.rs", folder), "utf8");
   const drawn = [...rust.matchAll(/\("(#\w{6})", "(#\w{6})"\)/g)].map(([, light, dark]) => [light, dark]);
   assert.equal(drawn.length, 6);
   for (const [light, dark] of [...bars, ...drawn]) assert.ok(palette.SERIES.some((hue) => hue.light === light && hue.dark === dark), `${light} ${dark}`);

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pgthaw::postgres::Programs;
+use postgres::Programs;
 use tempfile::TempDir;
 
 use crate::servers::{Output, output_of};
@@ -173,6 +173,6 @@ fn find_port() -> u16 {
 fn program_for_everybody() -> TempDir {
     let bin = tempfile::Builder::new().prefix("pgthaw-bin-").tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(bin.path(), Permissions::from_mode(0o755)).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_pgthaw"), bin.path().join("pgthaw")).unwrap();
+    crate::servers::copy_programs(bin.path());
     bin
 }

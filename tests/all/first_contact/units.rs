@@ -12,7 +12,7 @@ use crate::servers::{Home, Output, output_of};
 struct Service(BTreeMap<String, Vec<String>>);
 
 fn unit_files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/systemd");
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("packaging/systemd");
     let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files

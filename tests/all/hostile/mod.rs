@@ -2,8 +2,8 @@
 
 mod results;
 
-use pgthaw::postgres::{PrewarmMode, Prewarmer, Server};
-use pgthaw::units::{BlockRange, Fork};
+use host::units::{BlockRange, Fork};
+use postgres::{PrewarmMode, Prewarmer, Server};
 
 use crate::servers::{self, TestServer};
 

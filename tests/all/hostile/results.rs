@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
-use pgthaw::results::{Place, ServerPlace, Store};
+use pgthaw_lab::results::{Place, ServerPlace, Store};
 
 use crate::results::wait;
 use crate::servers::{self, Output, TestServer};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pgthaw::linux::DiskLimit;
+use host::linux::DiskLimit;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::servers::{self, TestServer};

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use jiff::Timestamp;
-use pgthaw::postgres::StopMode;
-use pgthaw::study::SweepRun;
+use pgthaw_lab::study::SweepRun;
+use postgres::StopMode;
 
 use super::PLANTED;
 use crate::servers::{self, Output, TestServer, output_of};
@@ -67,7 +67,7 @@ impl World {
         let home = self.shop.home();
         let write = |name: &str, text: &str| fs::write(home.join(name), text).unwrap();
         fs::create_dir(home.join("bin")).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_pgthaw"), home.join("bin/pgthaw")).unwrap();
+        crate::servers::copy_programs(&home.join("bin"));
         fs::copy(self.stopped.home().join("other.parquet"), home.join("other.parquet")).unwrap();
         write("wide.pgpass", &format!("*:*:*:ann:right-{PLANTED}\n"));
         fs::set_permissions(home.join("wide.pgpass"), fs::Permissions::from_mode(0o644)).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pgthaw::postgres::{DataDirectory, Lender};
+use postgres::{DataDirectory, Lender};
 
 use crate::bench::terminate;
 use crate::servers;

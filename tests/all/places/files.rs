@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 
-use pgthaw::postgres::StopMode;
+use postgres::StopMode;
 
 use super::{ends_by_itself, make_pipe};
 use crate::servers::{self, Output, TestServer};

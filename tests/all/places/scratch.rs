@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pgthaw::files::OwnDirectory;
-use pgthaw::postgres::{Programs, ScratchCluster, StopMode, remove_abandoned, remove_cluster};
+use host::files::OwnDirectory;
+use postgres::{Programs, ScratchCluster, StopMode, remove_abandoned, remove_cluster};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::mpsc::{self, Receiver};
 
-use pgthaw::postgres::StopMode;
+use postgres::StopMode;
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;
 

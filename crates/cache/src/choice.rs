@@ -1,0 +1,402 @@
+//! Which snapshot a restore should take: a pure function of what is kept, and of when the server was last started.
+//!
+//! A take that goes on after a restart keeps a cold server. So the newest snapshot is the right one only where the server
+//! never restarted; otherwise it is the warmest of those from before.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{DatabaseBlocks, SnapshotHeader, TierState};
+use host::failure::Tiers;
+
+/// Nearly as warm: at least this part of each tier. Among such the newest is taken, as what is used moves on.
+pub const NEARLY: f64 = 0.95;
+
+/// Less than this part of a tier is clearly colder. Between the two a cache that is warm comes and goes by itself, and a
+/// snapshot of an hour ago is no better than one of now for being a little larger.
+pub const CLEARLY: f64 = 0.8;
+
+/// When the server was last started, as far as that is known. The reboot of a host is a start too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastStart {
+    /// It runs since then.
+    At(Timestamp),
+    /// None runs: whatever was taken, was taken before the next start.
+    NotRunning,
+    /// Nobody says. It is taken for one that does not run.
+    Unknown,
+}
+
+/// What a choice depends on beside the snapshots themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Situation {
+    pub start: LastStart,
+    /// Which tiers are to be brought back.
+    pub tiers: Tiers,
+    pub now: Timestamp,
+    /// Which databases are there; `None`: nobody knows, so all are.
+    pub databases: Option<Databases>,
+}
+
+impl Situation {
+    /// The situation at this moment.
+    pub fn now(start: LastStart, tiers: Tiers) -> Situation {
+        Situation { start, tiers, now: Timestamp::now(), databases: None }
+    }
+
+    /// The same, where it is known which databases are there.
+    pub fn among(self, databases: Option<Databases>) -> Situation {
+        Situation { databases, ..self }
+    }
+
+    /// What these say of themselves, as far as it can still come back.
+    pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
+        self.databases.as_ref().map_or_else(|| headers.to_vec(), |databases| databases.count(headers))
+    }
+}
+
+/// Why a snapshot was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The user named it.
+    Named,
+    /// The user asked for the newest, and it is the newest that can be read.
+    NewestReadable,
+    /// It is the warmest from before the server's last start, or the newest that is nearly as warm.
+    WarmestBeforeStart,
+    /// It was taken since the server's last start, and is as warm as the warmest from before.
+    AsWarmSinceStart,
+    /// None that holds something is from before the server's last start, and of the others it is the newest.
+    NewestSinceStart,
+    /// No server runs, so that all are from before its next start: the warmest, or the newest that is nearly as warm.
+    WarmestOfAll,
+    /// As the last, for nobody could say when the server was started.
+    WarmestStartUnknown,
+}
+
+/// Chooses the snapshot to restore. `None`: none holds anything of the tiers that are meant.
+///
+/// The rule begins with the warmest from before the server's last start. Of all that are nearly as warm, 95 % of each tier
+/// ([`NEARLY`]), it takes the newest. Where none is from before that start, it takes the newest. It never takes an empty one.
+///
+/// `headers` are in the order in which a store has them, the one taken last first: that is known, where times are only what a
+/// clock said. They are as [`Situation::count`] counts them. Where the clock was set back after a snapshot, its time says
+/// nothing ([`says_nothing`]): it counts as one from before the start.
+pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
+    let Situation { start, tiers, now, .. } = *situation;
+    let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
+    let is_before = |at: &usize| match start {
+        LastStart::At(start) => headers[*at].taken_at < start || says_nothing(headers, *at, now),
+        LastStart::NotRunning | LastStart::Unknown => true,
+    };
+    let before: Vec<usize> = filled.iter().copied().filter(is_before).collect();
+    let Some(warmest) = find_warmest(headers, &before, tiers) else {
+        return find_newest(headers, filled, now).map(|at| (at, Reason::NewestSinceStart));
+    };
+    let chosen = find_newest(headers, as_warm(headers, filled, warmest, tiers), now)?;
+    let reason = match start {
+        LastStart::At(_) if is_before(&chosen) => Reason::WarmestBeforeStart,
+        LastStart::At(_) => Reason::AsWarmSinceStart,
+        LastStart::NotRunning => Reason::WarmestOfAll,
+        LastStart::Unknown => Reason::WarmestStartUnknown,
+    };
+    Some((chosen, reason))
+}
+
+/// The warmest, or the newest that is nearly as warm, where `than` holds clearly less of a tier ([`CLEARLY`]).
+pub fn find_warmer(
+    headers: &[SnapshotHeader],
+    than: &SnapshotHeader,
+    &Situation { tiers, now, .. }: &Situation,
+) -> Option<usize> {
+    let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
+    let warmest = find_warmest(headers, &filled, tiers)?;
+    let warmer = find_newest(headers, as_warm(headers, filled, warmest, tiers), now)?;
+    is_clearly_colder(than, &headers[warmer], tiers).then_some(warmer)
+}
+
+/// Those of `among` that are nearly as warm as one ([`NEARLY`]), itself included.
+fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers: Tiers) -> Vec<usize> {
+    let Some(least) = Warmth::of(&headers[warmest], tiers) else { return Vec::new() };
+    let is_as_warm = |at: &usize| Warmth::of(&headers[*at], tiers).is_some_and(|one| one.reaches(least, NEARLY));
+    among.into_iter().filter(is_as_warm).collect()
+}
+
+/// The one taken last. One whose time is still to come gives way to any other: it shall not be the newest for ever where only
+/// times tell the order.
+fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
+    among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
+}
+
+/// Does one hold less than 80 % of what another holds of a tier?
+pub fn is_clearly_colder(one: &SnapshotHeader, than: &SnapshotHeader, tiers: Tiers) -> bool {
+    let Some(than) = Warmth::of(than, tiers) else { return false };
+    Warmth::of(one, tiers).is_none_or(|one| !one.reaches(than, CLEARLY))
+}
+
+/// Was the clock set back after this one? Its time is still to come then, or one that was taken later bears an earlier time.
+fn says_nothing(headers: &[SnapshotHeader], at: usize, now: Timestamp) -> bool {
+    is_to_come(&headers[at], now) || headers[..at].iter().any(|later| later.taken_at < headers[at].taken_at)
+}
+
+/// Is its time still to come?
+pub fn is_to_come(header: &SnapshotHeader, now: Timestamp) -> bool {
+    header.taken_at > now
+}
+
+/// Blocks that a restore would find in a snapshot for each tier; 0 for one that is not meant.
+#[derive(Clone, Copy)]
+struct Warmth {
+    os: u64,
+    buffers: u64,
+}
+
+impl Warmth {
+    /// `None`: it holds nothing. Where nobody saw the page cache, what was in shared_buffers is read into it.
+    fn of(header: &SnapshotHeader, tiers: Tiers) -> Option<Warmth> {
+        let os = if header.os == TierState::Measured { header.os_blocks } else { header.buffer_blocks };
+        let os = if tiers.os { os } else { 0 };
+        let buffers = if tiers.buffers { header.buffer_blocks } else { 0 };
+        (os > 0 || buffers > 0).then_some(Warmth { os, buffers })
+    }
+
+    /// Has it this part of each tier of another?
+    fn reaches(self, other: Warmth, part: f64) -> bool {
+        self.os as f64 >= part * other.os as f64 && self.buffers as f64 >= part * other.buffers as f64
+    }
+}
+
+/// The one that has most of both tiers. Each tier counts by its share of the most that any of these has of it, for
+/// shared_buffers are small and worth more than as many bytes of the page cache.
+fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Option<usize> {
+    let warm: Vec<(usize, Warmth)> =
+        among.iter().filter_map(|at| Some((*at, Warmth::of(&headers[*at], tiers)?))).collect();
+    let most_os = warm.iter().map(|(_, one)| one.os).max()?;
+    let most_buffers = warm.iter().map(|(_, one)| one.buffers).max()?;
+    let share = |part: u64, most: u64| part as f64 / most.max(1) as f64;
+    let score = |one: &Warmth| share(one.os, most_os) + share(one.buffers, most_buffers);
+    let by_score = |(_, one): &&(usize, Warmth), (_, other): &&(usize, Warmth)| score(one).total_cmp(&score(other));
+    warm.iter().max_by(by_score).map(|(at, _)| *at)
+}
+
+// ---- standing ----
+//
+// What of a snapshot can still come back: what it holds of a database that was dropped since is worth nothing.
+
+/// Databases that users made have this oid or a greater one: FirstNormalObjectId of PostgreSQL's src/include/access/transam.h.
+const FIRST_USER_OID: u32 = 16_384;
+
+/// The databases of a cluster that are there, by their oids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Databases(BTreeSet<u32>);
+
+impl Databases {
+    /// These are there. `None`: a cluster without any is one that nobody could look at.
+    pub fn of(oids: impl IntoIterator<Item = u32>) -> Option<Databases> {
+        let oids: BTreeSet<u32> = oids.into_iter().collect();
+        (!oids.is_empty()).then_some(Databases(oids))
+    }
+
+    /// What these say of themselves as if they held nothing of databases that are gone.
+    pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
+        let known = self.known(headers);
+        let count = |header: &SnapshotHeader| {
+            let mut counted = header.clone();
+            for database in self.gone(header, &known) {
+                counted.os_blocks = counted.os_blocks.saturating_sub(database.os_blocks);
+                counted.buffer_blocks = counted.buffer_blocks.saturating_sub(database.buffers_blocks);
+            }
+            counted
+        };
+        headers.iter().map(count).collect()
+    }
+
+    /// The names of the databases that one of these holds something of and that are gone.
+    pub fn gone_of<'a>(&self, header: &'a SnapshotHeader, headers: &[SnapshotHeader]) -> Vec<&'a str> {
+        let known = self.known(headers);
+        let holds = |one: &&DatabaseBlocks| one.os_blocks > 0 || one.buffers_blocks > 0;
+        self.gone(header, &known).filter(holds).map(|one| &*one.name).collect()
+    }
+
+    /// A database that was made anew has another oid, and what is restored into it is found by name. Whoever took a snapshot since
+    /// knows of it. Where there is one that no snapshot knows, it may be any that is missing: then none is taken for gone.
+    fn gone<'a>(&self, header: &'a SnapshotHeader, known: &Known<'_>) -> impl Iterator<Item = &'a DatabaseBlocks> {
+        let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !known.names.contains(&*one.name);
+        header.databases.iter().filter(|_| known.has_all).filter(is_gone)
+    }
+
+    fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Known<'a> {
+        let databases = || headers.iter().flat_map(|header| &header.databases);
+        let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();
+        let has_all = self.0.iter().all(|oid| *oid < FIRST_USER_OID || oids.contains(oid));
+        Known { names: self.names(headers), has_all }
+    }
+
+    fn names<'a>(&self, headers: &'a [SnapshotHeader]) -> BTreeSet<&'a str> {
+        let all = headers.iter().flat_map(|header| &header.databases);
+        all.filter(|one| self.0.contains(&one.oid)).map(|one| &*one.name).collect()
+    }
+}
+
+/// What snapshots know of the databases that are there.
+struct Known<'a> {
+    names: BTreeSet<&'a str>,
+    /// They know all that users have made.
+    has_all: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::header;
+
+    /// In the order in which they were taken: the second that the clock said, what each has of the page cache and of
+    /// shared_buffers.
+    fn chosen(kept: &[(i64, Option<u64>, Option<u64>)], start: LastStart) -> Option<(usize, Reason)> {
+        chosen_for(kept, start, Tiers::BOTH)
+    }
+
+    fn chosen_for(kept: &[(i64, Option<u64>, Option<u64>)], start: LastStart, tiers: Tiers) -> Option<(usize, Reason)> {
+        let newest_first = kept.iter().rev();
+        let headers: Vec<SnapshotHeader> = newest_first.map(|(at, os, buffers)| header(*at, *os, *buffers)).collect();
+        let (at, reason) = choose(&headers, &Situation { now: second(1000), ..Situation::now(start, tiers) })?;
+        Some((kept.len() - 1 - at, reason))
+    }
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn at(start: i64) -> LastStart {
+        LastStart::At(second(start))
+    }
+
+    #[test]
+    fn cold_takes_after_a_restart_are_passed_over() {
+        let mut kept = vec![(10, Some(1000), Some(100)), (20, Some(980), Some(100))];
+        kept.extend((200..207).map(|second| (second, Some(20), Some(3))));
+        assert_eq!(chosen(&kept, at(100)), Some((1, Reason::WarmestBeforeStart)), "the newest that is nearly as warm");
+        kept[1].1 = Some(940);
+        assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)), "6 % less is less");
+        // A second restart: now the cold ones are from before it too.
+        assert_eq!(chosen(&kept, at(300)), Some((0, Reason::WarmestBeforeStart)));
+        assert_eq!(chosen(&kept, LastStart::NotRunning), Some((0, Reason::WarmestOfAll)));
+        assert_eq!(chosen(&kept, LastStart::Unknown), Some((0, Reason::WarmestStartUnknown)));
+    }
+
+    #[test]
+    fn once_it_is_warm_again_the_newest_is_taken() {
+        let kept = [(10, Some(1000), Some(100)), (200, Some(500), Some(50)), (300, Some(990), Some(99))];
+        assert_eq!(chosen(&kept, at(100)), Some((2, Reason::AsWarmSinceStart)));
+        assert_eq!(chosen(&kept[..2], at(100)), Some((0, Reason::WarmestBeforeStart)));
+    }
+
+    #[test]
+    fn a_server_that_never_restarted_gets_its_newest() {
+        let kept = [(10, Some(1000), Some(100)), (20, Some(30), Some(100)), (30, Some(0), Some(0))];
+        assert_eq!(chosen(&kept, at(5)), Some((1, Reason::NewestSinceStart)), "not the one that holds nothing");
+    }
+
+    #[test]
+    fn one_that_holds_nothing_is_never_taken() {
+        let kept = [(10, Some(0), None), (20, None, Some(0)), (30, None, None)];
+        for start in [at(5), at(100), LastStart::NotRunning] {
+            assert_eq!(chosen(&kept, start), None);
+        }
+        assert_eq!(chosen(&[], LastStart::Unknown), None);
+        let kept = [(10, Some(0), Some(0)), (200, Some(7), Some(0))];
+        assert_eq!(chosen(&kept, at(100)), Some((1, Reason::NewestSinceStart)));
+    }
+
+    #[test]
+    fn a_restart_that_left_the_page_cache_warm_lost_shared_buffers_all_the_same() {
+        // By their sum these differ by 2 %.
+        let kept = [(10, Some(60_000), Some(1000)), (200, Some(60_000), Some(5))];
+        assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)));
+        assert_eq!(chosen(&kept, LastStart::NotRunning).map(|(at, _)| at), Some(0));
+        let os = Tiers { os: true, buffers: false };
+        assert_eq!(chosen_for(&kept, at(100), os), Some((1, Reason::AsWarmSinceStart)), "which nobody asked for here");
+    }
+
+    #[test]
+    fn one_tier_alone_counts_for_that_tier() {
+        let over_sql = (10, None, Some(1000));
+        let os_alone = (20, Some(5000), None);
+        assert_eq!(chosen(&[over_sql, (20, Some(5000), Some(990))], at(100)).map(|(at, _)| at), Some(1));
+        let buffers = Tiers { os: false, buffers: true };
+        assert_eq!(chosen_for(&[over_sql, os_alone], at(100), buffers).map(|(at, _)| at), Some(0));
+        assert_eq!(chosen_for(&[os_alone], at(100), buffers), None);
+        let os = Tiers { os: true, buffers: false };
+        assert_eq!(chosen_for(&[over_sql, os_alone], at(100), os).map(|(at, _)| at), Some(1));
+        assert_eq!(chosen_for(&[over_sql], at(100), os).map(|(at, _)| at), Some(0), "its blocks are read");
+        // Taken over SQL after the restart: what it says of shared_buffers does not make up for the page cache.
+        let both = (10, Some(5000), Some(1000));
+        assert_eq!(chosen(&[both, (200, None, Some(1000))], at(100)).map(|(at, _)| at), Some(0));
+    }
+
+    #[test]
+    fn a_time_that_is_to_come_says_nothing() {
+        // The clock was set back: the warm one bears a time after the start, and after now.
+        let kept = [(200, Some(20), Some(2)), (5000, Some(1000), Some(100))];
+        assert_eq!(chosen(&kept, at(100)), Some((1, Reason::WarmestBeforeStart)));
+        // It is no newest one for ever.
+        let kept = [(200, Some(1000), Some(100)), (5000, Some(1000), Some(100))];
+        assert_eq!(chosen(&kept, at(100)), Some((0, Reason::AsWarmSinceStart)));
+    }
+
+    #[test]
+    fn a_time_after_that_of_a_later_one_says_nothing_either() {
+        // The warm one's clock was an hour ahead; then it was set right, the server restarted, and cold takes followed.
+        let mut kept = vec![(600, Some(1000), Some(100)), (110, Some(20), Some(2)), (120, Some(30), Some(3))];
+        assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)));
+        // The order in which they were taken says which is the newest of those that are alike.
+        kept[2] = (120, Some(1000), Some(100));
+        assert_eq!(chosen(&kept, at(100)), Some((2, Reason::AsWarmSinceStart)));
+    }
+
+    #[test]
+    fn a_warmer_one_is_told_when_it_is_clearly_warmer() {
+        let kept = [header(10, Some(1000), Some(100)), header(20, Some(0), Some(0))];
+        let situation = Situation { now: second(1000), ..Situation::now(at(5), Tiers::BOTH) };
+        let warmer = |os, buffers| find_warmer(&kept, &header(30, os, buffers), &situation);
+        assert_eq!(warmer(Some(810), Some(100)), None);
+        assert_eq!(warmer(Some(790), Some(100)), Some(0));
+        assert_eq!(warmer(Some(1000), Some(70)), Some(0));
+        assert_eq!(warmer(Some(0), Some(0)), Some(0));
+        assert_eq!(warmer(None, Some(100)), Some(0), "it knows nothing of the page cache");
+        assert_eq!(find_warmer(&kept[1..], &header(30, Some(0), None), &situation), None);
+        let alike = [header(20, Some(990), Some(99)), header(10, Some(1000), Some(100))];
+        assert_eq!(find_warmer(&alike, &kept[1], &situation), Some(0), "of those that are alike the newest");
+    }
+}
+
+#[cfg(test)]
+mod standing_tests {
+    use super::*;
+    use crate::fixtures::header_of_databases;
+
+    #[test]
+    fn what_is_of_a_dropped_database_does_not_count() {
+        let headers = [header_of_databases(10, &[(5, "app", 100, 10), (6, "big", 900, 90)])];
+        let there = Databases::of([5]).unwrap();
+        let counted = there.count(&headers);
+        assert_eq!((counted[0].os_blocks, counted[0].buffer_blocks), (100, 10));
+        assert_eq!(there.gone_of(&headers[0], &headers), ["big"]);
+        let all = Databases::of([5, 6]).unwrap();
+        assert_eq!(all.count(&headers), headers);
+        assert_eq!(Databases::of([]), None);
+    }
+
+    #[test]
+    fn one_that_was_made_anew_counts() {
+        let headers = [header_of_databases(20, &[(7, "app", 1, 0)]), header_of_databases(10, &[(5, "app", 100, 10)])];
+        assert_eq!(Databases::of([7]).unwrap().count(&headers), headers);
+        assert_eq!(Databases::of([8]).unwrap().count(&headers)[1].os_blocks, 0, "8 is not a user's");
+        let anew = Databases::of([FIRST_USER_OID + 9]).unwrap();
+        assert_eq!(anew.count(&headers), headers, "nobody knows what it is called: it may be app");
+        assert!(anew.gone_of(&headers[1], &headers).is_empty());
+    }
+}

@@ -1,0 +1,284 @@
+//! What changed between two maps.
+
+use std::collections::HashMap;
+use std::ops::AddAssign;
+
+use roaring::RoaringBitmap;
+
+use super::{Error, ForkMap, Identity, Map, RelationMap, Selection, TierState, compute_identities};
+use host::units::Fork;
+use postgres::{PartitionedTable, Relation};
+
+/// What changed from one map to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference<'a> {
+    /// Relations of either map, in the order of the later one, then those that are gone.
+    pub relations: Vec<RelationDifference<'a>>,
+    /// Relations of either map that have no block there: others belong to them.
+    pub empty: Vec<&'a Relation>,
+    /// The partitioned tables of either map.
+    pub partitioned: Vec<PartitionedTable>,
+    /// Were both maps able to see the OS page cache?
+    pub has_os: bool,
+    /// Were both maps able to see shared_buffers?
+    pub has_buffers: bool,
+}
+
+/// What changed of one relation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelationDifference<'a> {
+    /// The relation as the later map has it, or the earlier one when it is gone.
+    pub relation: &'a Relation,
+    pub change: Change,
+    /// The forks of either map, in PostgreSQL's order.
+    pub forks: Vec<ForkDifference>,
+}
+
+/// What became of a relation as a whole. Of several, the first that fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    New,
+    Gone,
+    /// Another file holds it (VACUUM FULL, REINDEX, TRUNCATE, a dump and restore): its blocks are others.
+    Rewritten,
+    Grown,
+    Truncated,
+    Same,
+}
+
+impl Change {
+    /// The word for tables and `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Gone => "gone",
+            Change::Rewritten => "rewritten",
+            Change::Grown => "grown",
+            Change::Truncated => "truncated",
+            Change::Same => "same",
+        }
+    }
+}
+
+/// What changed of one fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForkDifference {
+    pub fork: Fork,
+    /// Blocks before and after; 0 where there was none.
+    pub blocks_before: u64,
+    pub blocks_after: u64,
+    pub os: TierDifference,
+    pub buffers: TierDifference,
+}
+
+/// Blocks that a tier gained, lost and kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierDifference {
+    pub gained: u64,
+    pub lost: u64,
+    pub kept: u64,
+}
+
+impl TierDifference {
+    /// Blocks that are not as they were.
+    pub fn changed(&self) -> u64 {
+        self.gained + self.lost
+    }
+}
+
+impl AddAssign for TierDifference {
+    fn add_assign(&mut self, other: TierDifference) {
+        self.gained += other.gained;
+        self.lost += other.lost;
+        self.kept += other.kept;
+    }
+}
+
+impl Difference<'_> {
+    /// The difference of the relations that are meant.
+    ///
+    /// # Errors
+    /// When there is no such relation in either map.
+    pub fn select(mut self, selection: &Selection) -> Result<Self, Error> {
+        let all = self.relations.iter().map(|one| one.relation).chain(self.empty.iter().copied());
+        let places = selection.find(all, &self.partitioned)?;
+        let mut place = 0..;
+        self.relations.retain(|_| place.next().is_some_and(|place| places.binary_search(&place).is_ok()));
+        Ok(self)
+    }
+
+    /// The OS page cache, all relations.
+    pub fn os(&self) -> TierDifference {
+        sum(self.relations.iter().map(RelationDifference::os))
+    }
+
+    /// shared_buffers, all relations.
+    pub fn buffers(&self) -> TierDifference {
+        sum(self.relations.iter().map(RelationDifference::buffers))
+    }
+}
+
+impl RelationDifference<'_> {
+    /// The OS page cache, all forks.
+    pub fn os(&self) -> TierDifference {
+        sum(self.forks.iter().map(|fork| fork.os))
+    }
+
+    /// shared_buffers, all forks.
+    pub fn buffers(&self) -> TierDifference {
+        sum(self.forks.iter().map(|fork| fork.buffers))
+    }
+
+    /// Blocks of all forks before and after.
+    pub fn blocks(&self) -> (u64, u64) {
+        self.forks.iter().fold((0, 0), |(before, after), fork| (before + fork.blocks_before, after + fork.blocks_after))
+    }
+}
+
+/// Adds differences up.
+fn sum(parts: impl Iterator<Item = TierDifference>) -> TierDifference {
+    parts.fold(TierDifference::default(), |mut total, part| {
+        total += part;
+        total
+    })
+}
+
+/// Compares two maps of one cluster, or of two copies of it. Relations are told apart by name, not by file.
+pub fn compute_difference<'a>(before: &'a Map, after: &'a Map) -> Difference<'a> {
+    let identities = |map: &'a Map| compute_identities(map.every_relation());
+    let mut earlier: HashMap<Identity, &RelationMap> = identities(before).into_iter().zip(&before.relations).collect();
+    let later = identities(after).into_iter().zip(&after.relations);
+    let mut relations: Vec<RelationDifference<'a>> =
+        later.map(|(identity, one)| compare(earlier.remove(&identity), one)).collect();
+    let mut gone: Vec<&RelationMap> = earlier.into_values().collect();
+    gone.sort_by(|one, other| one.relation.name.cmp(&other.relation.name));
+    relations.extend(gone.into_iter().map(|one| RelationDifference {
+        relation: &one.relation,
+        change: Change::Gone,
+        forks: compare_forks(&one.forks, &[], false),
+    }));
+    let both = |tier: fn(&Map) -> &TierState| [before, after].iter().all(|map| *tier(map) == TierState::Measured);
+    let partitioned = [before.partitioned.as_slice(), &after.partitioned].concat();
+    let empty = before.empty.iter().chain(&after.empty).collect();
+    Difference { relations, empty, partitioned, has_os: both(|map| &map.os), has_buffers: both(|map| &map.buffers) }
+}
+
+fn compare<'a>(before: Option<&RelationMap>, after: &'a RelationMap) -> RelationDifference<'a> {
+    let relation = &after.relation;
+    let Some(before) = before else {
+        return RelationDifference { relation, change: Change::New, forks: compare_forks(&[], &after.forks, false) };
+    };
+    let is_rewritten = before.relation.path.relfilenumber() != relation.path.relfilenumber();
+    let change = match after.blocks().cmp(&before.blocks()) {
+        _ if is_rewritten => Change::Rewritten,
+        std::cmp::Ordering::Greater => Change::Grown,
+        std::cmp::Ordering::Less => Change::Truncated,
+        std::cmp::Ordering::Equal => Change::Same,
+    };
+    RelationDifference { relation, change, forks: compare_forks(&before.forks, &after.forks, !is_rewritten) }
+}
+
+/// In a rewritten relation no block is what its number was before, so nothing is `comparable`.
+fn compare_forks<'a>(before: &'a [ForkMap], after: &'a [ForkMap], comparable: bool) -> Vec<ForkDifference> {
+    let compare = |fork: Fork| {
+        let find = |forks: &'a [ForkMap]| forks.iter().find(|one| one.fork == fork);
+        let none = ForkMap::empty(fork, 0);
+        let (before, after) = match (find(before), find(after)) {
+            (None, None) => return None,
+            (before, after) => (before.unwrap_or(&none), after.unwrap_or(&none)),
+        };
+        Some(ForkDifference {
+            fork,
+            blocks_before: before.blocks,
+            blocks_after: after.blocks,
+            os: compare_tier(&before.os, &after.os, comparable),
+            buffers: compare_tier(&before.all_buffers(), &after.all_buffers(), comparable),
+        })
+    };
+    Fork::ALL.into_iter().filter_map(compare).collect()
+}
+
+fn compare_tier(before: &RoaringBitmap, after: &RoaringBitmap, comparable: bool) -> TierDifference {
+    let kept = if comparable { before.intersection_len(after) } else { 0 };
+    TierDifference { gained: after.len() - kept, lost: before.len() - kept, kept }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{map_of, relation};
+    use postgres::RelationPath;
+
+    fn one(number: u32, blocks: u64, os: std::ops::Range<u32>, buffers: std::ops::Range<u32>) -> RelationMap {
+        let mut fork = ForkMap::empty(Fork::Main, blocks);
+        fork.os.insert_range(os);
+        fork.buffers[3].insert_range(buffers);
+        relation(number, fork)
+    }
+
+    fn with_file(mut one: RelationMap, relfilenumber: u32) -> RelationMap {
+        one.relation.path = RelationPath::Base { database_oid: 5, relfilenumber };
+        one
+    }
+
+    #[test]
+    fn tells_what_came_went_and_stayed() {
+        let before = map_of(vec![one(1, 100, 0..50, 0..10), one(2, 100, 0..50, 0..0), one(3, 9, 0..9, 0..0)]);
+        let after = map_of(vec![
+            one(1, 120, 20..80, 5..15),
+            with_file(one(2, 100, 0..50, 0..0), 77),
+            one(4, 10, 0..4, 0..0),
+            one(3, 9, 0..9, 0..0),
+        ]);
+        let difference = compute_difference(&before, &after);
+        let changes: Vec<(&str, Change)> =
+            difference.relations.iter().map(|one| (one.relation.name.name.as_str(), one.change)).collect();
+        let expected = [
+            ("relation_1", Change::Grown),
+            ("relation_2", Change::Rewritten),
+            ("relation_4", Change::New),
+            ("relation_3", Change::Same),
+        ];
+        assert_eq!(changes, expected);
+        let [first, second, third, fourth] = difference.relations.as_slice() else { panic!() };
+        assert_eq!(first.os(), TierDifference { gained: 30, lost: 20, kept: 30 });
+        assert_eq!(first.buffers(), TierDifference { gained: 5, lost: 5, kept: 5 });
+        assert_eq!(first.blocks(), (100, 120));
+        assert_eq!(second.os(), TierDifference { gained: 50, lost: 50, kept: 0 });
+        assert_eq!(third.os(), TierDifference { gained: 4, lost: 0, kept: 0 });
+        assert_eq!(fourth.os(), TierDifference { gained: 0, lost: 0, kept: 9 });
+        assert!(difference.has_os && !difference.has_buffers, "the fixture does not know its buffers");
+    }
+
+    #[test]
+    fn what_is_gone_comes_last_with_all_that_it_lost() {
+        let before = map_of(vec![one(1, 100, 0..50, 0..10), one(2, 50, 0..0, 0..0)]);
+        let after = map_of(vec![one(2, 40, 0..0, 0..0)]);
+        let difference = compute_difference(&before, &after);
+        assert_eq!(difference.relations[0].change, Change::Truncated);
+        assert_eq!(difference.relations[1].change, Change::Gone);
+        assert_eq!(difference.relations[1].os(), TierDifference { gained: 0, lost: 50, kept: 0 });
+        assert_eq!(difference.relations[1].blocks(), (100, 0));
+    }
+
+    #[test]
+    fn a_selection_leaves_the_rest_out_and_may_name_what_is_gone() {
+        let before = map_of(vec![one(1, 100, 0..50, 0..0), one(2, 50, 0..20, 0..0)]);
+        let after = map_of(vec![one(2, 50, 0..30, 0..0), one(3, 50, 0..7, 0..0)]);
+        let select = |name: &str| {
+            let selection = Selection { relations: vec![name.to_owned()], schema: None };
+            compute_difference(&before, &after).select(&selection)
+        };
+        assert_eq!(select("relation_2").unwrap().os(), TierDifference { gained: 10, lost: 0, kept: 20 });
+        assert_eq!(select("relation_1").unwrap().relations[0].change, Change::Gone);
+        assert!(select("relation_9").is_err());
+    }
+
+    #[test]
+    fn a_map_does_not_differ_from_itself() {
+        let map = map_of(vec![one(1, 100, 0..50, 0..10), one(2, 50, 3..9, 1..2)]);
+        let difference = compute_difference(&map, &map);
+        assert!(difference.relations.iter().all(|one| one.change == Change::Same));
+        assert!(difference.relations.iter().all(|one| one.os().changed() + one.buffers().changed() == 0));
+    }
+}

@@ -1,0 +1,175 @@
+//! Failures of mapping and of keeping maps.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{BEST, NEWEST, Tiers};
+use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
+use host::linux;
+
+/// What can go wrong with a map or a snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{} is not a snapshot: {reason}", path.display())]
+    NotASnapshot { path: PathBuf, reason: String },
+    #[error("snapshot {} is damaged: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("snapshot {} contradicts itself: {reason}", path.display())]
+    Contradiction { path: PathBuf, reason: String },
+    #[error("snapshot {} has format {found}, and this pgthaw reads format {known}", path.display())]
+    OtherFormat { path: PathBuf, found: u32, known: u32 },
+    #[error("snapshot {} is too large: {reason}", path.display())]
+    TooLarge { path: PathBuf, reason: String },
+    #[error("snapshot {} is of another cluster (system identifier {snapshot}) than this one ({cluster})", path.display())]
+    OtherCluster { path: PathBuf, snapshot: u64, cluster: u64 },
+    #[error("there is no snapshot in {}", .0.display())]
+    NoSnapshot(PathBuf),
+    #[error("there is no snapshot in {}", directory.display())]
+    KeptElsewhere { directory: PathBuf, elsewhere: PathBuf },
+    #[error("no snapshot in {} holds anything of {}", directory.display(), tiers.words())]
+    NothingHeld { directory: PathBuf, tiers: Tiers },
+    #[error("no snapshot is called \"{name}\" in {}", directory.display())]
+    UnknownSnapshot { name: String, directory: PathBuf },
+    #[error("\"{name}\" could be any of {}", candidates.join(", "))]
+    AmbiguousSnapshot { name: String, candidates: Vec<String> },
+    #[error("{0:?} cannot be a label")]
+    Label(String),
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
+    #[error("nothing can be seen of either tier: OS page cache: {os}; shared_buffers: {buffers}")]
+    NothingMeasured { os: String, buffers: String },
+    #[error("no relation is called \"{name}\"")]
+    UnknownRelation { name: String, near: Vec<String> },
+    #[error("no relation is in schema \"{name}\"")]
+    UnknownSchema { name: String, near: Vec<String> },
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+
+    /// Is it the file itself that is no good? Then another snapshot may be.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::NotASnapshot { .. } | Error::Damaged { .. } | Error::Contradiction { .. })
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Linux(inner) => inner.kind(),
+            Error::Postgres(inner) => inner.kind(),
+            Error::NothingMeasured { .. } => ErrorKind::Privilege,
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::Damaged { .. } | Error::Contradiction { .. } | Error::TooLarge { .. } | Error::File { .. } => {
+                ErrorKind::Failed
+            }
+            Error::NotASnapshot { .. }
+            | Error::OtherFormat { .. }
+            | Error::OtherCluster { .. }
+            | Error::NoSnapshot(_)
+            | Error::KeptElsewhere { .. }
+            | Error::NothingHeld { .. }
+            | Error::UnknownSnapshot { .. }
+            | Error::AmbiguousSnapshot { .. }
+            | Error::Label(_)
+            | Error::Exists(_)
+            | Error::UnknownRelation { .. }
+            | Error::UnknownSchema { .. } => ErrorKind::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Error::Linux(inner) => return inner.hint(),
+            Error::Postgres(inner) => return inner.hint(),
+            Error::UnknownRelation { near, .. } | Error::UnknownSchema { near, .. } if !near.is_empty() => {
+                return Some(format!("did you mean {}?", near.join(" or ")));
+            }
+            Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "pgthaw snapshot list shows the snapshots that there are"
+            }
+            Error::File { action: "open", path, .. } if path.is_dir() => {
+                let directory = postgres::quote_argument(&path.display().to_string());
+                return Some(format!(
+                    "a snapshot is a file; pgthaw snapshot list --dir {directory} shows those that pgthaw keeps there, and \
+                     pgthaw restore --dir {directory} takes the best of them"
+                ));
+            }
+            Error::File { source, .. } => return file_hint(source).map(str::to_owned),
+            Error::NotASnapshot { .. } => "pgthaw snapshot list shows the snapshots that there are",
+            Error::Damaged { path, .. } => {
+                let file = postgres::quote_argument(&path.display().to_string());
+                return Some(format!("take an older one (pgthaw snapshot list), or remove it: rm -- {file}"));
+            }
+            Error::Contradiction { .. } | Error::TooLarge { .. } => {
+                "pgthaw did not write this; use a snapshot from pgthaw snapshot list"
+            }
+            Error::OtherFormat { .. } => "use the pgthaw that wrote it, or take a new snapshot",
+            Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
+            Error::KeptElsewhere { elsewhere, .. } => return Some(kept_elsewhere(elsewhere)),
+            // Root's home shows nobody else what is in it.
+            Error::NoSnapshot(_) if !postgres::SystemUser::is_root() => {
+                "take one with pgthaw snapshot take; if root took one, it is in root's home: sudo pgthaw …"
+            }
+            Error::NoSnapshot(_) => {
+                "take one with pgthaw snapshot take; one that another user took is in that user's home: name it with --dir"
+            }
+            Error::NothingHeld { .. } => {
+                "take one with pgthaw snapshot take once the server is warm; pgthaw doctor says whether both tiers can be seen"
+            }
+            Error::UnknownSnapshot { .. } => {
+                "a name is the beginning of one that pgthaw snapshot list shows, best, newest or newest~1; a file is a path with a / or ending in .parquet"
+            }
+            Error::AmbiguousSnapshot { .. } => "write more of the name",
+            Error::Label(label) if [BEST, NEWEST].contains(&&**label) => {
+                "the word means one of those that there are: choose another"
+            }
+            Error::Label(_) => {
+                "use 1 to 40 letters, digits, dots, underscores and hyphens, beginning with a letter or digit"
+            }
+            Error::Exists(_) => "name another file, or remove this one",
+            Error::NothingMeasured { .. } => "pgthaw doctor says what is missing and how to get it",
+            Error::UnknownRelation { .. } | Error::UnknownSchema { .. } => {
+                "pgthaw map --top 0 --system shows all relations"
+            }
+        };
+        Some(text.to_owned())
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::Linux(inner) => inner.full_disk(),
+            Error::Postgres(inner) => inner.full_disk(),
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, Some("--dir, or -o FILE of a take")),
+            _ => None,
+        }
+    }
+}
+
+/// Says who else's snapshots of the same server there are, and the command that finds them.
+pub fn kept_elsewhere(directory: &Path) -> String {
+    let directory = postgres::quote_argument(&directory.display().to_string());
+    format!("the server's owner keeps his snapshots in {directory}: pgthaw … --dir {directory}")
+}
+
+fn file_hint(source: &io::Error) -> Option<&'static str> {
+    match source.kind() {
+        _ if is_too_few_files(source) => Some(TOO_FEW_FILES),
+        io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or name another directory with --dir"),
+        // A limit of this user's or of the file system.
+        io::ErrorKind::FileTooLarge => {
+            Some("nothing was harmed; free some space, or name another directory with --dir")
+        }
+        io::ErrorKind::NotADirectory => Some("a part of this path is a file: name a directory with --dir"),
+        _ => None,
+    }
+}

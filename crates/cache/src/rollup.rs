@@ -1,0 +1,329 @@
+//! Relations summed up to what they belong to: indexes and TOAST to their table, partitions to their partitioned table.
+
+use std::collections::HashMap;
+
+use super::{ForkMap, Map, RelationMap, Residency};
+use host::units::Fork;
+use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
+
+/// Partitions of partitions of …: nobody has more levels, and a snapshot's may go round in a circle.
+const LEVELS: usize = 64;
+
+/// What a row stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RolledUp {
+    /// A table with its indexes and TOAST; of a partitioned table all of it.
+    #[default]
+    ToTable,
+    /// A table or a partition with its indexes and TOAST.
+    ToPartition,
+    /// A relation.
+    Not,
+}
+
+impl RolledUp {
+    /// The word of `--by`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RolledUp::ToTable => "table",
+            RolledUp::ToPartition => "partition",
+            RolledUp::Not => "relation",
+        }
+    }
+}
+
+/// Relations that are summed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Name of the table that the relations belong to.
+    pub name: RelationName,
+    /// Kind of the table that they belong to; a partitioned one is a table too.
+    pub kind: RelationKind,
+    /// Partitions of a partitioned table, also those without a block.
+    pub partitions: Option<usize>,
+    pub is_system: bool,
+    /// Places in the map, in its order.
+    pub members: Vec<usize>,
+}
+
+/// Who a group is named after.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Head {
+    /// A place among all relations of the map, those without a block last.
+    Relation(usize),
+    /// A place among the partitioned tables.
+    Partitioned(usize),
+}
+
+/// The relations at `places` summed up to what they belong to, in the map's order. An index is summed up to its table only
+/// where that is meant too, and a partition only where all partitions are: a sum stands for the whole.
+pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
+    let owners = Owners::new(map, places);
+    let mut groups: Vec<Group> = Vec::new();
+    let mut known: HashMap<Head, usize> = HashMap::new();
+    for place in places.iter().copied().filter(|place| *place < map.relations.len()) {
+        let head = owners.find_head(place, rolled_up);
+        let group = *known.entry(head).or_insert_with(|| {
+            groups.push(owners.begin_group(head));
+            groups.len() - 1
+        });
+        groups[group].members.push(place);
+    }
+    for group in &mut groups {
+        let with_blocks = group.tables(map).count();
+        group.partitions = group.partitions.map(|empty| empty + with_blocks);
+    }
+    groups
+}
+
+impl Group {
+    /// The relations.
+    pub fn relations<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = &'a RelationMap> {
+        self.members.iter().map(|place| &map.relations[*place])
+    }
+
+    /// All of them in numbers.
+    pub fn residency(&self, map: &Map) -> Residency {
+        self.relations(map).map(RelationMap::residency).sum()
+    }
+
+    /// The tables, of a partitioned one its partitions: what is neither an index nor TOAST of another.
+    pub fn tables<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = &'a RelationMap> {
+        self.relations(map).filter(move |one| one.relation.name == self.name || !is_part(&one.relation))
+    }
+
+    /// Indexes and TOAST tables that are summed up to their tables.
+    pub fn parts(&self, map: &Map) -> usize {
+        self.members.len() - self.tables(map).count()
+    }
+
+    /// The forks that its bar shows: the main forks of its tables, one after the other.
+    pub fn main_forks<'a>(&'a self, map: &'a Map) -> Vec<&'a ForkMap> {
+        self.tables(map).flat_map(|one| &one.forks).filter(|fork| fork.fork == Fork::Main).collect()
+    }
+}
+
+fn is_part(relation: &Relation) -> bool {
+    matches!(relation.kind, RelationKind::Index | RelationKind::Toast)
+}
+
+/// What belongs to what.
+struct Owners<'a> {
+    map: &'a Map,
+    /// Relations of the map, those without a block last: others belong to them too.
+    relations: Vec<&'a Relation>,
+    /// Is each relation meant? One without a block is, where all is that belongs to it.
+    is_meant: Vec<bool>,
+    /// Are all partitions of each partitioned table meant?
+    is_whole: Vec<bool>,
+    /// Places of relations, by database and full name.
+    by_name: HashMap<(&'a str, String), usize>,
+    partitioned: HashMap<(&'a str, String), usize>,
+}
+
+impl<'a> Owners<'a> {
+    fn new(map: &'a Map, places: &[usize]) -> Owners<'a> {
+        let key = |name: &'a RelationName| (name.database.as_str(), name.to_string());
+        let partitioned = map.partitioned.iter().enumerate().map(|(place, one)| (key(&one.name), place));
+        let mut is_meant = vec![false; map.relations.len()];
+        for place in places.iter().filter(|place| **place < map.relations.len()) {
+            is_meant[*place] = true;
+        }
+        let left_out: Vec<usize> = (0..is_meant.len()).filter(|place| !is_meant[*place]).collect();
+        is_meant.resize(map.relations.len() + map.empty.len(), true);
+        let mut owners = Owners {
+            map,
+            relations: map.every_relation().collect(),
+            is_meant,
+            is_whole: vec![true; map.partitioned.len()],
+            by_name: map.every_relation().enumerate().map(|(place, one)| (key(&one.name), place)).collect(),
+            partitioned: partitioned.collect(),
+        };
+        left_out.into_iter().for_each(|place| owners.leave_out(place));
+        owners
+    }
+
+    /// A partitioned table is not whole without a partition, nor without what there is of an empty one.
+    fn leave_out(&mut self, place: usize) {
+        let Some(owner) = self.owners(place).last() else { return };
+        if owner != place && !self.is_empty(owner) {
+            return;
+        }
+        self.is_meant[owner] = false;
+        if self.relations[owner].kind == RelationKind::Table {
+            let incomplete: Vec<usize> = self.ancestors(self.relations[owner]).collect();
+            incomplete.into_iter().for_each(|place| self.is_whole[place] = false);
+        }
+    }
+
+    fn is_empty(&self, place: usize) -> bool {
+        place >= self.map.relations.len()
+    }
+
+    fn find_head(&self, place: usize, rolled_up: RolledUp) -> Head {
+        if rolled_up == RolledUp::Not {
+            return Head::Relation(place);
+        }
+        let table = self.find_table(place);
+        let whole = |ancestor: &usize| self.is_whole[*ancestor];
+        let relation = self.relations[table];
+        let topmost = match (rolled_up, relation.kind) {
+            (RolledUp::ToTable, RelationKind::Table) => self.ancestors(relation).take_while(whole).last(),
+            _ => None,
+        };
+        topmost.map_or(Head::Relation(table), Head::Partitioned)
+    }
+
+    /// An index's table, a TOAST table's owner, the owner of the TOAST table whose index it is; otherwise itself.
+    fn find_table(&self, place: usize) -> usize {
+        // Nothing is named after an empty TOAST table: its index alone would be all of it.
+        let can_be_head = |place: &usize| !self.is_empty(*place) || !is_part(self.relations[*place]);
+        self.owners(place).take_while(|place| self.is_meant[*place]).filter(can_be_head).last().unwrap_or(place)
+    }
+
+    /// The relation at `place`, what it belongs to, what that belongs to.
+    fn owners(&self, place: usize) -> impl Iterator<Item = usize> + use<'a, '_> {
+        let owner = |place: &usize| {
+            let relation = self.relations[*place];
+            let parent = relation.parent.as_ref().filter(|_| is_part(relation))?;
+            self.by_name.get(&(relation.name.database.as_str(), parent.clone())).copied()
+        };
+        std::iter::successors(Some(place), owner).take(3)
+    }
+
+    /// A group without members. Of its partitions only the empty ones are counted yet.
+    fn begin_group(&self, head: Head) -> Group {
+        let members = Vec::new();
+        match head {
+            Head::Relation(place) => {
+                let Relation { name, kind, is_system, .. } = self.relations[place];
+                Group { name: name.clone(), kind: *kind, partitions: None, is_system: *is_system, members }
+            }
+            Head::Partitioned(place) => {
+                let tables = self.map.empty.iter().filter(|one| one.kind == RelationKind::Table);
+                let empty = tables.filter(|one| self.ancestors(one).any(|ancestor| ancestor == place)).count();
+                let name = self.map.partitioned[place].name.clone();
+                Group { name, kind: RelationKind::Table, partitions: Some(empty), is_system: false, members }
+            }
+        }
+    }
+
+    /// The partitioned tables that a table is a partition of, the nearest first.
+    fn ancestors(&self, relation: &'a Relation) -> impl Iterator<Item = usize> + use<'a, '_> {
+        let database = relation.name.database.as_str();
+        let find = move |parent: &Option<String>| {
+            parent.as_ref().and_then(|parent| self.partitioned.get(&(database, parent.clone())).copied())
+        };
+        let above = move |place: &usize| {
+            let PartitionedTable { parent, .. } = &self.map.partitioned[*place];
+            find(parent)
+        };
+        std::iter::successors(find(&relation.parent), above).take(LEVELS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{map_of, relation};
+
+    /// orders → orders_old → old_1 (with an index and TOAST with its index), old_2; orders → new; a lone table.
+    fn map() -> Map {
+        let make = |number: u32, kind, schema: &str, name: &str, parent: Option<&str>| {
+            let mut one = relation(number, ForkMap::empty(Fork::Main, 10_u64.pow(number - 1)));
+            (one.relation.kind, one.relation.parent) = (kind, parent.map(str::to_owned));
+            (one.relation.name.schema, one.relation.name.name) = (schema.to_owned(), name.to_owned());
+            one
+        };
+        use RelationKind::{Index, Table, Toast};
+        let mut map = map_of(vec![
+            make(1, Table, "public", "old_1", Some("public.orders_old")),
+            make(2, Index, "public", "old_1_pkey", Some("public.old_1")),
+            make(3, Toast, "pg_toast", "pg_toast_1", Some("public.old_1")),
+            make(4, Index, "pg_toast", "pg_toast_1_index", Some("pg_toast.pg_toast_1")),
+            make(5, Table, "public", "old_2", Some("public.orders_old")),
+            make(6, Table, "public", "new", Some("public.orders")),
+            make(7, Table, "public", "lone", None),
+        ]);
+        let partitioned = |name: &str, parent: Option<&str>| PartitionedTable {
+            name: RelationName { database: "app".into(), schema: "public".into(), name: name.into() },
+            parent: parent.map(str::to_owned),
+        };
+        map.partitioned = vec![partitioned("orders", None), partitioned("orders_old", Some("public.orders"))];
+        map
+    }
+
+    fn blocks(places: &[usize], rolled_up: RolledUp) -> Vec<(String, u64)> {
+        let map = map();
+        let groups = compute_groups(&map, places, rolled_up);
+        groups.iter().map(|group| (group.name.name.clone(), group.residency(&map).blocks)).collect()
+    }
+
+    fn expected(rows: &[(&str, u64)]) -> Vec<(String, u64)> {
+        rows.iter().map(|(name, blocks)| ((*name).to_owned(), *blocks)).collect()
+    }
+
+    const ALL: [usize; 7] = [0, 1, 2, 3, 4, 5, 6];
+
+    #[test]
+    fn a_partitioned_table_sums_all_levels() {
+        assert_eq!(blocks(&ALL, RolledUp::ToTable), expected(&[("orders", 111_111), ("lone", 1_000_000)]));
+        let map = map();
+        let orders = &compute_groups(&map, &ALL, RolledUp::ToTable)[0];
+        assert!(orders.partitions == Some(3) && orders.tables(&map).count() == 3 && orders.main_forks(&map).len() == 3);
+    }
+
+    #[test]
+    fn a_partition_has_its_indexes_and_toast() {
+        let rows = [("old_1", 1111), ("old_2", 10_000), ("new", 100_000), ("lone", 1_000_000)];
+        assert_eq!(blocks(&ALL, RolledUp::ToPartition), expected(&rows));
+        assert_eq!(blocks(&ALL, RolledUp::Not).len(), 7);
+    }
+
+    #[test]
+    fn what_is_not_all_there_has_not_the_name_of_the_whole() {
+        assert_eq!(blocks(&[0, 1, 4], RolledUp::ToTable), expected(&[("orders_old", 10_011)]));
+        assert_eq!(blocks(&[0, 5], RolledUp::ToTable), expected(&[("old_1", 1), ("new", 100_000)]));
+        assert_eq!(blocks(&[1, 3], RolledUp::ToTable), expected(&[("old_1_pkey", 10), ("pg_toast_1_index", 1000)]));
+    }
+
+    /// old_2 is empty but for its index; the TOAST table of old_1 is empty, its index is not; nothing is in empty_3.
+    fn map_with_empty_ones() -> Map {
+        let mut map = map();
+        let mut empty_3 = map.relations[4].relation.clone();
+        empty_3.name.name = "empty_3".into();
+        map.relations[1].relation.parent = Some("public.old_2".into());
+        map.empty = vec![map.relations.remove(4).relation, map.relations.remove(2).relation, empty_3];
+        map
+    }
+
+    #[test]
+    fn what_belongs_to_an_empty_relation_is_summed_too() {
+        let map = map_with_empty_ones();
+        let groups = |places: &[usize], rolled_up| compute_groups(&map, places, rolled_up);
+        let rows = |places: &[usize], rolled_up| -> Vec<(String, u64, usize)> {
+            let row = |one: &Group| (one.name.name.clone(), one.residency(&map).blocks, one.parts(&map));
+            groups(places, rolled_up).iter().map(row).collect()
+        };
+        let row = |name: &str, blocks, parts| (name.to_owned(), blocks, parts);
+        let all = [0, 1, 2, 3, 4];
+        let (new, lone) = (row("new", 100_000, 0), row("lone", 1_000_000, 0));
+        let old = [row("old_1", 1001, 1), row("old_2", 10, 1)];
+        assert_eq!(rows(&all, RolledUp::ToPartition), [&old[..], &[new.clone(), lone.clone()]].concat());
+        assert_eq!(rows(&all, RolledUp::ToTable), [row("orders", 101_011, 2), lone]);
+        assert_eq!(groups(&all, RolledUp::ToTable)[0].partitions, Some(4));
+        assert_eq!(rows(&all, RolledUp::Not).len(), 5, "what has no block is no row");
+        // Without the index of the empty partition it is not all of orders.
+        assert_eq!(rows(&[0, 2, 3], RolledUp::ToTable), [row("old_1", 1001, 1), new]);
+        assert_eq!(rows(&[2], RolledUp::ToTable), [row("pg_toast_1_index", 1000, 0)]);
+    }
+
+    #[test]
+    fn a_circle_of_a_forged_snapshot_comes_to_an_end() {
+        let mut map = map();
+        map.partitioned[0].parent = Some("public.orders_old".into());
+        map.relations[2].relation.parent = Some("pg_toast.pg_toast_1".into());
+        let groups = compute_groups(&map, &ALL, RolledUp::ToTable);
+        assert_eq!(groups.iter().map(|group| group.members.len()).sum::<usize>(), ALL.len());
+    }
+}

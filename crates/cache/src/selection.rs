@@ -1,0 +1,363 @@
+//! Which relations the user means.
+
+use std::collections::HashSet;
+
+use regex::Regex;
+
+use super::{Error, Map};
+use postgres::{PartitionedTable, Relation, RelationName};
+
+/// Names that are offered when the one given is unknown.
+const NEAR_NAMES: usize = 3;
+
+/// Which relations are meant; without anything, all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Names and patterns as psql takes them, schema-qualified or not ([`NamePattern`]). A table brings its indexes and its
+    /// TOAST table, a partitioned table its partitions.
+    pub relations: Vec<String>,
+    /// The relations of the schemas of this name or pattern, with the TOAST tables of their tables.
+    pub schema: Option<String>,
+}
+
+/// A relation is known by its database and its full name.
+type Key<'a> = (&'a str, String);
+
+impl Selection {
+    /// The places of the relations meant, in order. `relations` are all that there are, also those of which nothing is
+    /// resident; `partitioned` are the partitioned tables, which have none of their own.
+    ///
+    /// # Errors
+    /// When a name or a schema was given and there is no such relation: of several names, the first that is none.
+    pub fn find<'a>(
+        &self,
+        relations: impl Iterator<Item = &'a Relation>,
+        partitioned: &'a [PartitionedTable],
+    ) -> Result<Vec<usize>, Error> {
+        let relations: Vec<&Relation> = relations.collect();
+        if *self == Selection::default() {
+            return Ok((0..relations.len()).collect());
+        }
+        let patterns: Vec<NamePattern> = self.relations.iter().map(|name| NamePattern::new(name)).collect();
+        let schema = self.schema.as_deref().map(NamePattern::new);
+        let is_in_schema = |name: &&RelationName| schema.as_ref().is_none_or(|schema| schema.matches_schema(name));
+        let tables = || partitioned.iter().map(|one| &one.name).filter(is_in_schema);
+        let candidates = || relations.iter().map(|one| &one.name).filter(is_in_schema).chain(tables());
+        let is_absent = |pattern: &NamePattern| !candidates().any(|name| pattern.matches(name));
+        if let Some(place) = patterns.iter().position(is_absent) {
+            return Err(unknown_relation(&self.relations[place], &relations, partitioned));
+        }
+        if candidates().next().is_none() {
+            return Err(unknown_schema(self.schema.as_deref().unwrap_or_default(), &relations));
+        }
+        // Of a schema alone only its own partitions are meant.
+        let mut meant: HashSet<Key<'_>> = match patterns.as_slice() {
+            [] => relations.iter().map(|one| &one.name).filter(is_in_schema).map(key_of).collect(),
+            _ => candidates().filter(|name| patterns.iter().any(|one| one.matches(name))).map(key_of).collect(),
+        };
+        add_owned(&mut meant, &relations, partitioned);
+        Ok((0..relations.len()).filter(|place| meant.contains(&key_of(&relations[*place].name))).collect())
+    }
+}
+
+impl Map {
+    /// The places of the relations that are meant and have blocks.
+    ///
+    /// # Errors
+    /// Those of [`Selection::find`].
+    pub fn select(&self, selection: &Selection) -> Result<Vec<usize>, Error> {
+        let mut places = selection.find(self.every_relation(), &self.partitioned)?;
+        places.retain(|place| *place < self.relations.len());
+        Ok(places)
+    }
+}
+
+/// Adds what belongs to those meant, and what belongs to that: a partition of a partition has a TOAST table with an index.
+fn add_owned<'a>(meant: &mut HashSet<Key<'a>>, relations: &[&'a Relation], partitioned: &'a [PartitionedTable]) {
+    let of_relations = relations.iter().map(|one| (&one.name, &one.parent));
+    let of_partitioned = partitioned.iter().map(|one| (&one.name, &one.parent));
+    let owned: Vec<(Key<'a>, Key<'a>)> = of_relations
+        .chain(of_partitioned)
+        .filter_map(|(name, parent)| Some((key_of(name), (name.database.as_str(), parent.clone()?))))
+        .collect();
+    loop {
+        let more = owned.iter().filter(|(one, owner)| meant.contains(owner) && !meant.contains(one));
+        let more: Vec<Key<'a>> = more.map(|(one, _)| one.clone()).collect();
+        if more.is_empty() {
+            return;
+        }
+        meant.extend(more);
+    }
+}
+
+fn key_of(name: &RelationName) -> Key<'_> {
+    (&name.database, name.to_string())
+}
+
+fn unknown_relation(name: &str, relations: &[&Relation], partitioned: &[PartitionedTable]) -> Error {
+    let written = name.replace('"', "");
+    let own = relations.iter().filter(|one| !one.is_system).map(|one| &one.name);
+    let names = own.chain(partitioned.iter().map(|one| &one.name)).flat_map(|one| {
+        let full = one.to_string();
+        let likeness = likeness(&written, &one.name).max(likeness(&written, &full));
+        (likeness > 0.8).then_some((likeness, full))
+    });
+    Error::UnknownRelation { name: name.to_owned(), near: nearest(names.collect()) }
+}
+
+fn unknown_schema(name: &str, relations: &[&Relation]) -> Error {
+    let schemas: HashSet<&str> = relations.iter().map(|one| one.name.schema.as_str()).collect();
+    let near = schemas.into_iter().map(|schema| (likeness(name, schema), schema.to_owned()));
+    let near = nearest(near.filter(|(likeness, _)| *likeness > 0.8).collect());
+    Error::UnknownSchema { name: name.to_owned(), near }
+}
+
+/// 1 for the same text but for upper and lower case, 0 for nothing in common.
+fn likeness(one: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
+}
+
+fn nearest(mut names: Vec<(f64, String)>) -> Vec<String> {
+    names.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+    names.dedup_by(|one, other| one.1 == other.1);
+    names.into_iter().take(NEAR_NAMES).map(|(_, name)| name).collect()
+}
+
+// ---- name pattern ----
+//
+// Names as the user writes them: as SQL has them, and psql's patterns.
+
+/// A name or pattern, qualified or not, as psql's `\d` takes it: `orders`, `sales.*`, `shop.public.orders`,
+/// `"Odd Name"`. Upper case is folded to lower case outside of double quotes, `*` and `?` stand for any characters and for
+/// one, and the rest of a regular expression's notation works as it does in psql. What is written exactly as a relation
+/// is called means it too, quoted or not.
+#[derive(Clone, Debug)]
+pub struct NamePattern {
+    raw: String,
+    /// Database, schema and name from the right; none where what was written is no pattern.
+    parts: Vec<Regex>,
+}
+
+impl NamePattern {
+    /// Reads a name or pattern. What cannot be one means what is called exactly so.
+    pub fn new(text: &str) -> NamePattern {
+        let parts = split(text).filter(|parts| !text.is_empty() && parts.len() <= 3).unwrap_or_default();
+        let parts: Option<Vec<Regex>> = parts.iter().rev().map(|part| compile(part)).collect();
+        NamePattern { raw: text.to_owned(), parts: parts.unwrap_or_default() }
+    }
+
+    /// Does it mean the relation of this name? Without a schema it means those of every schema.
+    pub fn matches(&self, name: &RelationName) -> bool {
+        // A shared catalog is in every database.
+        let database = |pattern: &Regex| name.database.is_empty() || pattern.is_match(&name.database);
+        let is_pattern_of = match self.parts.as_slice() {
+            [] => false,
+            [relation, rest @ ..] => {
+                relation.is_match(&name.name)
+                    && rest.first().is_none_or(|schema| schema.is_match(&name.schema))
+                    && rest.get(1).is_none_or(database)
+            }
+        };
+        is_pattern_of || self.raw == name.name || self.raw == name.to_string()
+    }
+
+    /// Read as a schema's name, with or without its database: does it mean this relation's?
+    pub fn matches_schema(&self, name: &RelationName) -> bool {
+        let is_pattern_of = match self.parts.as_slice() {
+            [schema] => schema.is_match(&name.schema),
+            [schema, database] => schema.is_match(&name.schema) && database.is_match(&name.database),
+            _ => false,
+        };
+        is_pattern_of || self.raw == name.schema
+    }
+}
+
+/// Each dotted part as a regular expression, by the rules of `patternToSQLRegex` in PostgreSQL's
+/// `src/fe_utils/string_utils.c`; `None` when a quote is not closed.
+fn split(text: &str) -> Option<Vec<String>> {
+    let mut parts = vec![String::new()];
+    let mut is_quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let part = parts.last_mut()?;
+        match character {
+            '"' if is_quoted && characters.next_if_eq(&'"').is_some() => part.push('"'),
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => part.push_str(&regex::escape(character.encode_utf8(&mut [0; 4]))),
+            '.' => parts.push(String::new()),
+            '*' => part.push_str(".*"),
+            '?' => part.push('.'),
+            '$' => part.push_str("\\$"),
+            // More likely the name of an array's type than the beginning of a set.
+            '[' if characters.peek() == Some(&']') => part.push_str("\\["),
+            _ => part.push(character.to_ascii_lowercase()),
+        }
+    }
+    (!is_quoted).then_some(parts)
+}
+
+/// The whole has to match; an empty part leaves it open.
+fn compile(part: &str) -> Option<Regex> {
+    let part = if part.is_empty() { ".*" } else { part };
+    Regex::new(&format!("(?s)^(?:{part})$")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ForkMap;
+    use crate::fixtures::relation;
+    use host::units::Fork;
+
+    fn relations() -> Vec<Relation> {
+        let make = |number: u32, schema: &str, name: &str, parent: Option<&str>| {
+            let mut one = relation(number, ForkMap::empty(Fork::Main, 1)).relation;
+            (one.name.schema, one.name.name) = (schema.to_owned(), name.to_owned());
+            one.parent = parent.map(str::to_owned);
+            one
+        };
+        vec![
+            make(1, "public", "orders", None),
+            make(2, "public", "orders_pkey", Some("public.orders")),
+            make(3, "pg_toast", "pg_toast_1", Some("public.orders")),
+            make(4, "pg_toast", "pg_toast_1_index", Some("pg_toast.pg_toast_1")),
+            make(5, "archive", "orders", None),
+            make(6, "archive", "parts", None),
+            make(7, "archive", "sales_1", Some("public.sales_old")),
+            make(8, "public", "sales_2", Some("public.sales")),
+            make(9, "public", "sales_2_pkey", Some("public.sales_2")),
+        ]
+    }
+
+    fn partitioned() -> Vec<PartitionedTable> {
+        let make = |name: &str, parent: Option<&str>| PartitionedTable {
+            name: RelationName { database: "app".into(), schema: "public".into(), name: name.into() },
+            parent: parent.map(str::to_owned),
+        };
+        vec![make("sales", None), make("sales_old", Some("public.sales"))]
+    }
+
+    fn find(relation: Option<&str>, schema: Option<&str>) -> Result<Vec<usize>, Error> {
+        find_all(relation.as_slice(), schema)
+    }
+
+    fn find_all(names: &[&str], schema: Option<&str>) -> Result<Vec<usize>, Error> {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let selection = Selection { relations: names, schema: schema.map(str::to_owned) };
+        selection.find(relations().iter(), &partitioned())
+    }
+
+    #[test]
+    fn several_names_are_all_shown_and_each_has_to_be_there() {
+        assert_eq!(find_all(&["parts", "orders_pkey"], None).unwrap(), [1, 5]);
+        let Err(Error::UnknownRelation { name, .. }) = find_all(&["parts", "xyzzy"], None) else { panic!() };
+        assert_eq!(name, "xyzzy");
+        assert!(find_all(&["parts", "orders_pkey"], Some("archive")).is_err());
+    }
+
+    #[test]
+    fn a_table_brings_its_indexes_and_toast() {
+        assert_eq!(find(Some("public.orders"), None).unwrap(), [0, 1, 2, 3]);
+        assert_eq!(find(Some("orders"), None).unwrap(), [0, 1, 2, 3, 4]);
+        assert_eq!(find(Some("orders"), Some("archive")).unwrap(), [4]);
+        assert_eq!(find(Some("orders_pkey"), None).unwrap(), [1]);
+        assert_eq!(find(None, Some("archive")).unwrap(), [4, 5, 6]);
+        assert_eq!(find(None, Some("public")).unwrap(), [0, 1, 2, 3, 7, 8]);
+        assert_eq!(find(None, Some("arch*")).unwrap(), [4, 5, 6]);
+        assert_eq!(find(None, None).unwrap().len(), 9);
+    }
+
+    #[test]
+    fn a_partitioned_table_brings_its_partitions() {
+        assert_eq!(find(Some("sales"), None).unwrap(), [6, 7, 8]);
+        assert_eq!(find(Some("public.sales_old"), None).unwrap(), [6]);
+        assert_eq!(find(Some("sales_2"), None).unwrap(), [7, 8]);
+    }
+
+    #[test]
+    fn patterns_are_psqls() {
+        assert_eq!(find(Some("p*s"), None).unwrap(), [5]);
+        assert_eq!(find(Some("archive.*"), None).unwrap(), [4, 5, 6]);
+        assert_eq!(find(Some("pub*.ORDERS"), None).unwrap(), [0, 1, 2, 3]);
+        assert!(find(Some("\"ORDERS\""), None).is_err());
+    }
+
+    #[test]
+    fn what_is_unknown_gets_near_names() {
+        let Err(Error::UnknownRelation { near, .. }) = find(Some("Order"), None) else { panic!() };
+        assert_eq!(near[..2], ["archive.orders", "public.orders"]);
+        let Err(Error::UnknownRelation { near, .. }) = find(Some("xyzzy"), None) else { panic!() };
+        assert_eq!(near, Vec::<String>::new());
+        let Err(Error::UnknownSchema { near, .. }) = find(None, Some("archiv")) else { panic!() };
+        assert_eq!(near, ["archive"]);
+    }
+}
+
+#[cfg(test)]
+mod name_pattern_tests {
+    use super::*;
+
+    fn name(schema: &str, name: &str) -> RelationName {
+        RelationName { database: "shop".into(), schema: schema.into(), name: name.into() }
+    }
+
+    #[track_caller]
+    fn check(pattern: &str, relation: &RelationName, expected: bool) {
+        assert_eq!(NamePattern::new(pattern).matches(relation), expected, "{pattern} on {relation:?}");
+    }
+
+    #[test]
+    fn names_are_read_as_sql_reads_them() {
+        let orders = name("public", "orders");
+        for pattern in ["orders", "ORDERS", "public.orders", "Public.Orders", "shop.public.orders", "\"orders\""] {
+            check(pattern, &orders, true);
+        }
+        for pattern in ["\"Orders\"", "order", "other.public.orders", "a.shop.public.orders", "", "\"orders", "orders."]
+        {
+            check(pattern, &orders, false);
+        }
+        check(
+            "shop.pg_catalog.pg_database",
+            &RelationName { database: String::new(), ..name("pg_catalog", "pg_database") },
+            true,
+        );
+    }
+
+    #[test]
+    fn quotes_keep_what_is_in_them() {
+        let odd = name("sc.hema", "ta.ble");
+        check("\"sc.hema\".\"ta.ble\"", &odd, true);
+        check("\"ta.ble\"", &odd, true);
+        check("sc.hema.ta.ble", &odd, true);
+        check("\"sc\".\"hema.ta.ble\"", &odd, false);
+        check("\"Odd Name\"", &name("public", "Odd Name"), true);
+        check("Odd Name", &name("public", "Odd Name"), true);
+        check("odd name", &name("public", "Odd Name"), false);
+        check("\"a\"\"b\"", &name("public", "a\"b"), true);
+        check("FOO\"BAR\"", &name("public", "fooBAR"), true);
+        check("\"a*\"", &name("public", "ab"), false);
+        check("\"a*\"", &name("public", "a*"), true);
+    }
+
+    #[test]
+    fn patterns_are_those_of_psql() {
+        let sales = name("sales", "orders_2024");
+        for pattern in
+            ["sal*.*", "*.*", "*", "orders_202?", "orders*", "sales.", "*_*", "orders_202[45]", "(orders|x)_2024"]
+        {
+            check(pattern, &sales, true);
+        }
+        for pattern in ["sal*", "orders", "sale.*", "orders_?", "orders_202[67]", "o*.o*", "orders_(2024"] {
+            check(pattern, &sales, false);
+        }
+        check("a$b", &name("public", "a$b"), true);
+        check("a[]", &name("public", "a[]"), true);
+    }
+
+    #[test]
+    fn a_schema_has_patterns_too() {
+        let of = |pattern: &str| NamePattern::new(pattern).matches_schema(&name("Sales", "orders"));
+        assert!(of("Sales") && of("\"Sales\"") && of("?ales") && of("shop.\"Sales\"") && of("*"));
+        assert!(!of("sales") && !of("other.\"Sales\"") && !of("ales"));
+    }
+}

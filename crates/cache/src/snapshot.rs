@@ -1,0 +1,143 @@
+//! A map that was kept.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use roaring::RoaringBitmap;
+
+use super::names::{BEST, NEWEST};
+use super::{Error, HeatSource, Lookups, Map, MapSource, TierState};
+use postgres::{PartitionedTable, Relation};
+
+/// A map that was kept, with the label that the user gave it.
+///
+/// Which buffers were dirty is not kept: it says nothing about what to bring back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    pub label: Option<String>,
+    pub map: Map,
+}
+
+/// What a snapshot says of itself, without its rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnapshotHeader {
+    pub label: Option<String>,
+    pub taken_at: Timestamp,
+    pub source: MapSource,
+    pub os: TierState,
+    pub buffers: TierState,
+    pub os_heat: HeatSource,
+    pub remarks: Vec<String>,
+    pub relations: u64,
+    /// [`Map::empty`] without PostgreSQL's own.
+    pub empty: Vec<Relation>,
+    pub partitioned: Vec<PartitionedTable>,
+    pub lookups: Lookups,
+    /// Blocks resident in the OS page cache.
+    pub os_blocks: u64,
+    /// Blocks resident in shared_buffers.
+    pub buffer_blocks: u64,
+    /// What of these is of each database, without the catalogs that all share.
+    pub databases: Vec<DatabaseBlocks>,
+}
+
+/// What a snapshot holds of a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseBlocks {
+    pub oid: u32,
+    pub name: String,
+    pub os_blocks: u64,
+    pub buffers_blocks: u64,
+}
+
+impl Snapshot {
+    /// What is resident now as a snapshot, when there is something to keep and the label can stand in a file's name.
+    pub fn take(map: Map, label: Option<String>) -> Result<Snapshot, Error> {
+        if let Some(label) = &label {
+            check_label(label)?;
+        }
+        match (&map.os, &map.buffers) {
+            (TierState::Unknown { reason: os }, TierState::Unknown { reason: buffers }) => {
+                Err(Error::NothingMeasured { os: os.clone(), buffers: buffers.clone() })
+            }
+            _ => Ok(Snapshot::new(map, label)),
+        }
+    }
+
+    /// A map and its label as they are.
+    pub fn new(map: Map, label: Option<String>) -> Snapshot {
+        Snapshot { label, map }
+    }
+
+    /// What the snapshot's file says of it.
+    pub fn header(&self) -> SnapshotHeader {
+        SnapshotHeader {
+            label: self.label.clone(),
+            taken_at: self.map.taken_at,
+            source: self.map.source.clone(),
+            os: self.map.os.clone(),
+            buffers: self.map.buffers.clone(),
+            os_heat: self.map.os_heat,
+            remarks: self.map.remarks.clone(),
+            relations: self.map.relations.len() as u64,
+            empty: self.map.empty.iter().filter(|one| !one.is_system).cloned().collect(),
+            partitioned: self.map.partitioned.clone(),
+            lookups: self.map.lookups.clone(),
+            os_blocks: self.map.os_blocks(),
+            buffer_blocks: self.map.buffer_blocks(),
+            databases: count_databases(&self.map),
+        }
+    }
+}
+
+impl SnapshotHeader {
+    /// Blocks that it holds, of both tiers.
+    pub fn resident_blocks(&self) -> u64 {
+        self.os_blocks + self.buffer_blocks
+    }
+}
+
+fn count_databases(map: &Map) -> Vec<DatabaseBlocks> {
+    let mut databases: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
+    for one in map.relations.iter().filter(|one| one.relation.path.database_oid() != 0) {
+        let key = (one.relation.path.database_oid(), &*one.relation.name.database);
+        let (os, buffers) = databases.entry(key).or_default();
+        for fork in &one.forks {
+            *os += fork.os.len();
+            *buffers += fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>();
+        }
+    }
+    let database = |((oid, name), (os_blocks, buffers_blocks)): ((u32, &str), (u64, u64))| DatabaseBlocks {
+        oid,
+        name: name.to_owned(),
+        os_blocks,
+        buffers_blocks,
+    };
+    databases.into_iter().map(database).collect()
+}
+
+/// Can this stand in a file's name, and be told from the time before it, and from what names say by themselves?
+pub fn check_label(label: &str) -> Result<(), Error> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric();
+    let is_part = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'-');
+    let is_label = label.len() <= 40 && label.bytes().next().is_some_and(is_word) && label.bytes().all(is_part);
+    let is_taken = [BEST, NEWEST].contains(&label);
+    if is_label && !is_taken { Ok(()) } else { Err(Error::Label(label.to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stay_inside_the_directory() {
+        for label in ["nightly", "2026.1", "a-b_c"] {
+            check_label(label).unwrap();
+        }
+        for label in ["", "-x", ".x", "a/b", "../x", "a b", "ä", "a\n", BEST, NEWEST, &"x".repeat(41)] {
+            assert!(check_label(label).is_err(), "{label:?}");
+        }
+    }
+}

@@ -1,0 +1,761 @@
+//! Attends a job while it runs: finds its sessions on the server by who is connected to them, and isolates them from the others if it is
+//! asked to, with the share of the device that the others leave.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::warm::{DeviceProfile, Room};
+use host::linux::block_device::Devices;
+use host::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
+use host::linux::memory::{LoadableMemory, read_unused_memory};
+use host::linux::ready::Over;
+use host::linux::sockets::is_connected;
+use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
+use host::units::{Bytes, counted};
+use postgres::{DataDirectory, leader_of};
+
+/// Time from look to look: a session or a worker is found within this.
+pub const LOOK: Duration = Duration::from_millis(25);
+
+/// A session whose client has ended works on to the end of its statement. pgthaw waits so long while it reads, no longer than QUIET_FOR
+/// when it does not, and mentions the wait from TOLD_FROM on.
+pub const WAITED_FOR: Duration = Duration::from_secs(10);
+const QUIET_FOR: Duration = Duration::from_secs(1);
+const TOLD_FROM: Duration = Duration::from_millis(500);
+
+/// Looks between checks whether others wait, choices of the device's share, and choices of the page cache's bound.
+const LOOKS_PER_WAIT: u32 = 2;
+const LOOKS_PER_STEP: u32 = 8;
+const LOOKS_PER_BOUND: u32 = 40;
+
+/// Other processes that are checked for waits at most.
+const OTHERS_MAX: usize = 64;
+
+/// Bounds of an isolated job's page cache: never less than the first, for read-ahead takes some; a hundredth of the server's limit, at most
+/// the second, for others lose that much; or this share of unused memory.
+const CACHE_MIN: u64 = 8 << 20;
+const CACHE_MAX: u64 = 64 << 20;
+const LIMIT_PARTS: u64 = 100;
+const UNUSED_SHARE: f64 = 0.6;
+
+/// What an isolated job had.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Isolated {
+    /// Bound of its page cache, at the end; `None` where it was not bounded.
+    pub cache_bytes: Option<Bytes>,
+    /// Its share of the device, 0 to 1: on the mean and at the least.
+    pub share_mean: f64,
+    pub share_min: f64,
+    /// Its reads of the device, the preload's included.
+    pub reads: u64,
+    pub read_bytes: Bytes,
+}
+
+/// What was seen of a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Attended {
+    /// Sessions that served it, and parallel workers.
+    pub sessions: usize,
+    pub workers: usize,
+    /// Requested from files, cached or not.
+    pub requested_bytes: Bytes,
+    /// `None` where that was not asked for, or could not be done.
+    pub isolated: Option<Isolated>,
+    #[serde(skip)]
+    pub remarks: Vec<String>,
+}
+
+/// How far a job is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Requested from files by its sessions so far.
+    pub requested_bytes: AtomicU64,
+    /// The part of it that came from the device.
+    pub fetched_bytes: AtomicU64,
+    /// Sessions and parallel workers that have served it.
+    pub sessions_seen: AtomicUsize,
+    pub workers_seen: AtomicUsize,
+    /// The page cache that it may have; 0 where it is not set apart.
+    pub cache_bytes: AtomicU64,
+    /// Do not wait for sessions that work on after the job's end.
+    pub goes_on: AtomicBool,
+}
+
+impl Progress {
+    /// Requested from files; `None` where no session of it is known.
+    pub fn requested(&self) -> Option<Bytes> {
+        let is_known = self.sessions_seen.load(Ordering::Relaxed) > 0;
+        is_known.then(|| Bytes(self.requested_bytes.load(Ordering::Relaxed)))
+    }
+}
+
+/// Room for a preload: what is free, and no more than the job's bound.
+#[derive(Debug)]
+pub struct BoundedRoom<R> {
+    pub room: R,
+    pub progress: Arc<Progress>,
+}
+
+impl<R: Room> Room for BoundedRoom<R> {
+    fn read_room(&self) -> Option<LoadableMemory> {
+        let room = self.room.read_room();
+        match self.progress.cache_bytes.load(Ordering::Relaxed) {
+            0 => room,
+            most => room.map(|room| LoadableMemory { bytes: room.bytes.min(Bytes(most)), ..room }),
+        }
+    }
+
+    fn idle_age(&self) -> Option<Duration> {
+        self.room.idle_age()
+    }
+}
+
+/// A job that is going to be attended.
+#[derive(Debug)]
+pub struct Attend {
+    pub directory: DataDirectory,
+    pub sessions: Sessions,
+    /// Where it is set apart.
+    pub isolation: Option<Isolation>,
+    pub device: Option<DeviceNumber>,
+    /// What the device gives, if somebody has said or measured it.
+    pub profile: Option<DeviceProfile>,
+    /// Sessions that call themselves as the job's do.
+    pub named: Arc<Mutex<BTreeSet<u32>>>,
+    pub progress: Arc<Progress>,
+    /// The cache is put back afterwards, so sessions that work on are waited for.
+    pub is_protected: bool,
+    /// Tells when the job has ended.
+    pub over: Over,
+}
+
+impl Attend {
+    /// Runs until the job is over. Then all sessions are back in their cgroup.
+    pub fn run(mut self) -> Attended {
+        let mut remarks = Vec::new();
+        let isolation = self.isolation.take();
+        let mut apart = isolation.map(|isolation| self.set_apart(isolation));
+        let mut looks: u32 = 0;
+        loop {
+            self.look(apart.as_mut());
+            looks = looks.wrapping_add(1);
+            if let Some(apart) = &mut apart {
+                apart.look(&self.sessions, looks);
+            }
+            if self.over.wait(LOOK) {
+                break;
+            }
+        }
+        if self.is_protected {
+            remarks.extend(self.wait_for_sessions(apart.as_mut()));
+        }
+        let isolated = apart.map(|apart| apart.end(&mut remarks));
+        let (sessions, workers) = self.sessions.counts();
+        remarks
+            .extend(self.sessions.trouble().map(|why| format!("sessions of the job may not have been found: {why}")));
+        let requested_bytes = Bytes(self.sessions.read_asked().requested);
+        Attended { sessions, workers, requested_bytes, isolated, remarks }
+    }
+
+    /// Waits for the job's sessions to end, at most [`WAITED_FOR`] and while they read; returns a remark on it.
+    fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
+        let begun = Instant::now();
+        let mut last = (begun, self.sessions.read_asked().requested);
+        loop {
+            self.look(apart.as_deref_mut());
+            let requested = self.sessions.read_asked().requested;
+            if requested > last.1 {
+                last = (Instant::now(), requested);
+            }
+            let waited = begun.elapsed();
+            let is_given_up = self.progress.goes_on.load(Ordering::Relaxed) || last.0.elapsed() > QUIET_FOR;
+            match self.sessions.count_there() {
+                0 if waited < TOLD_FROM => return None,
+                0 => {
+                    let waited = waited.as_secs_f64();
+                    return Some(format!(
+                        "a session of the job worked on for {waited:.1} s after its end, and was waited for"
+                    ));
+                }
+                there if waited > WAITED_FOR || is_given_up => {
+                    let there = counted(there as u64, "session");
+                    return Some(format!(
+                        "{there} of the job did not end with it: what is read from now on stays cached (pg_terminate_backend ends one)"
+                    ));
+                }
+                _ => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    fn set_apart(&self, isolation: Isolation) -> Apart {
+        let ceiling = self.device.and_then(|device| read_limit_of(self.sessions.postmaster(), device).ok());
+        let ceiling = ceiling.unwrap_or_default();
+        let mut apart = Apart {
+            isolation,
+            devices: Devices::from(self.device),
+            share: Share::new(self.profile, ceiling),
+            progress: Arc::clone(&self.progress),
+            bound: Bytes(CACHE_MAX),
+            last: Seen::default(),
+            waiting: 0,
+            shares: Vec::new(),
+            trouble: None,
+        };
+        apart.choose_bound(self.sessions.postmaster());
+        apart.last = apart.see();
+        apart.limit(Step::default());
+        apart.shares.push(apart.share.ratio());
+        apart
+    }
+
+    fn look(&mut self, apart: Option<&mut Apart>) {
+        if !process::is_alive(self.sessions.postmaster())
+            && let Some(postmaster) = self.directory.find_postmaster_pid()
+        {
+            self.sessions.move_to(postmaster);
+        }
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let changed = self.sessions.look(&named);
+        if let Some(apart) = apart {
+            changed.joined.iter().for_each(|pid| apart.join(*pid));
+            changed.left.iter().for_each(|pid| apart.isolation.leave(*pid));
+        }
+        let Asked { requested, fetched } = self.sessions.read_asked();
+        self.progress.requested_bytes.store(requested, Ordering::Relaxed);
+        self.progress.fetched_bytes.store(fetched, Ordering::Relaxed);
+        let (sessions, workers) = self.sessions.counts();
+        self.progress.sessions_seen.store(sessions, Ordering::Relaxed);
+        self.progress.workers_seen.store(workers, Ordering::Relaxed);
+    }
+}
+
+/// A job that is set apart.
+struct Apart {
+    isolation: Isolation,
+    devices: Devices,
+    share: Share,
+    progress: Arc<Progress>,
+    bound: Bytes,
+    last: Seen,
+    /// Others that were seen to wait since then, added up over the looks.
+    waiting: u64,
+    /// What it began with, and what was chosen in each step.
+    shares: Vec<f64>,
+    trouble: Option<Error>,
+}
+
+/// What was read by then.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    at: Option<Instant>,
+    own: ReadUsage,
+    all: DeviceCounters,
+    /// Of the cgroup that the job's sessions come from.
+    home: Option<ReadUsage>,
+}
+
+impl Apart {
+    fn join(&mut self, pid: u32) {
+        if let Err(error) = self.isolation.join(pid)
+            && process::is_alive(pid)
+        {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    fn note(&mut self, done: Result<(), Error>) {
+        if let Err(error) = done {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    fn look(&mut self, sessions: &Sessions, looks: u32) {
+        let bounded = self.isolation.bound_cache(self.bound);
+        self.note(bounded);
+        if looks.is_multiple_of(LOOKS_PER_WAIT) {
+            let others: Vec<u32> = sessions.others().into_iter().take(OTHERS_MAX).collect();
+            self.waiting += u64::from(process::count_busy(&others).waiting);
+        }
+        if looks.is_multiple_of(LOOKS_PER_STEP) {
+            self.step();
+        }
+        if looks.is_multiple_of(LOOKS_PER_BOUND) {
+            self.choose_bound(sessions.postmaster());
+        }
+    }
+
+    fn see(&self) -> Seen {
+        Seen {
+            at: Some(Instant::now()),
+            own: self.isolation.read_usage().unwrap_or_default(),
+            all: self.devices.read().ok().flatten().unwrap_or_default(),
+            home: self.isolation.read_home_usage(),
+        }
+    }
+
+    fn step(&mut self) {
+        let now = self.see();
+        let before = std::mem::replace(&mut self.last, now);
+        let seconds = before.at.zip(now.at).map_or(0.0, |(before, now)| (now - before).as_secs_f64());
+        let own = since(now.own, before.own);
+        let all = |counters: DeviceCounters| ReadUsage { reads: counters.reads, read_bytes: counters.read_bytes };
+        // Under a limit of its own the server has only what it reads itself; elsewhere everybody is in its way.
+        let others = match now.home.zip(before.home).filter(|_| self.share.has_ceiling()) {
+            Some((now, before)) => since(now, before),
+            None => since(since(all(now.all), all(before.all)), own),
+        };
+        let others_waiting = self.waiting as f64 * f64::from(LOOKS_PER_WAIT) / f64::from(LOOKS_PER_STEP);
+        self.waiting = 0;
+        self.limit(Step { seconds, own, others, others_waiting });
+        self.shares.push(self.share.ratio());
+    }
+
+    fn limit(&mut self, step: Step) {
+        let limit = self.share.next(step);
+        let done = self.isolation.limit_reads(limit);
+        self.note(done);
+    }
+
+    fn choose_bound(&mut self, postmaster: u32) {
+        let own = self.isolation.read_cached().unwrap_or_default();
+        if let Some(bound) = read_cache_bound(postmaster, own) {
+            self.bound = bound;
+            self.progress.cache_bytes.store(bound.0, Ordering::Relaxed);
+        }
+    }
+
+    fn end(self, remarks: &mut Vec<String>) -> Isolated {
+        let ReadUsage { reads, read_bytes } = self.isolation.read_usage().unwrap_or_default();
+        let shares = || self.shares.iter().copied();
+        let isolated = Isolated {
+            cache_bytes: self.isolation.can_bound_cache().then_some(self.bound),
+            share_mean: shares().sum::<f64>() / self.shares.len().max(1) as f64,
+            share_min: shares().reduce(f64::min).unwrap_or_default(),
+            reads,
+            read_bytes,
+        };
+        if let Err(error) = self.isolation.remove() {
+            remarks.push(format!("a cgroup was left: {error}; the next run tries again"));
+        }
+        remarks.extend(self.trouble.map(|error| format!("the job was not set apart all the time: {error}")));
+        isolated
+    }
+}
+
+/// Bound of the page cache of an isolated job that has `own` of it now; `None` where memory cannot be read.
+pub fn read_cache_bound(postmaster: u32, own: Bytes) -> Option<Bytes> {
+    let (unused, limit) = read_unused_memory(postmaster).ok()?;
+    let least = limit.map_or(CACHE_MAX, |limit| (limit.0 / LIMIT_PARTS).clamp(CACHE_MIN, CACHE_MAX));
+    let free = ((unused.0 + own.0) as f64 * UNUSED_SHARE) as u64;
+    Some(Bytes(free.max(least)))
+}
+
+fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
+    ReadUsage {
+        reads: now.reads.saturating_sub(before.reads),
+        read_bytes: Bytes(now.read_bytes.0.saturating_sub(before.read_bytes.0)),
+    }
+}
+
+/// The job's least share, 0 to 1: it has to come to an end.
+const SHARE_MIN: f64 = 0.1;
+
+/// The share at the beginning, before the others' reads are known, 0 to 1.
+const SHARE_FIRST: f64 = 0.7;
+
+/// The share rises by this in a step, 0 to 1. It falls at once.
+const STEP: f64 = 0.1;
+
+/// A smaller use of the device by others is ignored, 0 to 1.
+const USED_MIN: f64 = 0.01;
+
+/// Left free beside the others' use, 0 to 1: so that their reads do not queue; more where they wait.
+const SPARE: f64 = 0.05;
+const SPARE_WAITED_FOR: f64 = 0.2;
+
+/// Processes waiting for the device in the mean, from which on the others count as waiting.
+const WAITING_MIN: f64 = 0.1;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Step {
+    pub seconds: f64,
+    /// What was read in it, by the job and by the others.
+    pub own: ReadUsage,
+    pub others: ReadUsage,
+    /// Other processes of the server that waited for a device, on the mean.
+    pub others_waiting: f64,
+}
+
+/// The job's share of the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    share: f64,
+    /// What the device gives; of one that nobody measured the most that it was seen to give.
+    capacity: DeviceProfile,
+    is_known: bool,
+    /// The server has a limit, which does not hold for whom is set apart.
+    has_ceiling: bool,
+}
+
+impl Share {
+    /// `profile` is what the device gives, if known; `ceiling` the server's own limit.
+    pub fn new(profile: Option<DeviceProfile>, ceiling: ReadLimit) -> Share {
+        let mut capacity =
+            profile.unwrap_or(DeviceProfile { bandwidth: Bytes(1), reads_per_second: 1.0, ..DeviceProfile::default() });
+        let has_ceiling = ceiling != ReadLimit::default();
+        if let Some(reads) = ceiling.reads_per_second {
+            capacity.reads_per_second = reads as f64;
+        }
+        if let Some(bytes) = ceiling.read_bytes_per_second {
+            capacity.bandwidth = bytes;
+        }
+        let both = ceiling.reads_per_second.is_some() && ceiling.read_bytes_per_second.is_some();
+        Share { share: SHARE_FIRST, capacity, is_known: profile.is_some() || both, has_ceiling }
+    }
+
+    pub fn ratio(&self) -> f64 {
+        self.share
+    }
+
+    /// Is it the share of a limit of the server's?
+    pub fn has_ceiling(&self) -> bool {
+        self.has_ceiling
+    }
+
+    /// The job's limit after such a step.
+    pub fn next(&mut self, step: Step) -> ReadLimit {
+        if step.seconds > 0.0 {
+            self.learn(step);
+            let wanted = self.wanted(step);
+            self.share = if wanted < self.share { wanted } else { wanted.min(self.share + STEP) };
+        }
+        self.limit()
+    }
+
+    /// An unknown device gives at least what it was seen to give.
+    fn learn(&mut self, step: Step) {
+        if !self.is_known {
+            let per_second = |count: u64| count as f64 / step.seconds;
+            let capacity = &mut self.capacity;
+            capacity.reads_per_second = capacity.reads_per_second.max(per_second(step.own.reads + step.others.reads));
+            let bytes = per_second(step.own.read_bytes.0 + step.others.read_bytes.0);
+            capacity.bandwidth = capacity.bandwidth.max(Bytes(bytes as u64));
+        }
+    }
+
+    fn wanted(&self, step: Step) -> f64 {
+        let used = self.capacity.seconds(step.others.reads, step.others.read_bytes) / step.seconds;
+        let waits = step.others_waiting >= WAITING_MIN;
+        if used < USED_MIN && !waits {
+            return 1.0;
+        }
+        let spare = if waits { SPARE_WAITED_FOR } else { SPARE };
+        (1.0 - used - spare).max(SHARE_MIN)
+    }
+
+    fn limit(&self) -> ReadLimit {
+        // All of a device needs no limit, and an unknown one can have none.
+        let is_free = self.share >= 1.0 && !self.has_ceiling;
+        if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
+            return ReadLimit::default();
+        }
+        let of = |whole: f64| ((whole * self.share).round() as u64).max(1);
+        ReadLimit {
+            reads_per_second: Some(of(self.capacity.reads_per_second)),
+            read_bytes_per_second: Some(Bytes(of(self.capacity.bandwidth.0 as f64))),
+        }
+    }
+}
+
+/// Prefix of a process title that is set; a process that was just started has the postmaster's.
+const TITLE: &str = "postgres: ";
+
+const KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// A client may have started since the job's processes were listed, so a backend is looked at a second time after this.
+const SEEN_TWICE: Duration = Duration::from_millis(15);
+
+/// The server's processes, as far as they serve a job.
+#[derive(Debug)]
+pub struct Sessions {
+    postmaster: u32,
+    /// The job's processes, with the ticks of their start, for pids are reused.
+    family: BTreeMap<u32, u64>,
+    children: HashMap<u32, Child>,
+    /// What sessions had asked for that are gone.
+    ended: Asked,
+    sessions: usize,
+    workers: usize,
+    /// Why it cannot be seen who is connected to whom.
+    trouble: Option<String>,
+}
+
+/// A child of the postmaster.
+#[derive(Debug)]
+struct Child {
+    since: Instant,
+    kind: Kind,
+    /// Counters when it became the job's, and now.
+    first: Asked,
+    last: Asked,
+}
+
+/// Bytes requested from files, and those of them that had to be fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub requested: u64,
+    pub fetched: u64,
+}
+
+impl Asked {
+    fn add_since(&mut self, last: Asked, first: Asked) {
+        self.requested += last.requested.saturating_sub(first.requested);
+        self.fetched += last.fetched.saturating_sub(first.fetched);
+    }
+
+    fn read(pid: u32) -> Option<Asked> {
+        let (requested, fetched) = process::read_asked_bytes(pid).ok()?;
+        Some(Asked { requested: requested.0, fetched: fetched.0 })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Unknown,
+    /// It serves a process of the job's.
+    Session,
+    /// It is called as the job's sessions are.
+    Named,
+    Worker,
+    Other,
+}
+
+impl Kind {
+    fn is_own(self) -> bool {
+        matches!(self, Kind::Session | Kind::Named | Kind::Worker)
+    }
+}
+
+/// What has changed since the last look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Processes that serve the job from now on.
+    pub joined: Vec<u32>,
+    /// Processes that live and serve it no more.
+    pub left: Vec<u32>,
+}
+
+impl Sessions {
+    /// Those of the job that runs as `job` and its children, on the server that runs as `postmaster`.
+    pub fn new(postmaster: u32, job: u32) -> Sessions {
+        let family = BTreeMap::from([(job, process::read_start_ticks(job).unwrap_or_default())]);
+        Sessions {
+            postmaster,
+            family,
+            children: HashMap::new(),
+            ended: Asked::default(),
+            sessions: 0,
+            workers: 0,
+            trouble: None,
+        }
+    }
+
+    pub fn move_to(&mut self, postmaster: u32) {
+        self.postmaster = postmaster;
+    }
+
+    pub fn postmaster(&self) -> u32 {
+        self.postmaster
+    }
+
+    /// Sessions of the job's own that were there at the last look.
+    pub fn count_there(&self) -> usize {
+        self.children.values().filter(|child| child.kind == Kind::Session).count()
+    }
+
+    /// Looks at who is there. `named` are sessions that call themselves as the job's do, whoever is connected to them.
+    pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
+        self.look_at_family();
+        let pids = process::read_listed_children(self.postmaster).unwrap_or_default();
+        let there: BTreeSet<u32> = pids.iter().copied().collect();
+        for (_, gone) in self.children.extract_if(|pid, _| !there.contains(pid)) {
+            self.ended.add_since(gone.last, gone.first);
+        }
+        let mut changed = Changed::default();
+        // Leaders before their workers.
+        for pid in there {
+            let (first, last) = Default::default();
+            let new = Child { since: Instant::now(), kind: Kind::Unknown, first, last };
+            let child = self.children.entry(pid).or_insert(new);
+            let (before, since) = (child.kind, child.since);
+            let now = self.find_kind(pid, before, since, named);
+            self.turn(pid, before, now, &mut changed);
+        }
+        changed
+    }
+
+    /// The job's processes: those that were known and live, and their children.
+    fn look_at_family(&mut self) {
+        self.family.retain(|pid, ticks| process::read_start_ticks(*pid).is_ok_and(|now| now == *ticks));
+        let mut waiting: Vec<u32> = self.family.keys().copied().collect();
+        while let Some(parent) = waiting.pop() {
+            for child in process::read_listed_children(parent).unwrap_or_default() {
+                if let Ok(ticks) = process::read_start_ticks(child)
+                    && self.family.insert(child, ticks).is_none()
+                {
+                    waiting.push(child);
+                }
+            }
+        }
+    }
+
+    fn find_kind(&mut self, pid: u32, before: Kind, since: Instant, named: &BTreeSet<u32>) -> Kind {
+        match before {
+            Kind::Session | Kind::Worker => return before,
+            _ if named.contains(&pid) => return Kind::Named,
+            Kind::Named => return Kind::Other,
+            Kind::Other => return Kind::Other,
+            Kind::Unknown => {}
+        }
+        match is_connected(pid, &self.family.keys().copied().collect()) {
+            Ok(true) => return Kind::Session,
+            Ok(false) => {}
+            // One that has ended in this moment is no trouble.
+            Err(error) if process::is_alive(pid) => _ = self.trouble.get_or_insert(error.to_string()),
+            Err(_) => {}
+        }
+        let title = process::read_title(pid).unwrap_or_default();
+        match leader_of(&title) {
+            Some(leader) if self.children.get(&leader).is_some_and(|leader| leader.kind.is_own()) => Kind::Worker,
+            Some(_) => Kind::Other,
+            None if since.elapsed() > if title.starts_with(TITLE) { SEEN_TWICE } else { KNOWN_WITHIN } => Kind::Other,
+            None => Kind::Unknown,
+        }
+    }
+
+    fn turn(&mut self, pid: u32, before: Kind, now: Kind, changed: &mut Changed) {
+        let Some(child) = self.children.get_mut(&pid) else { return };
+        child.kind = now;
+        match (before.is_own(), now.is_own()) {
+            (false, true) => {
+                // What an old process requested before was not the job's.
+                child.first = Asked::read(pid).unwrap_or_default();
+                child.last = child.first;
+                *(if now == Kind::Worker { &mut self.workers } else { &mut self.sessions }) += 1;
+                changed.joined.push(pid);
+            }
+            (true, false) => {
+                self.ended.add_since(child.last, child.first);
+                (child.first, child.last) = Default::default();
+                changed.left.push(pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// Requests of the job's sessions so far, without those that shared_buffers answered.
+    pub fn read_asked(&mut self) -> Asked {
+        let mut sum = self.ended;
+        for (pid, child) in self.children.iter_mut().filter(|(_, child)| child.kind.is_own()) {
+            child.last = Asked::read(*pid).unwrap_or(child.last);
+            sum.add_since(child.last, child.first);
+        }
+        sum
+    }
+
+    /// The server's other processes.
+    pub fn others(&self) -> Vec<u32> {
+        self.children.iter().filter(|(_, child)| !child.kind.is_own()).map(|(pid, _)| *pid).collect()
+    }
+
+    /// Sessions and workers that were found so far.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.sessions, self.workers)
+    }
+
+    /// Why some of them may not have been found.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod share_tests {
+    use super::*;
+
+    const GP3: ReadLimit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: Some(Bytes(125 << 20)) };
+
+    fn step(own: u64, others: u64, others_waiting: f64) -> Step {
+        let usage = |reads: u64| ReadUsage { reads, read_bytes: Bytes(reads * 8192) };
+        Step { seconds: 0.2, own: usage(own), others: usage(others), others_waiting }
+    }
+
+    #[test]
+    fn who_is_alone_with_the_device_has_all_of_it() {
+        let mut share = Share::new(Some(DeviceProfile::default()), ReadLimit::default());
+        let limits: Vec<ReadLimit> = (0..6).map(|_| share.next(step(300, 0, 0.0))).collect();
+        assert_eq!(limits[0].reads_per_second, Some(2400));
+        assert_eq!(limits[5], ReadLimit::default(), "no limit at all");
+        // Where the server has one the job has it too.
+        let mut share = Share::new(None, GP3);
+        assert_eq!((0..6).map(|_| share.next(step(300, 0, 0.0))).last(), Some(GP3));
+    }
+
+    #[test]
+    fn what_others_use_is_theirs_and_more_where_they_wait() {
+        let mut share = Share::new(None, GP3);
+        (0..10).for_each(|_| _ = share.next(step(300, 0, 0.0)));
+        let beside = share.next(step(300, 240, 0.0)).reads_per_second.unwrap();
+        assert!((1600..=1700).contains(&beside), "{beside}");
+        let waiting = share.next(step(300, 240, 2.0)).reads_per_second.unwrap();
+        assert!((1100..=1250).contains(&waiting), "{waiting}");
+        assert_eq!(share.next(step(60, 600, 8.0)).reads_per_second, Some(300), "a tenth is left to the job");
+        let again = share.next(step(60, 0, 0.0)).reads_per_second.unwrap();
+        assert!((500..=620).contains(&again), "given back step by step: {again}");
+    }
+
+    #[test]
+    fn a_device_that_nobody_knows_is_limited_when_others_wait() {
+        let mut share = Share::new(None, ReadLimit::default());
+        assert_eq!(share.next(Step { seconds: 0.2, ..Step::default() }), ReadLimit::default());
+        (0..10).for_each(|_| _ = share.next(step(4000, 0, 0.0)));
+        assert_eq!(share.next(step(4000, 0, 0.0)), ReadLimit::default());
+        let limit = share.next(step(3000, 1000, 3.0));
+        assert!(limit.reads_per_second.is_some_and(|reads| reads < 12_000), "{limit:?}");
+    }
+}
+
+#[cfg(test)]
+mod sessions_tests {
+    use super::*;
+    use std::process::{Child as Started, Command};
+
+    fn sleep() -> Started {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn who_is_called_so_is_the_jobs_until_he_is_not() {
+        let (mut job, mut other) = (sleep(), sleep());
+        // This process stands for the postmaster: both are its children.
+        let mut sessions = Sessions::new(std::process::id(), job.id());
+        let named = BTreeSet::from([other.id()]);
+        assert_eq!(sessions.look(&named).joined, [other.id()]);
+        assert_eq!(sessions.look(&named), Changed::default());
+        assert!(!sessions.others().contains(&other.id()));
+        sessions.read_asked();
+        assert_eq!(sessions.look(&BTreeSet::new()).left, [other.id()]);
+        assert_eq!(sessions.look(&named).joined, [other.id()], "and again");
+        for one in [&mut job, &mut other] {
+            one.kill().unwrap();
+            one.wait().unwrap();
+        }
+        assert_eq!(sessions.look(&named), Changed::default());
+        assert_eq!(sessions.counts(), (2, 0));
+    }
+}

@@ -1,0 +1,521 @@
+//! Whether a preload is worth it, and in which order. A pure function of the film, the device and the room.
+
+use std::thread;
+
+use serde::Serialize;
+
+use super::error::Error;
+use super::job::Job;
+use super::preload::{Window, forecast_windows};
+use super::simulation::{GAIN_MIN, Run, Way};
+use super::touched::{Touched, plan_reads};
+use crate::warm::plan::{Geometry, Read};
+use crate::warm::{DeviceProfile, map_on_threads};
+use host::units::Bytes;
+
+/// The largest read of a preload. A larger one would hold up the job's own.
+const LARGEST_READ: Bytes = Bytes(512 << 10);
+
+/// The part of the room that a preload may take, 0 to 1: beyond it the last of it may push out the first.
+const ROOM_SHARE: f64 = 0.6;
+
+/// Sizes of windows, as a part of the room ahead of the job: while it works on one the next is loaded. Larger ones merge no better.
+const WINDOWS_IN_ROOM: u64 = 3;
+const WINDOW_MAX: Bytes = Bytes(128 << 20);
+
+/// Less room than this is none for windows.
+const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
+
+/// A device of whose reads a job uses at least this part with small reads has none left for anybody, 0 to 1.
+const SATURATED: f64 = 0.85;
+const SMALL_READ: f64 = 16384.0;
+
+/// A cold job whose reads of the device are larger than this on the mean has them read ahead by the kernel: there is nothing to spare.
+/// Of TPC-H's queries those with 11 to 23 kB gained, and those with 47 kB and more lost (docs/films.md).
+const READ_AHEAD_MEAN: f64 = 40960.0;
+
+/// A device that delivered more than this, as a multiple of what the job touched, worked for others too: its reads tell nothing.
+const OWN_BYTES_MAX: f64 = 1.5;
+
+/// Factors on the price of a read when gaps are priced: the best of the resulting plans is taken.
+const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
+
+/// Further factors where none of those plans fits, until one does. With the last a read costs nothing, so no gap is read over.
+const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
+
+/// A film of which more than this part is not there any more tells nothing of the job, 0 to 1.
+const LOST_MAX: f64 = 0.9;
+
+/// Bringing all before the job has to be better than beginning together by this part, 0 to 1.
+const FIRST_GAIN_MIN: f64 = 0.05;
+
+/// Forecast seconds of the job, by way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Forecasts {
+    pub nothing: f64,
+    /// `None` where what is to be brought does not fit.
+    pub sorted: Option<f64>,
+    pub region: Option<f64>,
+    pub set_first: Option<f64>,
+    /// `None` where it fits, or cannot be paced.
+    pub windowed: Option<f64>,
+}
+
+impl Forecasts {
+    pub fn of(&self, way: Way) -> Option<f64> {
+        match way {
+            Way::Nothing => Some(self.nothing),
+            Way::Sorted => self.sorted,
+            Way::Region => self.region,
+            Way::SetFirst => self.set_first,
+            Way::Windowed => self.windowed,
+        }
+    }
+}
+
+/// What will be brought, and why; or why nothing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    pub way: Way,
+    /// In words, to go on after "because".
+    pub reason: String,
+    pub forecasts: Option<Forecasts>,
+    /// Reads of the preload, and the bytes that they deliver.
+    pub planned_reads: u64,
+    pub planned_bytes: Bytes,
+    /// The reads, in order; of [`Way::Windowed`] those of the windows.
+    #[serde(skip)]
+    pub reads: Vec<Read>,
+    #[serde(skip)]
+    pub windows: Vec<Window>,
+    /// What may be there ahead of the job.
+    #[serde(skip)]
+    pub window_room: Bytes,
+}
+
+impl Decision {
+    pub fn nothing(reason: impl Into<String>) -> Decision {
+        Decision {
+            way: Way::Nothing,
+            reason: reason.into(),
+            forecasts: None,
+            planned_reads: 0,
+            planned_bytes: Bytes(0),
+            reads: Vec::new(),
+            windows: Vec::new(),
+            window_room: Bytes(0),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances {
+    /// What its film tells of the run that it is of, with the bytes that the device delivered then.
+    pub run: Run,
+    pub device_bytes: Option<Bytes>,
+    /// Does the film tell how far the job was at each of its events?
+    pub is_paced: bool,
+    pub device: DeviceProfile,
+    pub geometry: Geometry,
+    /// What can be cached and stay; `None` when nobody knows.
+    pub room: Option<Bytes>,
+}
+
+/// Decides for a job. `cut` cuts its film into windows, if needed.
+pub fn decide(
+    touched: &Touched,
+    now: Circumstances,
+    cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>, Error>,
+) -> Result<Decision, Error> {
+    let blocks = touched.blocks();
+    let bytes = |blocks: u64| Bytes(blocks * u64::from(now.geometry.block_size));
+    if blocks == 0 {
+        return Ok(Decision::nothing("nothing of what the film has is there any more"));
+    }
+    if let Some(reason) = lost_reason(touched) {
+        return Ok(Decision::nothing(reason));
+    }
+    if touched.missing_blocks() == 0 {
+        return Ok(Decision::nothing(format!("all {} of the film are in memory already", bytes(blocks))));
+    }
+    if touched.is_too_long {
+        return Ok(Decision::nothing("the film has too many pieces to keep them in order"));
+    }
+    let most = now.room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
+    let job = job_of(touched, &now, most);
+    let missing = bytes(touched.missing_blocks());
+    match most.filter(|most| missing > *most) {
+        Some(most) => decide_windowed(&job, missing, most, now, cut),
+        None => Ok(decide_whole(touched, &job, most, now.geometry)),
+    }
+}
+
+/// Why a job that touches so much is left alone before its film is read: the kernel reads ahead of it. `None`: read the film.
+pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
+    let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
+    let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
+    let told = "the kernel reads ahead of it already: its reads of the device are of";
+    Some(format!("{told} {:.0} kB on the mean", mean / 1024.0))
+}
+
+/// Why a film tells nothing of a job any more; `None` where it does.
+pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
+    (touched.lost_share() > LOST_MAX).then_some("next to nothing of what the film has is there any more")
+}
+
+/// What is forecast for a job that is left alone.
+pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
+    let nothing = job_of(touched, &now, now.room).simulate(&[]);
+    Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None }
+}
+
+/// The job, for which `most` can be cached. Where memory is short it fetches again what it fetched again then: that is its own time.
+fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
+    let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
+    let missing = touched.missing_blocks() * u64::from(now.geometry.block_size);
+    let is_short = most.is_some_and(|most| missing > most.0);
+    let run = if is_short { Run { fetches: 1.0, ..now.run } } else { now.run };
+    Job::new(touched, run, device, now.geometry.block_size)
+}
+
+/// Planned reads, and the way to bring them.
+struct Candidate {
+    way: Way,
+    reads: Vec<Read>,
+}
+
+impl Candidate {
+    fn simulate(&self, job: &Job) -> f64 {
+        match self.way {
+            Way::SetFirst => job.simulate_set_first(&self.reads),
+            _ => job.simulate(&self.reads),
+        }
+    }
+}
+
+fn rank(way: Way, seconds: f64) -> f64 {
+    if way == Way::SetFirst { seconds / (1.0 - FIRST_GAIN_MIN) } else { seconds }
+}
+
+/// Of a job whose film fits.
+fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
+    let nothing = job.simulate(&[]);
+    let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
+    let least = job.least_seconds();
+    if !is_worth_it(least, nothing) {
+        let digits = digits_of(nothing);
+        let lost = if touched.gone_blocks > 0 { " and what is left out of its film" } else { "" };
+        let told = format!(
+            "{nothing:.digits$} s are forecast, and {least:.digits$} s of them are its own work{lost}, so that no preload gains the 10 % that are asked for"
+        );
+        return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
+    }
+    let candidates = find_candidates(touched, job, most, geometry);
+    // Of a long film each takes a while.
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let seconds = map_on_threads(candidates.len(), processors, |at| candidates[at].simulate(job));
+    for (candidate, seconds) in candidates.iter().zip(&seconds) {
+        let told = match candidate.way {
+            Way::Sorted => &mut forecasts.sorted,
+            Way::Region => &mut forecasts.region,
+            _ => &mut forecasts.set_first,
+        };
+        *told = Some(told.map_or(*seconds, |told| told.min(*seconds)));
+    }
+    let ranked = |(candidate, seconds): &(Candidate, f64)| rank(candidate.way, *seconds);
+    let best = candidates.into_iter().zip(seconds).min_by(|one, other| ranked(one).total_cmp(&ranked(other)));
+    let Some((Candidate { way, reads }, seconds)) = best else {
+        return Decision::nothing("what is to be brought with the gaps between it would not be sure to stay");
+    };
+    let told = render_forecasts(seconds, nothing);
+    if !is_worth_it(seconds, nothing) {
+        return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
+    }
+    Decision {
+        way,
+        forecasts: Some(forecasts),
+        planned_reads: reads.len() as u64,
+        planned_bytes: bytes_of(&reads, geometry),
+        reads,
+        ..Decision::nothing(told)
+    }
+}
+
+/// What could be brought: of plans that price a read in different ways those that fit.
+fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<Candidate> {
+    let plan = |price: f64| {
+        let device = DeviceProfile { reads_per_second: job.device().reads_per_second / price, ..job.device() };
+        let sorted = plan_reads(touched.wanted(), device, geometry);
+        most.is_none_or(|most| bytes_of(&sorted, geometry) <= most).then_some(sorted)
+    };
+    let mut plans: Vec<Vec<Read>> = READ_PRICES.into_iter().filter_map(plan).collect();
+    if plans.is_empty() {
+        plans.extend(TIGHT_READ_PRICES.into_iter().find_map(plan));
+    }
+    plans.dedup();
+    let of_plan = |sorted: Vec<Read>| {
+        let region = by_first_touch(touched, &sorted);
+        [(Way::Sorted, sorted.clone()), (Way::Region, region), (Way::SetFirst, sorted)]
+    };
+    plans.into_iter().flat_map(of_plan).map(|(way, reads)| Candidate { way, reads }).collect()
+}
+
+fn bytes_of(reads: &[Read], geometry: Geometry) -> Bytes {
+    let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
+    Bytes(blocks * u64::from(geometry.block_size))
+}
+
+/// Of a job whose film does not fit: what it needs next is read ahead of it, if it lets the device do so.
+fn decide_windowed(
+    job: &Job,
+    missing: Bytes,
+    most: Bytes,
+    now: Circumstances,
+    cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>, Error>,
+) -> Result<Decision, Error> {
+    let does_not_fit = format!(
+        "{missing} are to be brought, and no more than {most} would be sure to stay (60 % of what can be cached)"
+    );
+    let mut forecasts =
+        Forecasts { nothing: job.simulate(&[]), sorted: None, region: None, set_first: None, windowed: None };
+    let declined = |forecasts: Forecasts, why: &str| {
+        Ok(Decision { forecasts: Some(forecasts), ..Decision::nothing(format!("{does_not_fit}; {why}")) })
+    };
+    if let Some(reads_per_second) = saturating_reads(&now) {
+        let why = format!(
+            "the job alone uses the device's reads ({reads_per_second:.0} a second, of {:.0}): whatever is read beside it is in its way",
+            now.device.reads_per_second
+        );
+        return declined(forecasts, &why);
+    }
+    if !now.is_paced {
+        return declined(
+            forecasts,
+            "its film does not tell how far the job was when: only a film that `run` recorded does",
+        );
+    }
+    if !now.run.is_cold {
+        return declined(forecasts, "most of its film was preloaded, so its order is not the job's");
+    }
+    if most < WINDOW_ROOM_MIN {
+        return declined(forecasts, "that is too little to read ahead");
+    }
+    let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device())?;
+    let seconds = forecast_windows(&windows, &job.device(), job.own_seconds());
+    forecasts.windowed = Some(seconds);
+    let told = render_forecasts(seconds, forecasts.nothing);
+    if !is_worth_it(seconds, forecasts.nothing) {
+        return declined(forecasts, &format!("read ahead window by window, {told}"));
+    }
+    Ok(Decision {
+        way: Way::Windowed,
+        forecasts: Some(forecasts),
+        planned_reads: windows.iter().map(|window| window.reads.len() as u64).sum(),
+        planned_bytes: Bytes(windows.iter().map(|window| window.bytes.0).sum()),
+        windows,
+        window_room: most,
+        ..Decision::nothing(told)
+    })
+}
+
+fn is_worth_it(seconds: f64, nothing: f64) -> bool {
+    gain(seconds, nothing) >= GAIN_MIN
+}
+
+fn gain(seconds: f64, nothing: f64) -> f64 {
+    1.0 - seconds / nothing.max(f64::MIN_POSITIVE)
+}
+
+/// Renders both forecasts, and why the gain is not worth it.
+fn render_forecasts(seconds: f64, nothing: f64) -> String {
+    let digits = digits_of(nothing);
+    let told = format!("{seconds:.digits$} s are forecast with it and {nothing:.digits$} s without");
+    match gain(seconds, nothing) {
+        gain if gain >= GAIN_MIN => told,
+        gain if gain < 0.01 => format!("{told}, hardly a gain"),
+        gain => format!("{told}, a gain of {:.0} %, and 10 % are asked for", (gain * 100.0).floor()),
+    }
+}
+
+/// Decimals for seconds of this size.
+fn digits_of(seconds: f64) -> usize {
+    match seconds {
+        ..1.0 => 3,
+        ..10.0 => 2,
+        _ => 1,
+    }
+}
+
+/// Bytes of a read of the device in the film's run, on the mean.
+fn mean_read(now: &Circumstances) -> Option<f64> {
+    let reads = now.run.device_reads.filter(|reads| *reads > 0)?;
+    Some(now.device_bytes?.0 as f64 / reads as f64)
+}
+
+/// The reads that the film's job had of the device in a second, where those were nearly all it gives, and small ones.
+fn saturating_reads(now: &Circumstances) -> Option<f64> {
+    let reads = now.run.device_reads? as f64;
+    let per_second = reads / now.run.seconds.max(f64::MIN_POSITIVE);
+    let is_small = mean_read(now).is_some_and(|mean| mean <= SMALL_READ);
+    (is_small && per_second >= now.device.reads_per_second * SATURATED).then_some(per_second)
+}
+
+/// The same reads, by when the job first needs something of them.
+fn by_first_touch(touched: &Touched, sorted: &[Read]) -> Vec<Read> {
+    let mut ranks = vec![usize::MAX; sorted.len()];
+    for (rank, piece) in touched.pieces.iter().enumerate() {
+        let (fork, start, end) = (piece.fork as usize, u64::from(piece.start), u64::from(piece.start + piece.blocks));
+        let first = sorted.partition_point(|read| (read.fork, read.range.end) <= (fork, start));
+        let covering = sorted[first..].iter().take_while(|read| read.fork == fork && read.range.start < end).count();
+        ranks[first..first + covering].iter_mut().for_each(|known| *known = rank.min(*known));
+    }
+    let mut places: Vec<usize> = (0..sorted.len()).collect();
+    places.sort_by_key(|at| ranks[*at]);
+    places.into_iter().map(|at| sorted[at]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::simulation::PriceSource;
+    use crate::trace::touched::{Piece, TouchedFork};
+    use host::units::{BlockRange, Fork};
+    use postgres::RelationPath;
+
+    const GEOMETRY: Geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+
+    fn touched(pieces: impl Iterator<Item = (u32, u32)>) -> Touched {
+        let pieces: Vec<Piece> = pieces.map(|(start, blocks)| Piece { fork: 0, start, blocks }).collect();
+        let path = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
+        let (touched, found, resident) = Default::default();
+        let mut fork = TouchedFork { relation: 0, path, fork: Fork::Main, blocks: 100_000, touched, found, resident };
+        pieces.iter().for_each(|one| _ = fork.touched.insert_range(one.start..one.start + one.blocks));
+        Touched { forks: vec![fork], pieces, ..Touched::default() }
+    }
+
+    fn circumstances(seconds: f64, room: Option<Bytes>) -> Circumstances {
+        let (preloaded, source) = (Bytes(0), PriceSource::NotCounted);
+        let run = Run { seconds, device_reads: None, is_cold: true, preloaded, fetches: 1.0, source };
+        let device = DeviceProfile::default();
+        Circumstances { run, device_bytes: None, is_paced: false, device, geometry: GEOMETRY, room }
+    }
+
+    fn decided(touched: &Touched, seconds: f64, room: Option<Bytes>) -> Decision {
+        decide(touched, circumstances(seconds, room), |_, _| unreachable!("it has no pace")).unwrap()
+    }
+
+    #[test]
+    fn an_index_loop_is_preloaded() {
+        let decision = decided(&touched((0..20_000).map(|at| (at * 7919 % 20_000, 1))), 8.0, None);
+        assert!(matches!(decision.way, Way::Sorted | Way::Region), "{:?}", decision.forecasts);
+        let forecasts = decision.forecasts.unwrap();
+        assert!(forecasts.of(decision.way).unwrap() < forecasts.nothing * 0.5, "{forecasts:?}");
+        assert_eq!(decision.planned_bytes, Bytes(20_000 * 8192));
+        assert!(decision.reads.iter().all(|read| read.range.blocks() * 8192 <= LARGEST_READ.0));
+    }
+
+    #[test]
+    fn a_scan_is_left_to_itself() {
+        let decision = decided(&touched((0..1250).map(|at| (at * 16, 16))), 2.0, None);
+        assert_eq!(decision.way, Way::Nothing);
+        assert!(decision.reason.contains("no preload gains the 10 %"), "{}", decision.reason);
+    }
+
+    #[test]
+    fn figures_do_not_contradict_what_follows_from_them() {
+        assert_eq!(
+            render_forecasts(0.444, 0.461),
+            "0.444 s are forecast with it and 0.461 s without, a gain of 3 %, and 10 % are asked for"
+        );
+        assert!(render_forecasts(4.54, 5.04).ends_with("a gain of 9 %, and 10 % are asked for"));
+        assert!(render_forecasts(5.1, 5.04).ends_with("5.04 s without, hardly a gain"));
+        assert_eq!(render_forecasts(3.0, 12.0), "3.0 s are forecast with it and 12.0 s without");
+    }
+
+    #[test]
+    fn a_job_that_the_kernel_reads_ahead_of_is_left_to_it() {
+        let touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
+        let mut now = circumstances(8.0, None);
+        (now.run.device_reads, now.device_bytes) = (Some(2000), Some(Bytes(160 << 20)));
+        let all = Bytes(20_000 * 8192);
+        let reason = read_ahead_reason(&now, all).unwrap();
+        assert!(reason.contains("82 kB"), "{reason}");
+        assert!((forecast_alone(&touched, now).nothing - 8.0).abs() < 0.5, "which is judged too");
+        now.device_bytes = Some(Bytes(300 << 20));
+        assert_eq!(read_ahead_reason(&now, all), None, "others read too");
+    }
+
+    #[test]
+    fn a_job_of_its_own_work_is_left_before_any_plan_is_simulated() {
+        let mut touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
+        touched.forks[0].resident.insert_range(0..19_900);
+        let decision = decided(&touched, 20.0, None);
+        assert_eq!((decision.way, decision.forecasts.unwrap().sorted), (Way::Nothing, None));
+        assert!(decision.reason.contains("no preload gains the 10 %"), "{}", decision.reason);
+        touched.forks[0].resident.clear();
+        assert!(decided(&touched, 20.0, None).forecasts.unwrap().sorted.is_some());
+    }
+
+    #[test]
+    fn what_does_not_fit_or_is_there_is_left() {
+        let mut touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
+        let decision = decided(&touched, 8.0, Some(Bytes(200 << 20)));
+        assert!(decision.reason.contains("60 %"), "{}", decision.reason);
+        touched.forks[0].resident.insert_range(0..20_000);
+        let decision = decided(&touched, 8.0, None);
+        assert!(decision.reason.contains("in memory already"), "{}", decision.reason);
+        let decision = decided(&Touched::default(), 8.0, None);
+        assert!(decision.reason.contains("is there any more"), "{}", decision.reason);
+    }
+
+    #[test]
+    fn where_gaps_would_not_fit_hardly_any_is_read_over() {
+        // Pairs of neighbours with a block between them, asked for one by one.
+        let block = |at: u32| 3 * (at / 2) + at % 2;
+        let touched = touched((0..20_000).map(|at| (block(at * 7919 % 20_000), 1)));
+        let roomy = decided(&touched, 8.0, None);
+        assert!(roomy.planned_bytes > Bytes(29_000 * 8192), "{}", roomy.planned_bytes);
+        let tight = decided(&touched, 8.0, Some(Bytes(290 << 20)));
+        assert_eq!((tight.planned_reads, tight.planned_bytes), (10_000, Bytes(20_000 * 8192)), "{}", tight.reason);
+    }
+
+    /// A job whose film does not fit, of so many reads of the device, with windows that take half of its time.
+    fn decided_beyond_memory(device_reads: u64, change: impl FnOnce(&mut Circumstances)) -> Decision {
+        let touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
+        let mut now = circumstances(20.0, Some(Bytes(100 << 20)));
+        (now.run.device_reads, now.device_bytes, now.is_paced) = (Some(device_reads), Some(Bytes(160 << 20)), true);
+        change(&mut now);
+        let window = |at: u64| Window {
+            reads: vec![Read { fork: 0, range: BlockRange::new(at * 64, at * 64 + 64) }; 64],
+            bytes: Bytes(32 << 20),
+            until: Bytes(at),
+            last_touched: Vec::new(),
+        };
+        decide(&touched, now, |most, _| {
+            assert_eq!(most, Bytes(20 << 20));
+            Ok((0..5).map(window).collect())
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_read_window_by_window_if_the_device_has_reads_left() {
+        let decision = decided_beyond_memory(20_000, |_| ());
+        assert_eq!((decision.way, decision.windows.len()), (Way::Windowed, 5), "{}", decision.reason);
+        assert!(decision.forecasts.unwrap().windowed.unwrap() < 20.0);
+        let saturated = decided_beyond_memory(60_000, |_| ());
+        assert!(saturated.way == Way::Nothing && saturated.reason.contains("in its way"), "{}", saturated.reason);
+        let blind = decided_beyond_memory(20_000, |now| now.is_paced = false);
+        assert!(blind.reason.contains("how far the job was"), "{}", blind.reason);
+        let brought = decided_beyond_memory(20_000, |now| now.run.is_cold = false);
+        assert!(brought.reason.contains("most of its film was preloaded"), "{}", brought.reason);
+    }
+
+    #[test]
+    fn the_order_of_regions_is_that_of_the_first_touch() {
+        let touched = touched([(900, 1), (10, 1), (905, 1), (500, 1)].into_iter());
+        let read = |start, end| Read { fork: 0, range: BlockRange::new(start, end) };
+        let sorted = [read(10, 11), read(500, 501), read(900, 906)];
+        assert_eq!(by_first_touch(&touched, &sorted), [read(900, 906), read(10, 11), read(500, 501)]);
+    }
+}

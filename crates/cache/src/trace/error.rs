@@ -1,0 +1,185 @@
+//! Failures of films.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate as cache;
+use crate::sealed_file::Flaw;
+use host::failure::{ErrorKind, Explain, FullDisk};
+use host::linux;
+
+use crate::warm;
+
+/// What can go wrong with a film.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{} is not a film: {reason}", path.display())]
+    NotAFilm { path: PathBuf, reason: String },
+    #[error("film {} is damaged: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("film {} contradicts itself: {reason}", path.display())]
+    Contradiction { path: PathBuf, reason: String },
+    #[error("film {} has format {found}, and this pgthaw reads format {known}", path.display())]
+    OtherFormat { path: PathBuf, found: u32, known: u32 },
+    #[error("film {} is too large: {reason}", path.display())]
+    TooLarge { path: PathBuf, reason: String },
+    #[error("film {} is of another cluster (system identifier {film}) than this one ({cluster})", path.display())]
+    OtherCluster { path: PathBuf, film: u64, cluster: u64 },
+    #[error("there is no film in {}", .0.display())]
+    NoFilm(PathBuf),
+    #[error("no film in {} is called \"{name}\"", directory.display())]
+    UnknownFilm { name: String, directory: PathBuf },
+    #[error("{error}")]
+    KeptElsewhere { error: Box<Error>, film: PathBuf },
+    #[error("\"{name}\" could be any of {}", candidates.join(", "))]
+    AmbiguousFilm { name: String, candidates: Vec<String> },
+    #[error("films called \"{name}\" are of {} clusters, the newest of each {}", candidates.len(), candidates.join(" and "))]
+    SeveralClusters { name: String, candidates: Vec<String> },
+    #[error("film {} does not say what other memory would do to its job: {reason}", path.display())]
+    NoCurve { path: PathBuf, reason: &'static str },
+    #[error("nothing was named that could be recorded")]
+    NothingNamed,
+    #[error("process {pid} is no server process of the cluster at {cluster}: {reason}")]
+    NoBackend { pid: u32, cluster: String, reason: &'static str },
+    #[error("what a job touches cannot be seen: {0}")]
+    NothingSeen(String),
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Cache(cache::Error),
+    #[error(transparent)]
+    Warm(#[from] warm::Error),
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+    #[error(transparent)]
+    Observe(#[from] observe::Error),
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+}
+
+impl From<cache::Error> for Error {
+    /// Films are kept as snapshots are: what is no file is called none of those.
+    fn from(error: cache::Error) -> Error {
+        match error {
+            cache::Error::NotASnapshot { path, reason } => Error::NotAFilm { path, reason },
+            other => Error::Cache(other),
+        }
+    }
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+
+    /// Is it the file itself that is no good? Then another film may be.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::NotAFilm { .. } | Error::Damaged { .. } | Error::Contradiction { .. })
+    }
+
+    /// The error of a film's file.
+    pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
+        let path = path.to_owned();
+        match flaw {
+            Flaw::NotOne(reason) => Error::NotAFilm { path, reason },
+            Flaw::Damaged(reason) => Error::Damaged { path, reason },
+            Flaw::Contradiction(reason) => Error::Contradiction { path, reason },
+            Flaw::OtherFormat { found, known } => Error::OtherFormat { path, found, known },
+            Flaw::TooLarge(reason) => Error::TooLarge { path, reason },
+            Flaw::Failed { action, source } => Error::File { action, path, source },
+        }
+    }
+
+    /// What explains itself below.
+    fn inner(&self) -> Option<&dyn Explain> {
+        match self {
+            Error::Cache(error) => Some(error),
+            Error::Warm(error) => Some(error),
+            Error::Linux(error) => Some(error),
+            Error::Observe(error) => Some(error),
+            Error::Postgres(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Says that the server's owner has the film that this user lacks, and how it is named.
+fn kept_elsewhere(film: &Path) -> String {
+    format!(
+        "the server's owner has one, which is named by its path: {}",
+        postgres::quote_argument(&film.display().to_string())
+    )
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::NothingSeen(_) => ErrorKind::Privilege,
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::Damaged { .. } | Error::Contradiction { .. } | Error::TooLarge { .. } | Error::File { .. } => {
+                ErrorKind::Failed
+            }
+            Error::NotAFilm { .. }
+            | Error::OtherFormat { .. }
+            | Error::OtherCluster { .. }
+            | Error::NoFilm(_)
+            | Error::NoCurve { .. }
+            | Error::NothingNamed
+            | Error::NoBackend { .. }
+            | Error::UnknownFilm { .. }
+            | Error::KeptElsewhere { .. }
+            | Error::AmbiguousFilm { .. }
+            | Error::SeveralClusters { .. } => ErrorKind::Usage,
+            other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => "pgthaw film list shows the films that there are",
+            Error::Damaged { path, .. } => {
+                let file = postgres::quote_argument(&path.display().to_string());
+                return Some(format!("record the job again, and remove this one: rm -- {file}"));
+            }
+            Error::KeptElsewhere { film, .. } => return Some(kept_elsewhere(film)),
+            Error::Contradiction { .. } | Error::TooLarge { .. } => "pgthaw did not write this: record the job again",
+            Error::OtherFormat { .. } => "use the pgthaw that wrote it, or record the job again",
+            Error::OtherCluster { .. } => {
+                "connect to the cluster that it was recorded on, or record the job on this one"
+            }
+            Error::NoFilm(_) => "pgthaw run --like NAME -- COMMAND makes one",
+            Error::NoCurve { .. } => {
+                "record the job again as root, on a kernel that tells of requests: pgthaw run --record-only --source bpf -- COMMAND"
+            }
+            Error::NothingNamed => {
+                "--seconds N records all that the server reads, --backend PID, --application-name NAME or --database DB some of its processes; \
+                 `pgthaw run --record-only -- COMMAND` records a command"
+            }
+            Error::NoBackend { .. } => {
+                "psql -c 'SELECT pid, application_name, query FROM pg_stat_activity' lists those that there are; another server is named with -h \
+                 and -p"
+            }
+            Error::AmbiguousFilm { .. } => "write more of the name",
+            Error::SeveralClusters { .. } => {
+                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as pgthaw film list shows it"
+            }
+            Error::NothingSeen(_) => {
+                "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing"
+            }
+            Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "pgthaw film list shows the films that there are"
+            }
+            Error::File { .. } => return None,
+            other => return other.inner().and_then(Explain::hint),
+        };
+        Some(text.to_owned())
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, Some("-o FILE, or XDG_STATE_HOME")),
+            other => other.inner().and_then(Explain::full_disk),
+        }
+    }
+}

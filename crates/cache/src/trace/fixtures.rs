@@ -1,0 +1,58 @@
+//! Films for tests.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::film::{Event, EventKind, FilmHeader, FilmRelation};
+use super::film_file::{Film, FilmWriter};
+use super::record::Recorded;
+use super::source::JobSeen;
+use crate::ForkMap;
+use crate::fixtures::relation;
+use host::files::{Draft, draft_beside};
+use host::units::{BlockRange, Bytes, Fork};
+
+/// The relation of this number, as a film has it.
+pub fn film_relation(number: u32) -> Arc<FilmRelation> {
+    let of = relation(number, ForkMap::empty(Fork::Main, 1)).relation;
+    Arc::new(FilmRelation { name: of.name, path: of.path })
+}
+
+/// Of blocks of a relation, by nobody who is known.
+pub fn event(millisecond: u64, relation: &Arc<FilmRelation>, blocks: Range<u64>, kind: EventKind) -> Event {
+    Event {
+        time: Duration::from_millis(millisecond),
+        relation: Arc::clone(relation),
+        fork: Fork::Main,
+        blocks: BlockRange::new(blocks.start, blocks.end),
+        kind,
+        pid: 0,
+        job_bytes: Bytes(0),
+    }
+}
+
+/// Writes events to their end; `told` is what the film says of its job.
+pub fn record(mut writer: FilmWriter, told: &FilmHeader, events: impl IntoIterator<Item = Event>) -> Recorded {
+    events.into_iter().for_each(|event| writer.push(&event).unwrap());
+    let (draft, header) = writer.finish(told).unwrap();
+    Recorded { draft, header, job_seen: JobSeen::Unknown, guessed: Vec::new() }
+}
+
+/// A writer of the film that will be at a path.
+pub fn writer(path: &Path) -> FilmWriter {
+    FilmWriter::begin(draft_beside(path).unwrap(), path).unwrap()
+}
+
+/// Gives a film its place, and opens it there.
+pub fn place(draft: Draft, path: &Path) -> Film<File> {
+    draft.place(path.file_name().unwrap()).unwrap();
+    Film::open(path).unwrap()
+}
+
+/// A film of these events at a path.
+pub fn film(path: &Path, told: &FilmHeader, events: impl IntoIterator<Item = Event>) -> Film<File> {
+    place(record(writer(path), told, events).draft, path)
+}

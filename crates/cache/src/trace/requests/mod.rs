@@ -1,0 +1,659 @@
+//! The source that sees requests, and whose they are, at the kernel's own tracepoints: of each block the first request, and of some blocks
+//! every one. These are sampled as by SHARDS (Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC Construction with SHARDS, FAST 2015):
+//! blocks are chosen by a hash, so that all requests of a chosen block are seen, and the threshold only ever falls.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use roaring::RoaringBitmap;
+
+pub use self::whose::{AskSessions, Named, Wanted};
+use crate::Map;
+use crate::trace::error::Error;
+use crate::trace::film::{EventKind, FilmRelation, Sampled};
+use crate::trace::requests::whose::{Verdict, Whose};
+use crate::trace::source::{JobSeen, Own, Source, SourceEnd, Touch, runs};
+use host::linux::machine::read_used_bytes;
+use host::linux::process::read_children;
+use host::linux::ready::Over;
+use host::units::{BlockRange, Bytes, Fork, counted};
+use observe::PageProbe;
+use observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile, unit_hash};
+use postgres::{DataDirectory, RelationPath};
+
+#[cfg(test)]
+mod tests;
+mod whose;
+
+/// From one look to the next. The kernel keeps what comes meanwhile: 290,000 events.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often it is looked who has ended, and what has grown.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// Events that are kept while it is not known yet whose they are, 56 bytes each: then they are everybody's.
+const PENDING_MAX: usize = 1 << 20;
+
+/// Times of a film are multiples of this: neighbours that were asked for within it are one event.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A file of each cluster that is no relation's.
+const CONTROL: &str = "global/pg_control";
+
+/// What is asked of the page cache of a cluster's files.
+pub struct Requests {
+    watch: Box<dyn PageWatch>,
+    files: Files,
+    whose: Whose,
+    own: Arc<Own>,
+    sampling: Sampling,
+    /// What has been told by processes of which nobody knows yet whose they are.
+    pending: Vec<PageEvent>,
+    /// What this process itself brought: whoever asks for it found it there.
+    brought: BTreeMap<(usize, Fork), RoaringBitmap>,
+    /// Pages that each process has asked for so far, and all of them together.
+    pages_of: HashMap<u32, u64>,
+    pages: u64,
+    /// Of each process the pages that came for it again, and those of processes that have ended.
+    again_of: HashMap<u32, i64>,
+    ended_again: i64,
+    /// Files that have grown: the next segment may come.
+    grown: Vec<u32>,
+    /// Files that there was no room for.
+    left_out: u64,
+    next_housekeeping: Instant,
+    /// What was touched last: neighbours become one.
+    last: Option<Touch>,
+    job_seen: JobSeen,
+    remarks: Vec<String>,
+}
+
+impl std::fmt::Debug for Requests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Requests").field("whose", &self.whose).finish_non_exhaustive()
+    }
+}
+
+/// Whose reads are followed, and what this process brings itself meanwhile.
+#[derive(Debug)]
+pub struct Followed {
+    pub wanted: Wanted,
+    pub postmaster_pid: Option<u32>,
+    pub own: Arc<Own>,
+}
+
+impl Requests {
+    /// Watches the files of a map in this directory.
+    ///
+    /// # Errors
+    /// When the kernel takes no program: without the right to it, in a container, or where pgthaw was built without one.
+    pub fn open(map: &Map, directory: &Path, page_bytes: u64, followed: Followed) -> Result<Requests, Error> {
+        let (files, watched) = Files::new(map, directory, page_bytes);
+        let unit_pages = Units::of(map, page_bytes).unit_pages();
+        let probe = PageProbe::open(&watched, unit_pages, &directory.join(CONTROL))?;
+        Requests::new(Box::new(probe), files, followed)
+    }
+
+    /// What can be told of the program that [`Requests::open`] will want in a directory, before it is known which files that has; `None` where
+    /// its file system tells nothing. What lies on other file systems may need more room: then it is opened anew.
+    pub fn room_ahead(directory: &DataDirectory, page_bytes: u64) -> Option<PagesRoom> {
+        let unit_pages = Units::new(directory.block_size, directory.segment_blocks, page_bytes).unit_pages();
+        let used = read_used_bytes(&directory.path).ok()?;
+        let units = used.0 / (u64::from(unit_pages) * page_bytes);
+        Some(PagesRoom { unit_pages, control: directory.path.join(CONTROL), units })
+    }
+
+    fn new(mut watch: Box<dyn PageWatch>, files: Files, followed: Followed) -> Result<Requests, Error> {
+        let Followed { wanted, postmaster_pid, own } = followed;
+        let sampling = Sampling::default();
+        watch.tell_again_below(sampling.below())?;
+        let mut whose = Whose::new(wanted, postmaster_pid);
+        whose.refresh();
+        let is_decided = whose.is_decided();
+        for pid in postmaster_pid.map(read_children).transpose()?.unwrap_or_default() {
+            if whose.of(pid) == Verdict::Other && is_decided {
+                watch.leave_out(pid)?;
+            }
+        }
+        Ok(Requests {
+            watch,
+            files,
+            whose,
+            own,
+            sampling,
+            pending: Vec::new(),
+            brought: BTreeMap::new(),
+            pages_of: HashMap::new(),
+            pages: 0,
+            again_of: HashMap::new(),
+            ended_again: 0,
+            grown: Vec::new(),
+            left_out: 0,
+            next_housekeeping: Instant::now() + HOUSEKEEPING,
+            last: None,
+            job_seen: JobSeen::Unknown,
+            remarks: Vec::new(),
+        })
+    }
+
+    /// Learns whose the processes are that these events are of. Those of others are left out from now on.
+    fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>, Error> {
+        let was_decided = self.whose.is_decided();
+        let own_pid = std::process::id();
+        let mut verdicts: HashMap<u32, Verdict> = HashMap::new();
+        for event in events.iter().filter(|event| event.pid != own_pid) {
+            verdicts.entry(event.pid).or_insert_with(|| self.whose.of(event.pid));
+        }
+        if verdicts.values().any(|verdict| *verdict == Verdict::NotYet) {
+            self.refresh()?;
+            for (pid, verdict) in verdicts.iter_mut().filter(|(_, verdict)| **verdict == Verdict::NotYet) {
+                *verdict = self.whose.of(*pid);
+            }
+        }
+        if !self.whose.is_decided() {
+            return Ok(verdicts);
+        }
+        let others: Vec<u32> = match was_decided {
+            true => verdicts.iter().filter(|(_, one)| **one == Verdict::Other).map(|(pid, _)| *pid).collect(),
+            false => self.whose.others().collect(),
+        };
+        others.into_iter().try_for_each(|pid| self.watch.leave_out(pid))?;
+        Ok(verdicts)
+    }
+
+    fn refresh(&mut self) -> Result<(), Error> {
+        for pid in self.whose.refresh() {
+            self.watch.forget(pid);
+        }
+        Ok(())
+    }
+
+    /// Tells `visit` what is known by now, and keeps what nobody can judge yet.
+    fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+        self.whose.know_earlier();
+        let mut events = std::mem::take(&mut self.pending);
+        let told_before = events.len();
+        self.watch.drain(&mut |event| events.push(event));
+        let verdicts = self.learn(&events)?;
+        if !self.whose.is_decided() {
+            if events.len() < PENDING_MAX {
+                // Whosever it is, it came: whoever is killed now leaves that to be cleaned up.
+                for event in events.iter().skip(told_before).filter(|event| event.kind == PageEventKind::Fetched) {
+                    self.tell_came(event, visit);
+                }
+                self.flush(visit);
+                self.pending = events;
+                return Ok(());
+            }
+            self.want_everybody("before one was seen there was too much else");
+        }
+        let (own_pid, is_everybody) = (std::process::id(), self.whose.wants_everybody());
+        for event in events {
+            let verdict = match verdicts.get(&event.pid) {
+                _ if event.pid == own_pid => Verdict::Wanted,
+                Some(_) if is_everybody => Verdict::Wanted,
+                known => known.copied().unwrap_or(Verdict::Wanted),
+            };
+            match (verdict, event.kind) {
+                (_, PageEventKind::Grown) => self.give_room(event.file)?,
+                (Verdict::Wanted, _) => self.add(&event, visit),
+                (Verdict::NotYet, _) => self.pending.push(event),
+                (Verdict::Other, PageEventKind::Requested) => {
+                    self.watch.clear(event.file, event.first_unit, event.units);
+                }
+                (Verdict::Other, _) => {}
+            }
+        }
+        self.flush(visit);
+        if self.sampling.adapt() {
+            self.watch.tell_again_below(self.sampling.below())?;
+        }
+        Ok(())
+    }
+
+    fn tell_came(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
+        if let Some(segment) = self.files.segment(event.file) {
+            self.give_fetched(event, segment, false, visit);
+        }
+    }
+
+    fn give_fetched(&mut self, event: &PageEvent, segment: Segment, is_of_film: bool, visit: &mut dyn FnMut(Touch)) {
+        for run in bit_runs(event.units) {
+            let blocks = self.files.blocks(segment, event.first_unit, run);
+            let touch = self.touch(event, segment, blocks, EventKind::Fetched);
+            self.give(Touch { is_of_film, came: true, ..touch }, visit);
+        }
+    }
+
+    fn want_everybody(&mut self, why: &str) {
+        self.whose.want_everybody();
+        self.job_seen = JobSeen::Everybody;
+        self.remarks.push(format!(
+            "no server process of the command was seen ({why}): the film has what all of the cluster asked for"
+        ));
+    }
+
+    fn give_room(&mut self, file: u32) -> Result<(), Error> {
+        self.left_out += u64::from(!self.watch.make_room(file)?);
+        self.grown.push(file);
+        Ok(())
+    }
+
+    /// Adds what one event tells.
+    fn add(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
+        let Some(segment) = self.files.segment(event.file) else { return };
+        let pages = self.pages_of.entry(event.pid).or_default();
+        self.pages += event.pages.saturating_sub(*pages);
+        *pages = event.pages.max(*pages);
+        if matches!(event.kind, PageEventKind::Requested | PageEventKind::Again) {
+            self.again_of.insert(event.pid, event.pages_again);
+        }
+        match event.kind {
+            PageEventKind::Grown => {}
+            PageEventKind::Again => {
+                self.sampling.again += 1;
+                self.put(event, segment, event.units, EventKind::Again, visit);
+            }
+            PageEventKind::Requested => {
+                self.sampling.units += u64::from(event.units.count_ones());
+                let come = event.fetched & !self.brought_of(event, segment);
+                self.put(event, segment, come, EventKind::Fetched, visit);
+                self.put(event, segment, event.units & !come, EventKind::Requested, visit);
+            }
+            PageEventKind::Fetched => self.add_fetched(event, segment, visit),
+        }
+    }
+
+    /// What came is no part of the film where it is seen what is asked for; but for what this process brought for the job.
+    fn add_fetched(&mut self, event: &PageEvent, segment: Segment, visit: &mut dyn FnMut(Touch)) {
+        if event.pid != std::process::id() {
+            return self.give_fetched(event, segment, self.watch.blind_to_requests().is_some(), visit);
+        }
+        for run in bit_runs(event.units) {
+            let blocks = self.files.blocks(segment, event.first_unit, run);
+            let touch = self.touch(event, segment, blocks, EventKind::Fetched);
+            let mut come = RoaringBitmap::new();
+            come.insert_range(blocks.start as u32..blocks.end as u32);
+            *self.brought.entry((segment.relation, segment.fork)).or_default() |= &come;
+            let wanted = self.own.wanted_among(segment.relation, segment.fork, &come);
+            for (blocks, is_of_film) in [(&come - &wanted, false), (wanted, true)] {
+                for blocks in runs(&blocks) {
+                    self.give(Touch { blocks, is_of_film, came: true, ..touch.clone() }, visit);
+                }
+            }
+        }
+    }
+
+    /// Those of an event's units that this process brought.
+    fn brought_of(&self, event: &PageEvent, segment: Segment) -> u64 {
+        let Some(brought) = self.brought.get(&(segment.relation, segment.fork)) else { return 0 };
+        let is_brought = |unit: &u32| {
+            event.units >> unit & 1 == 1 && {
+                let blocks = self.files.blocks(segment, event.first_unit, *unit..*unit + 1);
+                brought.contains(blocks.start as u32)
+            }
+        };
+        (0..u64::BITS).filter(is_brought).fold(0, |units, unit| units | 1 << unit)
+    }
+
+    fn put(&mut self, event: &PageEvent, segment: Segment, units: u64, kind: EventKind, visit: &mut dyn FnMut(Touch)) {
+        for run in bit_runs(units) {
+            let blocks = self.files.blocks(segment, event.first_unit, run);
+            let touch = self.touch(event, segment, blocks, kind);
+            self.give(touch, visit);
+        }
+    }
+
+    fn touch(&self, event: &PageEvent, segment: Segment, blocks: host::units::BlockRange, kind: EventKind) -> Touch {
+        let tick = TICK.as_nanos() as u64;
+        Touch {
+            relation: Arc::clone(self.files.relation(segment.relation)),
+            fork: segment.fork,
+            blocks,
+            kind,
+            pid: event.pid,
+            at: Some(Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick)),
+            job_bytes: Some(Bytes(self.files.page_bytes(self.pages))),
+            is_of_film: true,
+            came: false,
+        }
+    }
+
+    /// Makes one of neighbours.
+    fn give(&mut self, touch: Touch, visit: &mut dyn FnMut(Touch)) {
+        match &mut self.last {
+            Some(last) if last.goes_on_with(&touch) => {
+                last.blocks.end = touch.blocks.end;
+                last.job_bytes = touch.job_bytes;
+            }
+            _ => {
+                self.flush(visit);
+                self.last = Some(touch);
+            }
+        }
+    }
+
+    fn flush(&mut self, visit: &mut dyn FnMut(Touch)) {
+        self.last.take().into_iter().for_each(visit);
+    }
+
+    /// What came again for the job: it had been there, and was gone by then.
+    fn fetched_again(&self) -> Bytes {
+        let pages = self.ended_again + self.again_of.values().sum::<i64>();
+        Bytes(self.files.page_bytes(pages.max(0).cast_unsigned()))
+    }
+
+    /// Once a second: who has ended, who calls himself something else now, which segments have come.
+    fn keep_house(&mut self) -> Result<(), Error> {
+        if Instant::now() < self.next_housekeeping {
+            return Ok(());
+        }
+        self.next_housekeeping = Instant::now() + HOUSEKEEPING;
+        for pid in self.whose.forget_ended() {
+            self.watch.forget(pid);
+            self.pages_of.remove(&pid);
+            self.ended_again += self.again_of.remove(&pid).unwrap_or_default();
+        }
+        self.refresh()?;
+        let files = &self.files;
+        let come: Vec<_> =
+            self.grown.iter().filter_map(|file| files.find_next(*file).map(|next| (*file, next))).collect();
+        for (file, (segment, watched)) in come {
+            self.grown.retain(|one| *one != file);
+            match self.watch.add(watched)? {
+                true => self.files.push(segment),
+                false => self.left_out += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Maximal runs of set bits.
+fn bit_runs(mut bits: u64) -> impl Iterator<Item = std::ops::Range<u32>> {
+    std::iter::from_fn(move || {
+        let start = bits.trailing_zeros();
+        (bits != 0).then(|| {
+            let length = (bits >> start).trailing_ones();
+            bits &= u64::MAX.checked_shl(start + length).unwrap_or(0);
+            start..start + length
+        })
+    })
+}
+
+impl Source for Requests {
+    fn wait(&mut self, _took: Duration, over: &Over) -> bool {
+        let until = Instant::now() + INTERVAL;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if over.wait(Duration::ZERO) {
+                return false;
+            }
+            if left.is_zero() {
+                return true;
+            }
+            self.whose.know_earlier();
+            // While it lives it can be seen whose it is.
+            for pid in self.watch.wait_for_arrivals(over, left) {
+                self.whose.of(pid);
+            }
+        }
+    }
+
+    fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+        self.tell(visit)?;
+        self.keep_house()
+    }
+
+    fn describe(&self) -> String {
+        match self.watch.blind_to_requests() {
+            None => "by the kernel's account of what is asked of the page cache, by whom, in order: of each block the first time; \
+                     what shared_buffers had is not seen"
+                .to_owned(),
+            Some(why) => format!(
+                "by the kernel's account of what comes into the page cache, for whom, in order: of each block the first time; what was \
+                 cached before is not seen, for which a kernel since 6.12 is needed ({why})"
+            ),
+        }
+    }
+
+    fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error> {
+        self.tell(visit)?;
+        if !self.whose.is_decided() {
+            let own_pid = std::process::id();
+            self.whose.take_unseen(self.pending.iter().map(|event| event.pid).filter(|pid| *pid != own_pid));
+            if self.pending.iter().all(|event| event.pid == own_pid) {
+                let nothing = "nobody asked the page cache for anything, as where shared_buffers has it all, or the job asks another server";
+                self.remarks.push(format!("no server process of the command was seen: {nothing}"));
+                self.whose.want_everybody();
+                self.job_seen = JobSeen::No;
+            } else if !self.whose.is_decided() {
+                self.want_everybody(
+                    "its connection may lead through a pooler, or to another host or server; pgthaw run --application-name NAME finds sessions by name",
+                );
+            }
+            self.tell(visit)?;
+        }
+        // Whoever has not said by now who he is, is another.
+        self.pending.clear();
+        let job_seen = if self.whose.is_of_command() { JobSeen::Yes } else { self.job_seen };
+        let mut remarks = std::mem::take(&mut self.remarks);
+        remarks.extend(self.whose.remarks());
+        if self.left_out > 0 {
+            remarks.push(format!(
+                "{} had grown or come, and were not followed to their end",
+                counted(self.left_out, "file")
+            ));
+        }
+        Ok(SourceEnd {
+            lost_events: self.watch.lost(),
+            sampling: self
+                .watch
+                .blind_to_requests()
+                .is_none()
+                .then(|| Sampled { shift: self.sampling.shift(), unit_blocks: self.files.unit_blocks() }),
+            fetched_again: self.watch.blind_to_requests().is_none().then(|| self.fetched_again()),
+            cost: self.watch.cost().map(|cost| {
+                let runs = cost.programs.iter().map(|program| program.runs).sum();
+                (runs, cost.total_ns())
+            }),
+            job_seen,
+            guessed: self.whose.guesses(),
+            remarks,
+        })
+    }
+}
+
+/// How blocks, pages and units of a cluster go together.
+#[derive(Clone, Copy, Debug)]
+pub struct Units {
+    block_size: u64,
+    page_bytes: u64,
+    segment_blocks: u64,
+}
+
+/// One segment of a fork.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// The relation's index in the map.
+    pub relation: usize,
+    pub fork: Fork,
+    pub number: u64,
+}
+
+/// The files, in the order in which they are watched.
+#[derive(Debug)]
+pub struct Files {
+    directory: PathBuf,
+    units: Units,
+    relations: Vec<Arc<FilmRelation>>,
+    segments: Vec<Segment>,
+}
+
+impl Units {
+    pub fn new(block_size: u32, segment_blocks: u32, page_bytes: u64) -> Units {
+        Units { block_size: block_size.into(), page_bytes, segment_blocks: segment_blocks.into() }
+    }
+
+    /// Of a cluster.
+    pub fn of(map: &Map, page_bytes: u64) -> Units {
+        Units::new(map.source.block_size, map.source.segment_blocks, page_bytes)
+    }
+
+    /// Pages of a unit.
+    pub fn unit_pages(self) -> u32 {
+        (self.block_size / self.page_bytes).max(1) as u32
+    }
+
+    /// Blocks of a unit: more than one where they are smaller than a page.
+    pub fn unit_blocks(self) -> u64 {
+        (self.page_bytes / self.block_size).max(1)
+    }
+
+    /// Units of a segment that is full.
+    fn segment_units(self) -> u64 {
+        self.segment_blocks.div_ceil(self.unit_blocks())
+    }
+}
+
+/// What is added to the number of a unit in its fork before it is hashed, to choose the blocks of which every request is told.
+pub fn salt_of(path: &RelationPath, fork: Fork) -> u32 {
+    unit_hash(path.relfilenumber() ^ unit_hash(fork as u32))
+}
+
+impl Files {
+    /// Those of a cluster that are there.
+    pub fn new(map: &Map, directory: &Path, page_bytes: u64) -> (Files, Vec<WatchedFile>) {
+        let film_relation = |one: &crate::RelationMap| {
+            Arc::new(FilmRelation { name: one.relation.name.clone(), path: one.relation.path.clone() })
+        };
+        let mut files = Files {
+            directory: directory.to_owned(),
+            units: Units::of(map, page_bytes),
+            relations: map.relations.iter().map(film_relation).collect(),
+            segments: Vec::new(),
+        };
+        let mut watched = Vec::new();
+        for (relation, one) in map.relations.iter().enumerate() {
+            for fork in &one.forks {
+                // One that is empty may grow.
+                for number in 0..fork.blocks.div_ceil(files.units.segment_blocks).max(1) {
+                    let segment = Segment { relation, fork: fork.fork, number };
+                    watched.extend(files.look(segment).inspect(|_| files.segments.push(segment)));
+                }
+            }
+        }
+        (files, watched)
+    }
+
+    /// A segment as it is now. `None` where it is not there.
+    fn look(&self, segment: Segment) -> Option<WatchedFile> {
+        let Segment { relation, fork, number } = segment;
+        let path = &self.relations[relation].path;
+        let facts = path.segment_file(&self.directory, fork, number as u32).metadata().ok()?;
+        let (unit_blocks, segment_units) = (self.units.unit_blocks(), self.units.segment_units());
+        let units = facts.len().div_ceil(self.units.block_size * unit_blocks).min(segment_units);
+        let salt = salt_of(path, fork).wrapping_add((number * segment_units) as u32);
+        Some(WatchedFile { device: facts.dev(), inode: facts.ino(), units, most_units: segment_units, salt })
+    }
+
+    /// The segment after this one, if it is there and not watched yet. Whoever watches it has to say so.
+    pub fn find_next(&self, file: u32) -> Option<(Segment, WatchedFile)> {
+        let segment = self.segments.get(file as usize)?;
+        let next = Segment { number: segment.number + 1, ..*segment };
+        let is_same = |one: &Segment| (one.relation, one.fork, one.number) == (next.relation, next.fork, next.number);
+        if self.segments[file as usize..].iter().any(is_same) {
+            return None;
+        }
+        Some((next, self.look(next)?))
+    }
+
+    pub fn unit_blocks(&self) -> u32 {
+        self.units.unit_blocks() as u32
+    }
+
+    pub fn push(&mut self, segment: Segment) {
+        self.segments.push(segment);
+    }
+
+    pub fn segment(&self, file: u32) -> Option<Segment> {
+        self.segments.get(file as usize).copied()
+    }
+
+    pub fn relation(&self, at: usize) -> &Arc<FilmRelation> {
+        &self.relations[at]
+    }
+
+    /// The blocks of the fork that units of a file are.
+    pub fn blocks(&self, segment: Segment, first_unit: u64, units: std::ops::Range<u32>) -> BlockRange {
+        let first = segment.number * self.units.segment_blocks;
+        let block = |unit: u32| first + (first_unit + u64::from(unit)) * self.units.unit_blocks();
+        BlockRange::new(block(units.start), block(units.end))
+    }
+
+    /// So many pages in bytes.
+    pub fn page_bytes(&self, pages: u64) -> u64 {
+        pages * self.units.page_bytes
+    }
+}
+
+/// Chosen blocks that were touched: beyond that there are enough, and half of them are chosen from then on.
+const UNITS_MAX: u64 = 32_768;
+
+/// Repeated requests after which half of the blocks are chosen: so a film grows by the logarithm of what is asked for again.
+const AGAIN_MAX: u64 = 65_536;
+
+/// One block in 2^20 is chosen at least.
+const SHIFT_MAX: u32 = 20;
+
+/// How many blocks are chosen, and what came of it.
+#[derive(Debug, Default)]
+struct Sampling {
+    shift: u32,
+    /// Units that were asked for.
+    units: u64,
+    /// Repeated requests since the threshold fell last.
+    again: u64,
+}
+
+impl Sampling {
+    /// One block in 2 to this power is chosen.
+    fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// Blocks are chosen whose hash is below this.
+    fn below(&self) -> u64 {
+        1 << (u32::BITS - self.shift)
+    }
+
+    /// Chooses fewer blocks where there are too many; was that so?
+    fn adapt(&mut self) -> bool {
+        let before = self.shift;
+        while self.shift < SHIFT_MAX && (self.units >> self.shift > UNITS_MAX || self.again > AGAIN_MAX) {
+            self.shift += 1;
+            self.again = 0;
+        }
+        self.shift > before
+    }
+}
+
+#[cfg(test)]
+mod sampling_tests {
+    use super::*;
+
+    #[test]
+    fn fewer_are_chosen_where_there_are_many() {
+        let mut sampling = Sampling::default();
+        assert_eq!((sampling.adapt(), sampling.below()), (false, 1 << 32));
+        sampling.again = AGAIN_MAX + 1;
+        assert!(sampling.adapt() && !sampling.adapt());
+        assert_eq!((sampling.shift(), sampling.below()), (1, 1 << 31));
+        sampling.units = 5 * UNITS_MAX;
+        assert!(sampling.adapt());
+        assert_eq!(sampling.shift(), 3);
+    }
+}

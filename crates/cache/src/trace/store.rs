@@ -1,0 +1,688 @@
+//! Where films are kept, as snapshots are: a directory per cluster, a file per film, numbered in the order in which they were taken. And
+//! which of them a name means.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::error::Error;
+use super::film::FilmHeader;
+use super::film_file::Film;
+use super::record::Recorded;
+use crate::warm::{STATE, state_directory};
+use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
+use host::files::{Draft, draft_beside};
+use host::linux::home::state_in;
+
+/// Films that are kept under one name.
+pub const KEPT: usize = 7;
+
+/// A film of another command with less than this share of the largest film's blocks is a slip, 0 to 1: `SELECT 1` under the wrong name.
+const SLIP_SHARE: f64 = 0.01;
+
+/// In the directory where pgthaw keeps its state.
+const BELOW_STATE: &str = "films";
+
+/// The films of this user.
+#[derive(Clone, Debug)]
+pub struct FilmStore(SnapshotStore);
+
+/// The film that a job goes by, and what was passed over for it.
+#[derive(Debug)]
+pub struct Like {
+    pub film: Option<Film<File>>,
+    /// The film that shows best the job's order and time without help, where that is another one: of the films as large, not preloaded
+    /// before preloaded, the one whose job found the least in memory.
+    pub alone: Option<Film<File>>,
+    pub name: String,
+    pub remarks: Vec<String>,
+}
+
+impl FilmStore {
+    /// The store in pgthaw's state directory.
+    pub fn open() -> FilmStore {
+        FilmStore::at(state_directory().join(BELOW_STATE))
+    }
+
+    /// The store of a user with this home directory, unless XDG_STATE_HOME says otherwise.
+    pub fn in_home(home: &Path) -> FilmStore {
+        FilmStore::at(state_in(home).join(STATE).join(BELOW_STATE))
+    }
+
+    pub fn at(root: PathBuf) -> FilmStore {
+        FilmStore(SnapshotStore::of_others(root))
+    }
+
+    pub fn root(&self) -> &Path {
+        self.0.root()
+    }
+
+    /// Creates a draft in the store or beside `path`; also returns its name for messages.
+    pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf), Error> {
+        match path {
+            None => Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier))),
+            Some(path) => {
+                let draft = draft_beside(path).map_err(|source| Error::file("create a file beside", path, source))?;
+                Ok((draft, path.to_owned()))
+            }
+        }
+    }
+
+    /// Places a film in the store or at `path`, which must not exist.
+    pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader), Error> {
+        let Recorded { draft, header, .. } = recorded;
+        let path = match path {
+            Some(path) => {
+                let placed = draft.place_new(path.file_name().unwrap_or_default());
+                placed.map_err(|source| Error::file("write", path, source))?;
+                path.to_owned()
+            }
+            None => {
+                let cluster = header.source.system_identifier;
+                self.0.place(draft, cluster, header.recorded_at, header.label.as_deref())?.path
+            }
+        };
+        Ok((path, header))
+    }
+
+    /// All films of all clusters, the newest first.
+    pub fn read_all(&self) -> Result<Films, Error> {
+        let mut films = self.0.read_all()?;
+        films.sort_by(|one, other| other.name.cmp(&one.name));
+        Ok(Films::new(self.root().to_owned(), films))
+    }
+
+    /// As [`Films::find_of`].
+    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
+        if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
+    }
+
+    /// The films that `name` means: all of a label of one cluster, or one.
+    pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>, Error> {
+        let all = self.read_all()?;
+        let path = all.find_of(cluster, name)?;
+        let found = all.films.iter().find(|one| one.path == path).map(|one| (one.label(), one.system_identifier));
+        let is_label = found.is_some_and(|(label, _)| label == Some(name) && name != NEWEST);
+        let is_meant = |one: &&Generation| match is_label {
+            true => found == Some((one.label(), one.system_identifier)),
+            false => one.path == path,
+        };
+        let meant: Vec<Generation> = all.films.iter().filter(is_meant).cloned().collect();
+        match meant.is_empty() {
+            true => Err(Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() }),
+            false => Ok(meant),
+        }
+    }
+
+    /// Removes a film.
+    pub fn forget(&self, film: &Generation) -> Result<(), Error> {
+        Ok(self.0.forget(film)?)
+    }
+
+    /// The film of [`Films::find_alone`], and what to tell of the choice.
+    pub fn open_alone(&self, cluster: Option<u64>, name: &str) -> Result<(Film<File>, Vec<String>), Error> {
+        self.open_sound(name, |films| films.find_alone(cluster, name))
+    }
+
+    /// The film of [`Films::find_newest`], and what to tell of the choice.
+    pub fn open_newest(&self, cluster: Option<u64>, name: &str) -> Result<(Film<File>, Vec<String>), Error> {
+        self.open_sound(name, |films| films.find_newest(cluster, name))
+    }
+
+    /// Opens what `find` returns. Where `name` could mean several films, a damaged one gives way to another; if there is none, its damage is
+    /// the error.
+    fn open_sound(
+        &self,
+        name: &str,
+        find: impl Fn(&Films) -> Result<Chosen, Error>,
+    ) -> Result<(Film<File>, Vec<String>), Error> {
+        // A path is looked for in no store.
+        let nowhere = || Films::new(self.root().to_owned(), Vec::new());
+        let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
+        let mut damage: Vec<Error> = Vec::new();
+        loop {
+            let found = find(&films).map(|chosen| (films.could_be_another(&chosen.path, name), chosen));
+            let (could_be_another, chosen) = match found {
+                Ok((false, _)) | Err(_) if !damage.is_empty() => return Err(damage.swap_remove(0)),
+                found => found?,
+            };
+            match Film::open(&chosen.path) {
+                Ok(film) => {
+                    let passed_over =
+                        damage.iter().map(|error| format!("{error}; {} was taken instead", chosen.path.display()));
+                    return Ok((film, passed_over.chain(chosen.remark(name)).collect()));
+                }
+                Err(error) if could_be_another && error.is_damage() => {
+                    films.leave_out(&chosen.path);
+                    damage.push(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The databases that the jobs of a cluster's films under `label` used, the newest film's first. `None` without a film.
+    pub fn databases_like(&self, cluster: u64, label: &str) -> Option<Vec<String>> {
+        let films = self.0.read_generations(cluster).ok()?;
+        let headers = read_headers(films.iter().filter(|one| one.label() == Some(label)));
+        let headers = headers.into_iter().map(|(_, header)| header);
+        databases_of(headers.filter(|header| header.source.system_identifier == cluster))
+    }
+
+    /// The database that a job is likely to use first, where the newest films under `label` of all clusters agree: the cluster is not known yet.
+    pub fn first_database_like(&self, label: &str) -> Option<String> {
+        let films = self.read_all().ok()?;
+        let headers = read_headers(films.newest_of_clusters(label));
+        let mut firsts = headers.iter().map(|(_, header)| header.first_database());
+        let first = firsts.next()??;
+        firsts.all(|other| other == Some(first)).then(|| first.to_owned())
+    }
+
+    /// The newest film of a cluster under `label`, if there is any.
+    pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>, Error> {
+        let films = self.0.read_generations(cluster)?;
+        Ok(films.into_iter().find(|one| one.label() == Some(label)).map(|one| one.path))
+    }
+
+    /// The film under `label` that says best what `job` will touch: of those with the most similar command and four fifths of the largest
+    /// film's blocks (a job that ran warm left a small one), the newest of this day of the week, or the newest. Skips unreadable films, and
+    /// with `after` those recorded before.
+    pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like, Error> {
+        let mut remarks = Vec::new();
+        let mut films = Vec::new();
+        for one in self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label)) {
+            match read_header(&one) {
+                Ok(header) if header.source.system_identifier != cluster => remarks.push(format!(
+                    "film {} was passed over: {}",
+                    one.name,
+                    Error::OtherCluster { path: one.path, film: header.source.system_identifier, cluster }
+                )),
+                Ok(header) if after.is_some_and(|after| header.recorded_at <= after) => {}
+                Ok(header) => films.push((one, header)),
+                Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
+            }
+        }
+        let alike: Vec<f64> = films.iter().map(|(_, header)| likeness(&header.job, job)).collect();
+        let most = alike.iter().copied().fold(0.0, f64::max);
+        let mut alike = alike.into_iter();
+        films.retain(|_| alike.next() == Some(most));
+        let day = |at: Timestamp| at.to_zoned(TimeZone::system()).weekday();
+        let today = day(Timestamp::now());
+        let of = |(_, header): &(_, FilmHeader)| (header.totals.wanted_blocks(), day(header.recorded_at) == today);
+        while let Some(at) = choose(films.iter().map(of)) {
+            let alone = find_alone(&films, films[at].1.totals.wanted_blocks()).map(|one| one.path.clone());
+            let (one, _) = films.remove(at);
+            let alone = alone.filter(|alone| *alone != one.path).and_then(|path| Film::open(&path).ok());
+            match Film::open(&one.path) {
+                Ok(film) => return Ok(Like { film: Some(film), alone, name: one.name, remarks }),
+                Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
+            }
+        }
+        let empty = films.iter().map(|(one, _)| {
+            format!("film {} has nothing to bring: its job found all in shared_buffers, or was not seen", one.name)
+        });
+        remarks.extend(empty);
+        if self.read_all()?.find_other_clusters(cluster, label).is_some() {
+            remarks.push(format!("the films called {label} are of other clusters than this server's"));
+        }
+        Ok(Like { film: None, alone: None, name: String::new(), remarks })
+    }
+
+    /// Is this film a slip: of a command that no other film under `label` has, with next to nothing of the largest film's blocks? As the
+    /// newest it would stand for the job. `lost` does not count: most of its blocks are gone.
+    pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
+        let films = self.0.read_generations(header.source.system_identifier)?;
+        let is_there = |one: &&Generation| one.label() == Some(label) && Some(one.name.as_str()) != lost;
+        let known = read_headers(films.iter().filter(is_there));
+        let is_known = known.iter().any(|(_, known)| known.job == header.job);
+        let largest = largest_blocks(&known) as f64;
+        Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
+    }
+
+    /// Removes all films of a label but the newest [`KEPT`], the largest, and those that show best how the job goes alone, of all of them and
+    /// of the newest one's command; returns how many. Not of each command: one that contains the date is new every day. `lost` is not spared.
+    pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<usize, Error> {
+        let films = self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label));
+        let films: Vec<Generation> = films.collect();
+        let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
+        let size = |(_, header): &&(Generation, FilmHeader)| header.totals.wanted_blocks();
+        let largest = known.iter().rev().max_by_key(size).map(|(one, _)| one);
+        let job = known.first().map(|(_, header)| header.job.as_str());
+        let of_job: Vec<_> = known.iter().filter(|(_, header)| Some(header.job.as_str()) == job).cloned().collect();
+        let alone = [&known, &of_job].map(|films| find_alone(films, largest_blocks(films)));
+        let is_spared =
+            |one: &Generation| [largest, alone[0], alone[1]].iter().flatten().any(|spared| spared.path == one.path);
+        let mut removed = 0;
+        for one in films.into_iter().skip(KEPT).filter(|one| !is_spared(one)) {
+            removed += usize::from(self.0.drop_if_there(&one)?);
+        }
+        Ok(removed)
+    }
+}
+
+/// The databases of films, in the films' order; `None` where there is none.
+pub fn databases_of(headers: impl Iterator<Item = FilmHeader>) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    for header in headers {
+        for name in header.databases {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// Chooses among films, the newest first, by their blocks and whether they are of this day of the week; `None` when none has any block.
+fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
+    let largest = films.clone().map(|(blocks, _)| blocks).max().filter(|largest| *largest > 0)?;
+    let whole = |blocks: u64| blocks as f64 >= largest as f64 * WHOLE;
+    let of_day = films.clone().position(|(blocks, is_of_day)| is_of_day && whole(blocks));
+    of_day.or_else(|| films.into_iter().position(|(blocks, _)| whole(blocks)))
+}
+
+/// Jaccard similarity of two commands' words, 0 to 1.
+fn likeness(one: &str, other: &str) -> f64 {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>();
+    let (one, other) = (words(one), words(other));
+    one.intersection(&other).count() as f64 / one.union(&other).count().max(1) as f64
+}
+
+/// A film with this share of the largest film's blocks is as good as that, 0 to 1.
+pub const WHOLE: f64 = 0.8;
+
+/// The films of a store, as they were when it was read.
+#[derive(Clone, Debug)]
+pub struct Films {
+    root: PathBuf,
+    pub films: Vec<Generation>,
+}
+
+/// The film that a name means.
+#[derive(Debug)]
+pub struct Chosen {
+    pub path: PathBuf,
+    /// Films of its command that the name could mean, this one among them.
+    pub films: usize,
+    why: &'static str,
+    /// Other clusters have films that are called so too.
+    has_others: bool,
+}
+
+const NEWEST_OF_THEM: &str = "is the newest";
+const TELLS_ALONE: &str = "tells best how the job goes alone";
+
+impl Chosen {
+    /// Says which of how many was taken, where there was a choice.
+    pub fn remark(&self, name: &str) -> Option<String> {
+        let Chosen { films, why, has_others, .. } = self;
+        let of_others = if *has_others { "; those of other clusters were passed over" } else { "" };
+        match films {
+            1 => has_others.then(|| format!("this film called {name} is of this server's cluster{of_others}")),
+            _ => Some(format!("of {films} films of this command called {name} this one {why}{of_others}")),
+        }
+    }
+}
+
+impl Films {
+    fn new(root: PathBuf, films: Vec<Generation>) -> Films {
+        Films { root, films }
+    }
+
+    pub fn has_label(&self, label: &str) -> bool {
+        self.films.iter().any(|one| one.label() == Some(label))
+    }
+
+    /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name. Those of this cluster come before those
+    /// of others.
+    ///
+    /// # Errors
+    /// When there is none, or it could be several: by the beginnings of their names, or as a label of several clusters that are not this one.
+    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
+        if is_path(name) {
+            return Ok(name.into());
+        }
+        let mut films = self.films.clone();
+        films.sort_by_key(|one| cluster.is_some_and(|cluster| one.system_identifier != cluster));
+        if films.is_empty() {
+            return Err(Error::NoFilm(self.root.clone()));
+        }
+        if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
+            let is_own = cluster == Some(one.system_identifier) || name == NEWEST || one.name == name;
+            let candidates: Vec<String> = self.newest_of_clusters(name).map(|one| one.name.clone()).collect();
+            return match is_own || candidates.len() < 2 {
+                true => Ok(one.path.clone()),
+                false => Err(Error::SeveralClusters { name: name.to_owned(), candidates }),
+            };
+        }
+        find_by_beginning(films, name).map(|one| one.path).map_err(|candidates| match candidates.is_empty() {
+            true => Error::UnknownFilm { name: name.to_owned(), directory: self.root.clone() },
+            false => Error::AmbiguousFilm { name: name.to_owned(), candidates },
+        })
+    }
+
+    /// Of each cluster that has films under this label the newest.
+    fn newest_of_clusters(&self, label: &str) -> impl Iterator<Item = &Generation> {
+        let mut clusters = BTreeSet::new();
+        let is_newest = move |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
+        self.films.iter().filter(is_newest)
+    }
+
+    /// The newest film under a label, if all of them are of other clusters.
+    pub fn find_other_clusters(&self, cluster: u64, label: &str) -> Option<&Generation> {
+        let mut films = self.films.iter().filter(|one| one.label() == Some(label));
+        let newest = films.next()?;
+        (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
+    }
+
+    /// Leaves out a film, and those of other clusters: they are no replacement for it.
+    fn leave_out(&mut self, path: &Path) {
+        let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
+        self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
+    }
+
+    /// Could `name` ([`NEWEST`] or a label) mean another film than this one?
+    fn could_be_another(&self, path: &Path, name: &str) -> bool {
+        let is_label = |one: &Generation| one.path == path && one.label() == Some(name);
+        !is_path(name) && (name == NEWEST || self.films.iter().any(is_label))
+    }
+
+    /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
+    /// those that know what it asked for.
+    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
+        let path = self.find_of(cluster, name)?;
+        let mut films = self.read_alike(&path, name);
+        let (count, has_others) = (films.len().max(1), self.has_others(&films, name));
+        films.retain(|(_, header)| header.sampling.is_some());
+        let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
+        Ok(Chosen { path: alone, films: count, why: TELLS_ALONE, has_others })
+    }
+
+    /// As [`Films::find_of`], with how many there were to choose from.
+    pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
+        let path = self.find_of(cluster, name)?;
+        let films = self.read_alike(&path, name);
+        let has_others = self.has_others(&films, name);
+        Ok(Chosen { path, films: films.len().max(1), why: NEWEST_OF_THEM, has_others })
+    }
+
+    /// Are there films under this label of other clusters than of this one's?
+    fn has_others(&self, films: &[(Generation, FilmHeader)], label: &str) -> bool {
+        !films.is_empty() && self.newest_of_clusters(label).count() > 1
+    }
+
+    /// The films of the command of this one, which `name` means, that are called so; none where it is no label.
+    fn read_alike(&self, path: &Path, name: &str) -> Vec<(Generation, FilmHeader)> {
+        let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
+        let Some(newest) = self.films.iter().find(is_meant) else { return Vec::new() };
+        let is_like =
+            |one: &&Generation| one.label() == newest.label() && one.system_identifier == newest.system_identifier;
+        let mut films: Vec<(Generation, FilmHeader)> = read_headers(self.films.iter().filter(is_like));
+        let job = films.first().map(|(_, header)| header.job.clone());
+        films.retain(|(_, header)| Some(&header.job) == job.as_ref());
+        films
+    }
+}
+
+/// What a film in the store says of itself; its file may be damaged.
+fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
+    one.require_file()?;
+    FilmHeader::read_unverified(&one.path)
+}
+
+fn read_headers<'a>(films: impl Iterator<Item = &'a Generation>) -> Vec<(Generation, FilmHeader)> {
+    films.filter_map(|one| Some((one.clone(), read_header(one).ok()?))).collect()
+}
+
+fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
+    films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
+}
+
+/// Of films as large as one of so many blocks the one that tells best how the job goes alone.
+fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
+    let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
+    let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));
+    alone.map(|(one, _)| one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::film::{Event, EventKind, Totals};
+    use crate::trace::film_file::FilmWriter;
+    use crate::trace::fixtures::{self, film_relation};
+    use std::sync::Arc;
+
+    #[test]
+    fn the_newest_film_that_is_nearly_whole_is_taken() {
+        let choose = |blocks: &[u64], of_day: Option<usize>| {
+            choose(blocks.iter().enumerate().map(|(at, blocks)| (*blocks, Some(at) == of_day)))
+        };
+        assert_eq!(choose(&[10, 90, 100], None), Some(1));
+        assert_eq!(choose(&[80, 90, 100], None), Some(0));
+        assert_eq!(choose(&[80, 90, 100], Some(2)), Some(2), "of the same day of the week");
+        assert_eq!(choose(&[10, 90, 100], Some(0)), Some(1), "if that is whole");
+        assert_eq!(choose(&[0, 0], None), None);
+        assert_eq!(choose(&[], None), None);
+    }
+
+    #[test]
+    fn the_newest_is_that_of_this_cluster_or_of_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let films = [("7", "20261125-081500.100.2"), ("7", "20261124-235900.100.1"), ("42", "20261125-020600.100.9")];
+        for (cluster, name) in films {
+            let cluster = directory.path().join(cluster);
+            std::fs::create_dir_all(&cluster).unwrap();
+            std::fs::write(cluster.join(format!("{name}.parquet")), "").unwrap();
+        }
+        let store = FilmStore::at(directory.path().to_owned());
+        let names: Vec<String> = store.read_all().unwrap().films.into_iter().map(|one| one.name).collect();
+        assert_eq!(names, [films[0].1, films[2].1, films[1].1]);
+        let newest = |cluster| store.find_of(cluster, NEWEST).unwrap().file_stem().unwrap().to_owned();
+        assert_eq!(newest(None), films[0].1);
+        assert_eq!((newest(Some(7)), newest(Some(42))), (films[0].1.into(), films[2].1.into()));
+        assert_eq!(newest(Some(8)), films[0].1, "none is of this one");
+    }
+
+    #[test]
+    fn a_label_of_several_clusters_is_that_of_this_one_or_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let films = [
+            (7, "20261125-081500.100.2-x"),
+            (7, "20261124-235900.100.1-x"),
+            (42, "20261125-020600.100.9-x"),
+            (42, "20261125-020700.100.10-y"),
+        ];
+        for (cluster, name) in films {
+            let cluster = directory.path().join(cluster.to_string());
+            std::fs::create_dir_all(&cluster).unwrap();
+            std::fs::write(cluster.join(format!("{name}.parquet")), "").unwrap();
+        }
+        let films = FilmStore::at(directory.path().to_owned()).read_all().unwrap();
+        let found = |cluster, name: &str| {
+            films.find_of(cluster, name).map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        };
+        assert_eq!(found(Some(42), "x").unwrap(), "20261125-020600.100.9-x");
+        assert_eq!(found(Some(7), "x").unwrap(), "20261125-081500.100.2-x");
+        for cluster in [None, Some(8)] {
+            let Err(Error::SeveralClusters { candidates, .. }) = found(cluster, "x") else { panic!("{cluster:?}") };
+            assert_eq!(candidates, ["20261125-081500.100.2-x", "20261125-020600.100.9-x"]);
+            assert_eq!(found(cluster, "y").unwrap(), "20261125-020700.100.10-y", "it is one cluster's");
+        }
+        assert_eq!(found(Some(7), "20261125-0206").unwrap(), "20261125-020600.100.9-x", "by its own name");
+        let others = |cluster, label| films.find_other_clusters(cluster, label).map(|one| one.name.as_str());
+        assert_eq!((others(7, "y"), others(42, "y")), (Some("20261125-020700.100.10-y"), None));
+        assert_eq!((others(7, "x"), others(7, "z")), (None, None));
+    }
+
+    /// A film in a store, of a job of 100 blocks of which so many were brought and so many found.
+    fn keep_film(store: &FilmStore, job: &str, label: &str, brought: u64, found: u64) -> PathBuf {
+        let told = FilmHeader { job: job.into(), label: Some(label.into()), ..FilmHeader::for_tests() };
+        let (draft, path) = store.begin(told.source.system_identifier, None).unwrap();
+        let relation = film_relation(1);
+        let fetched = found.max(brought);
+        let events = [
+            (0..brought, EventKind::Fetched, std::process::id()),
+            (0..found, EventKind::Requested, 0),
+            (fetched..100, EventKind::Fetched, 0),
+        ];
+        let events = events.into_iter().filter(|(blocks, ..)| !blocks.is_empty());
+        let events = events.map(|(blocks, kind, pid)| Event { pid, ..fixtures::event(0, &relation, blocks, kind) });
+        let writer = FilmWriter::begin(draft, &path).unwrap();
+        store.place(fixtures::record(writer, &told, events), None).unwrap().0
+    }
+
+    #[test]
+    fn the_film_of_a_job_that_was_not_helped_tells_how_it_goes_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let cold = keep_film(&store, "psql -f a", "x", 0, 0);
+        let warm = keep_film(&store, "psql -f a", "x", 0, 100);
+        let helped = keep_film(&store, "psql -f a", "x", 60, 60);
+        let alone = |name: &str| store.read_all().unwrap().find_alone(None, name).unwrap();
+        assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
+        let told = alone("x").remark("x").unwrap();
+        assert_eq!(told, "of 3 films of this command called x this one tells best how the job goes alone");
+        let newest = |name: &str| store.read_all().unwrap().find_newest(None, name).unwrap();
+        let own = helped.file_stem().unwrap().to_str().unwrap();
+        assert_eq!(newest(own).remark(own), None);
+        let newest = newest("x");
+        assert_eq!((&newest.path, newest.films), (&helped, 3));
+        assert!(newest.remark("x").unwrap().ends_with("called x this one is the newest"));
+        assert_eq!((alone(NEWEST).path, alone(NEWEST).films), (helped.clone(), 1));
+        assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
+        assert_eq!(alone(own).remark(own), None);
+        let cluster = FilmHeader::for_tests().source.system_identifier;
+        let like = || store.find_like(cluster, "x", "psql -f a", None).unwrap().alone.unwrap().path().to_owned();
+        assert_eq!(like(), cold);
+        std::fs::remove_file(&cold).unwrap();
+        assert_eq!(alone("x").path, warm, "rather than the one that found less, for that was brought");
+        assert_eq!(like(), warm);
+        let other = keep_film(&store, "psql -f b", "x", 90, 0);
+        assert_eq!((alone("x").path, alone("x").films), (other, 1), "of the newest command");
+    }
+
+    #[test]
+    fn a_slip_is_another_command_that_touches_next_to_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let film = keep_film(&store, "psql -f a", "x", 0, 0);
+        let is_slip = |job: &str, fetched_blocks, label| {
+            let totals = Totals { fetched_blocks, ..Totals::default() };
+            let header = FilmHeader { job: job.into(), totals, ..FilmHeader::for_tests() };
+            let lost = film.file_stem().unwrap().to_str();
+            [None, lost].map(|lost| store.is_slip(&header, label, lost).unwrap())
+        };
+        assert_eq!(is_slip("psql -c 'SELECT 1'", 0, "x"), [true, false]);
+        assert_eq!(is_slip("psql -f a", 0, "x"), [false, false], "on a warm server");
+        assert_eq!(is_slip("psql -f b", 1, "x"), [false, false], "a small job");
+        assert_eq!(is_slip("psql -c 'SELECT 1'", 0, "y"), [false, false], "there is no other");
+    }
+
+    #[test]
+    fn a_damaged_film_gives_way_to_another_unless_it_was_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let [older, newest] = ["psql -f a"; 2].map(|job| keep_film(&store, job, "x", 0, 0));
+        let mut bytes = std::fs::read(&newest).unwrap();
+        bytes[10] ^= 1;
+        std::fs::write(&newest, bytes).unwrap();
+        for name in ["x", NEWEST] {
+            for (film, told) in [store.open_newest(None, name).unwrap(), store.open_alone(None, name).unwrap()] {
+                assert_eq!(film.path(), older, "{name}");
+                assert!(told[0].contains("is damaged") && told[0].contains("was taken instead"), "{told:?}");
+            }
+        }
+        let own = newest.file_stem().unwrap().to_str().unwrap();
+        for named in [own, newest.to_str().unwrap()] {
+            assert!(store.open_newest(None, named).unwrap_err().is_damage() && store.open_alone(None, named).is_err());
+        }
+        std::fs::remove_file(&older).unwrap();
+        assert!(store.open_newest(None, "x").unwrap_err().is_damage(), "there is no other");
+    }
+
+    #[test]
+    fn databases_are_those_of_a_clusters_own_films() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let mut told = FilmHeader { label: Some("x".into()), ..FilmHeader::for_tests() };
+        let mut keep = |cluster: u64, database: &str| {
+            told.source.system_identifier = cluster;
+            let (draft, path) = store.begin(cluster, None).unwrap();
+            let mut relation = film_relation(1);
+            Arc::make_mut(&mut relation).name.database = database.into();
+            let writer = FilmWriter::begin(draft, &path).unwrap();
+            let event = fixtures::event(0, &relation, 0..1, EventKind::Fetched);
+            store.place(fixtures::record(writer, &told, [event]), None).unwrap();
+        };
+        assert_eq!((store.databases_like(7, "x"), store.first_database_like("x")), (None, None));
+        keep(7, "shop");
+        assert_eq!(store.databases_like(7, "x").unwrap(), ["shop"]);
+        assert_eq!((store.databases_like(8, "x"), store.databases_like(7, "y")), (None, None), "nobody knows");
+        assert_eq!(store.first_database_like("x").unwrap(), "shop");
+        keep(8, "stock");
+        assert_eq!(
+            (store.databases_like(8, "x").unwrap(), store.first_database_like("x")),
+            (vec!["stock".into()], None)
+        );
+        keep(7, "stock");
+        assert_eq!(store.databases_like(7, "x").unwrap(), ["stock", "shop"]);
+        assert_eq!(store.first_database_like("x").unwrap(), "stock");
+        // Recorded without a server: an oid stands for the name.
+        [7, 8].into_iter().for_each(|cluster| keep(cluster, "16384"));
+        assert_eq!(store.databases_like(8, "x").unwrap(), ["16384", "stock"]);
+        assert_eq!(store.first_database_like("x"), None);
+    }
+
+    #[test]
+    fn what_tells_how_a_job_goes_alone_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let films: Vec<PathBuf> =
+            (0..KEPT + 3).map(|at| keep_film(&store, "psql", "x", if at == 1 { 0 } else { 60 }, 0)).collect();
+        store.prune(FilmHeader::for_tests().source.system_identifier, "x", None).unwrap();
+        let kept: Vec<usize> = (0..films.len()).filter(|at| films[*at].exists()).collect();
+        assert_eq!(kept, (0..films.len()).filter(|at| *at != 2 && *at != 0).collect::<Vec<usize>>());
+    }
+
+    #[test]
+    fn of_the_newest_command_too_what_tells_how_it_goes_alone_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FilmStore::at(directory.path().to_owned());
+        let cold = keep_film(&store, "psql -f a", "x", 0, 50);
+        keep_film(&store, "psql -f b", "x", 0, 0);
+        (0..KEPT).for_each(|_| _ = keep_film(&store, "psql -f a", "x", 60, 0));
+        let cluster = FilmHeader::for_tests().source.system_identifier;
+        store.prune(cluster, "x", None).unwrap();
+        assert!(cold.exists());
+        assert_eq!(store.read_all().unwrap().find_alone(None, "x").unwrap().path, cold);
+        store.prune(cluster, "x", cold.file_stem().unwrap().to_str()).unwrap();
+        assert!(!cold.exists(), "most of it is not there any more");
+    }
+
+    #[test]
+    fn a_command_that_differs_by_its_day_is_more_alike_than_another() {
+        let told = |day: u32| {
+            likeness(&format!("psql -v day=2026-11-{day} -f report.sql"), "psql -v day=2026-11-25 -f report.sql")
+        };
+        assert_eq!(told(25), 1.0);
+        assert!(told(24) > 0.5 && told(24) > likeness("psql -f another.sql", "psql -v day=2026-11-25 -f report.sql"));
+        assert_eq!(likeness("", ""), 0.0);
+    }
+}
+
+#[cfg(test)]
+mod choice_tests {
+    use super::*;
+
+    #[test]
+    fn which_was_taken_is_told_where_there_was_a_choice() {
+        let of = |films, has_others| Chosen { path: "f".into(), films, why: NEWEST_OF_THEM, has_others };
+        assert_eq!(of(1, false).remark("x"), None);
+        assert!(of(1, true).remark("x").unwrap().ends_with("of other clusters were passed over"));
+        assert!(of(2, true).remark("x").unwrap().contains("is the newest; those of other clusters"));
+    }
+}

@@ -1,0 +1,94 @@
+//! Failures of warming, of making cold and of probing.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate as cache;
+use host::failure::{ErrorKind, Explain, FullDisk};
+use host::linux;
+use host::units::Bytes;
+
+/// What can go wrong before there is a receipt. What goes wrong later is in the receipt.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the snapshot's blocks have {snapshot} bytes, this cluster's {cluster}")]
+    BlockSize { snapshot: u32, cluster: u32 },
+    #[error("nothing was named that shall be cold")]
+    NothingNamed,
+    #[error("the OS page cache cannot be seen: {reason}")]
+    OsTierHidden { reason: String },
+    #[error("the device cannot be probed: the data directory is not on this host, or not known")]
+    NothingToProbe,
+    #[error("the device cannot be probed: its relation files of 1 MiB and more have {found}, of at least {needed}")]
+    TooLittleToProbe { found: Bytes, needed: Bytes },
+    #[error("the device cannot be probed: it answered too few {0}")]
+    TooFewReads(String),
+    #[error("there is nothing to hydrate: the data directory is not on this host, or not known")]
+    NothingToHydrate,
+    #[error("-d names a database, and hydrate reads all of a cluster")]
+    DatabaseToHydrate,
+    #[error("cannot {action} what was hydrated already, {}: {source}", path.display())]
+    HydrationFile { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot {action} the device's profile {}: {source}", path.display())]
+    ProfileFile { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("the device's profile {} cannot be used: {reason}", path.display())]
+    ProfileUnusable { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+}
+
+impl Error {
+    /// What explains itself below.
+    fn inner(&self) -> Option<&dyn Explain> {
+        match self {
+            Error::Linux(error) => Some(error),
+            Error::Postgres(error) => Some(error),
+            Error::Cache(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::BlockSize { .. } | Error::NothingNamed | Error::DatabaseToHydrate => ErrorKind::Usage,
+            Error::NothingToProbe | Error::NothingToHydrate | Error::OsTierHidden { .. } => ErrorKind::Privilege,
+            Error::ProfileFile { source, .. } | Error::HydrationFile { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Privilege,
+                _ => ErrorKind::Failed,
+            },
+            other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::DatabaseToHydrate => Some("leave -d out (in pgthaw.toml: dbname)".into()),
+            Error::NothingNamed => Some("--relation, --schema, -d DATABASE or --all".into()),
+            Error::NothingToProbe | Error::NothingToHydrate => Some("name it with --data-dir, on the server's host".into()),
+            Error::TooLittleToProbe { .. } | Error::TooFewReads(_) => {
+                Some("tell restore what the device gives: --riops READS --rbps BYTES".into())
+            }
+            Error::HydrationFile { action: "use", .. } => Some("--again begins anew".into()),
+            Error::ProfileFile { .. } | Error::HydrationFile { .. } => Some("set XDG_STATE_HOME to a directory that can be written".into()),
+            Error::ProfileUnusable { .. } => Some("pgthaw doctor --probe makes it anew".into()),
+            Error::OsTierHidden { .. } => Some("give --tier buffers to empty shared_buffers alone".into()),
+            Error::BlockSize { .. } => Some("blocks of different sizes do not correspond: warm this cluster with a workload and take a snapshot of it".into()),
+            other => other.inner().and_then(Explain::hint),
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::ProfileFile { path, source, .. } | Error::HydrationFile { path, source, .. } => {
+                FullDisk::of_file(source, path, Some("XDG_STATE_HOME"))
+            }
+            other => other.inner().and_then(Explain::full_disk),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! How hot a block is, relative to the others, as far as a snapshot knows.
+//!
+//! shared_buffers are a sample of what is used. By Che's approximation (Che, Tung, Wang 2002, "Hierarchical Web caching
+//! systems", eq. 4) a block that is used λ times in the time that a buffer lives is found there with probability
+//! 1 − e^(−λ). So the share of a window's blocks that had a buffer says how often its blocks are used: −ln(1 − share). That
+//! tells the leaves of an index, each for hundreds of rows, from the pages of its table, though the usage count of either
+//! is 0 or 1 most of the time. What the usage count of a single block adds comes on top.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+
+use crate::{ForkMap, HeatSource, Map, USAGE_COUNTS, USUAL_HEAT};
+
+/// What the usage count of a buffer says beyond its window. Low counts differ by chance, also where all blocks are used
+/// equally often, and say little. 5 is as far as PostgreSQL counts, and stands for anything above it too: the inner pages
+/// of an index have it, and whatever is used again before the clock sweep comes round.
+const BY_USAGE_COUNT: [f64; USAGE_COUNTS] = [1.0, 1.2, 1.5, 4.0, 8.0, 32.0];
+
+/// Blocks over which the share is taken: small enough to tell the newest part of a table from the rest, large enough that
+/// chance moves the share by little.
+const WINDOW: u64 = 1024;
+
+/// Heats within this factor are one level, so that a plan has few.
+const LEVEL_RATIO: f64 = 1.5;
+
+/// What the kernel's account of reads says of a block that was in the page cache alone, beyond its window: read ahead, read
+/// once, twice, more often. It counts from the time that the page came, so where all blocks are used equally often chance
+/// decides, as with low usage counts: steps that differ by less than a plan takes for a reason to read them apart.
+const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
+
+/// From these on a block is hot: it is to outlive what is read once. A usage count of 3; a place on the kernel's active
+/// list; in shared_buffers in most snapshots, or eight times the usual reads.
+const HOT_USAGE_COUNT: usize = 3;
+const HOT_ACTIVITY: u8 = 2;
+const HOT_HEAT: u8 = 7;
+
+/// What a window is taken for before it is looked at, where most of what is wanted had a buffer.
+const USUAL_SHARE_MAX: f64 = 0.5;
+
+/// What a snapshot says of heat as a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evidence {
+    /// What the heat in the page cache means.
+    os_heat: HeatSource,
+    /// The share of all blocks that had a buffer, at most [`USUAL_SHARE_MAX`]; `None` where nobody knows what had one.
+    usual_share: Option<f64>,
+}
+
+impl Evidence {
+    /// That of a snapshot.
+    pub fn of(map: &Map) -> Evidence {
+        Evidence::of_forks(map.os_heat, map.forks().map(|(_, fork)| fork))
+    }
+
+    fn of_forks<'a>(os_heat: HeatSource, forks: impl IntoIterator<Item = &'a ForkMap>) -> Evidence {
+        let (mut in_buffers, mut all) = (0, 0);
+        for fork in forks {
+            let buffers = fork.all_buffers();
+            in_buffers += buffers.len();
+            all += fork.os.union_len(&buffers);
+        }
+        let share = (in_buffers as f64 / all.max(1) as f64).min(USUAL_SHARE_MAX);
+        Evidence { os_heat, usual_share: (in_buffers > 0).then_some(share) }
+    }
+}
+
+/// What is known of a block that was in the page cache alone, beyond its window. Snapshots and statistics go from half of
+/// the usual to twice it.
+fn os_factor(source: HeatSource, level: u8) -> f64 {
+    match source {
+        HeatSource::None => 1.0,
+        HeatSource::PageFlags => BY_ACTIVITY[usize::from(level).min(BY_ACTIVITY.len() - 1)],
+        HeatSource::Snapshots | HeatSource::Statistics => {
+            2_f64.powf((f64::from(level) / f64::from(USUAL_HEAT) - 1.0).clamp(-1.0, 1.0))
+        }
+    }
+}
+
+/// The blocks of a fork that are hot. `source` says what the heat in the page cache means.
+pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
+    let hot_in_os = match source {
+        HeatSource::None => u8::MAX,
+        HeatSource::PageFlags => HOT_ACTIVITY,
+        HeatSource::Snapshots | HeatSource::Statistics => HOT_HEAT,
+    };
+    let in_os = fork.os_heat.range(hot_in_os..).map(|(_, blocks)| blocks);
+    let mut hot =
+        fork.buffers[HOT_USAGE_COUNT..].iter().chain(in_os).fold(RoaringBitmap::new(), |hot, blocks| hot | blocks);
+    hot.optimize();
+    hot
+}
+
+/// A fork is looked at in pieces of so many blocks: on the way each 65,536 of them take kilobytes for every heat that they
+/// have, however few bytes stand for them in a snapshot.
+const PIECE: u64 = 1 << 25;
+
+/// The blocks that `wanted` asks for, by heat, coldest first. Heats can be compared between the forks of one snapshot.
+pub fn levels(fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
+    let end = wanted.max().map_or(0, |last| u64::from(last) + 1);
+    let mut levels = BTreeMap::new();
+    if end <= PIECE {
+        add_levels(&mut levels, fork, evidence, wanted);
+    } else {
+        for start in (0..end).step_by(PIECE as usize) {
+            let mut piece = RoaringBitmap::new();
+            piece.insert_range(start as u32..=(start + PIECE - 1).min(u32::MAX.into()) as u32);
+            let os_heat = fork.os_heat.iter().map(|(level, blocks)| (*level, blocks & &piece)).collect();
+            let buffers = fork.buffers.each_ref().map(|blocks| blocks & &piece);
+            let part = ForkMap { os_heat, buffers, ..ForkMap::empty(fork.fork, fork.blocks) };
+            add_levels(&mut levels, &part, evidence, &(wanted & &piece));
+        }
+    }
+    let levels = levels.into_iter().filter(|(_, blocks)| !blocks.is_empty());
+    levels.map(|(level, blocks)| (LEVEL_RATIO.powi(level) as f32, blocks)).collect()
+}
+
+/// Adds blocks to their levels, which are powers of [`LEVEL_RATIO`].
+fn add_levels(levels: &mut BTreeMap<i32, RoaringBitmap>, fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) {
+    let Evidence { os_heat: source, usual_share } = evidence;
+    let in_buffers = fork.all_buffers();
+    let os_heat: Vec<(f64, RoaringBitmap)> =
+        fork.os_heat.iter().map(|(level, blocks)| (os_factor(source, *level), blocks - &in_buffers)).collect();
+    let mut found: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
+    for (heat, window) in windows(wanted, &in_buffers, usual_share) {
+        let window = window & wanted;
+        let mut add = |factor: f64, blocks: RoaringBitmap| {
+            *found.entry((heat * factor).log(LEVEL_RATIO).round() as i32).or_default() |= blocks;
+        };
+        for (factor, blocks) in BY_USAGE_COUNT.into_iter().zip(&fork.buffers) {
+            add(factor, blocks & &window);
+        }
+        let mut os_only = window - &in_buffers;
+        for (factor, blocks) in &os_heat {
+            add(*factor, blocks & &os_only);
+            os_only -= blocks;
+        }
+        add(os_factor(source, 0), os_only);
+    }
+    for (level, mut blocks) in found {
+        blocks.optimize();
+        *levels.entry(level).or_default() |= blocks;
+    }
+}
+
+/// The heat of an average block of `levels`.
+pub fn mean(levels: &[(f32, RoaringBitmap)]) -> f32 {
+    let blocks: u64 = levels.iter().map(|(_, blocks)| blocks.len()).sum();
+    let heat: f64 = levels.iter().map(|(heat, blocks)| f64::from(*heat) * blocks.len() as f64).sum();
+    (heat / blocks.max(1) as f64) as f32
+}
+
+/// Every window with wanted blocks, those of one heat together.
+fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Option<f64>) -> Vec<(f64, RoaringBitmap)> {
+    let mut windows: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
+    let mut at = wanted.min().map(u64::from);
+    while let Some(block) = at {
+        let start = block / WINDOW * WINDOW;
+        let range = start as u32..=(start + WINDOW - 1).min(u32::MAX.into()) as u32;
+        let blocks = wanted.range_cardinality(range.clone());
+        let buffers = in_buffers.range_cardinality(range.clone()).min(blocks);
+        windows
+            .entry(use_rate(buffers, blocks, usual_share).log(LEVEL_RATIO).round() as i32)
+            .or_default()
+            .insert_range(range.clone());
+        at = range.end().checked_add(1).and_then(|next| wanted.range(next..).next()).map(u64::from);
+    }
+    windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
+}
+
+/// How often each of `blocks` is used in the time that a buffer lives, when `buffers` of them have one. One block of the usual share is
+/// added to them: so none and all say no more than their number allows, and a small file of which none had a buffer is no hotter than
+/// what is usual. Where nobody knows what had a buffer, all is as hot.
+fn use_rate(buffers: u64, blocks: u64, usual_share: Option<f64>) -> f64 {
+    let Some(usual_share) = usual_share else { return 1.0 };
+    let share = (buffers as f64 + usual_share) / (blocks as f64 + 1.0);
+    -(1.0 - share).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::units::Fork;
+
+    fn heat_of(levels: &[(f32, RoaringBitmap)], block: u32) -> f32 {
+        levels.iter().find(|(_, blocks)| blocks.contains(block)).unwrap().0
+    }
+
+    #[test]
+    fn every_wanted_block_is_in_one_level_and_usage_counts_tell_them_apart() {
+        let mut fork = ForkMap::empty(Fork::Main, 100);
+        fork.os.insert_range(0..10);
+        fork.buffers[0].insert(3);
+        fork.buffers[5].insert_range(8..12);
+        let levels = levels(&fork, Evidence::of_forks(HeatSource::None, [&fork]), &fork.os);
+        assert_eq!(levels.iter().map(|(_, blocks)| blocks.len()).sum::<u64>(), 10);
+        assert!(levels.is_sorted_by(|(one, _), (other, _)| one < other));
+        assert_eq!(heat_of(&levels, 3), heat_of(&levels, 0), "a usage count of 0 says nothing");
+        assert!(heat_of(&levels, 8) > 20.0 * heat_of(&levels, 0));
+        assert!(mean(&levels) > heat_of(&levels, 0) && mean(&levels) < heat_of(&levels, 8));
+    }
+
+    #[test]
+    fn the_share_in_buffers_tells_an_index_from_its_table() {
+        // pgbench, scale 100, shared_buffers 256MB after a while of select-only: 52 % of the index had a buffer and 11 %
+        // of the table, and each index page is used 6 times as often.
+        let fork_with = |percent: u32| {
+            let mut fork = ForkMap::empty(Fork::Main, 10_000);
+            fork.os.insert_range(0..10_000);
+            (0..10_000).filter(|block| block % 100 < percent).for_each(|block| _ = fork.buffers[0].insert(block));
+            fork
+        };
+        let (index, table) = (fork_with(52), fork_with(11));
+        let evidence = Evidence::of_forks(HeatSource::None, [&index, &table]);
+        let ratio = mean(&levels(&index, evidence, &index.os)) / mean(&levels(&table, evidence, &table.os));
+        assert!((4.5..8.0).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn the_newest_part_of_a_table_stands_out() {
+        let mut fork = ForkMap::empty(Fork::Main, 100 * WINDOW);
+        fork.os.insert_range(0..100 * WINDOW as u32);
+        fork.buffers[1].insert_range(90 * WINDOW as u32..100 * WINDOW as u32);
+        let levels = levels(&fork, Evidence::of_forks(HeatSource::None, [&fork]), &fork.os);
+        assert_eq!(levels.len(), 2);
+        assert!(levels[1].0 > 1000.0 * levels[0].0);
+        assert_eq!(levels[1].1.len(), 10 * WINDOW);
+    }
+
+    #[test]
+    fn without_buffers_all_is_equally_hot() {
+        // Whole windows, the rest of one, and a small file.
+        let fork_of = |blocks: u32| {
+            let mut fork = ForkMap::empty(Fork::Main, blocks.into());
+            fork.os.insert_range(0..blocks);
+            fork
+        };
+        let forks = [fork_of(5 * WINDOW as u32 + 17), fork_of(1)];
+        let evidence = Evidence::of_forks(HeatSource::None, &forks);
+        let [table, file] = forks.each_ref().map(|fork| levels(fork, evidence, &fork.os));
+        assert_eq!((table.len(), file.len()), (1, 1));
+        assert_eq!(table[0].0, file[0].0);
+    }
+
+    #[test]
+    fn a_small_file_without_a_buffer_is_no_hotter_than_what_is_usual() {
+        let mut table = ForkMap::empty(Fork::Main, 10_000);
+        table.os.insert_range(0..10_000);
+        table.buffers[0] = (0..10_000).step_by(10).collect();
+        let mut file = ForkMap::empty(Fork::Main, 1);
+        file.os.insert(0);
+        let evidence = Evidence::of_forks(HeatSource::None, [&table, &file]);
+        let heat = |fork: &ForkMap| mean(&levels(fork, evidence, &fork.os));
+        assert!(heat(&file) < heat(&table), "{} {}", heat(&file), heat(&table));
+        file.buffers[0].insert(0);
+        assert!(heat(&file) > 5.0 * heat(&table), "{} {}", heat(&file), heat(&table));
+    }
+
+    #[test]
+    fn what_is_known_of_the_page_cache_tells_blocks_without_a_buffer_apart() {
+        let mut fork = ForkMap::empty(Fork::Main, WINDOW);
+        fork.os.insert_range(0..20);
+        fork.os_heat.insert(2, (5..15).collect());
+        fork.os_heat.insert(3, (15..18).collect());
+        fork.buffers[0].insert(14);
+        fork.buffers[3].insert(19);
+        let levels = levels(&fork, Evidence::of_forks(HeatSource::PageFlags, [&fork]), &fork.os);
+        assert_eq!(levels.iter().map(|(_, blocks)| blocks.len()).sum::<u64>(), 20);
+        let [ahead, twice, often] = [0, 5, 15].map(|block| heat_of(&levels, block));
+        assert!(ahead < twice && twice < often, "{levels:?}");
+        assert!(heat_of(&levels, 14) < often, "of a buffer the usage count counts");
+        let expected: RoaringBitmap = (5..18).chain([19]).collect();
+        assert_eq!(hot(&fork, HeatSource::PageFlags), expected);
+        assert_eq!(hot(&fork, HeatSource::None).iter().collect::<Vec<_>>(), [19]);
+    }
+
+    #[test]
+    fn the_usual_heat_changes_nothing() {
+        for source in [HeatSource::Snapshots, HeatSource::Statistics] {
+            assert_eq!(
+                [0, USUAL_HEAT, 2 * USUAL_HEAT, 200].map(|level| os_factor(source, level)),
+                [0.5, 1.0, 2.0, 2.0]
+            );
+        }
+        assert_eq!(os_factor(HeatSource::PageFlags, 200), 1.5);
+    }
+}

@@ -1,0 +1,415 @@
+//! Which gaps to read over, within one slice.
+//!
+//! A gap costs its bytes and saves a read. So the best choice is always "the m shortest gaps", and all m are tried.
+
+use super::cells::{Cells, Geometry, Slices, WantedFork};
+use crate::warm::DeviceProfile;
+use host::units::Bytes;
+
+/// What a read costs here.
+#[derive(Clone, Copy, Debug)]
+pub struct Prices<'a> {
+    pub device: &'a DeviceProfile,
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Blocks of the largest read.
+    pub largest_read: u32,
+    /// The gaps to read over, where that is decided for the whole plan.
+    pub merging: Option<Merging>,
+}
+
+impl Prices<'_> {
+    /// Seconds of the device, for whoever shares it.
+    pub fn seconds(&self, cost: Cost) -> f64 {
+        let bytes = Bytes(u64::from(cost.blocks) * u64::from(self.block_size));
+        self.device.shared_seconds(cost.reads.into(), bytes)
+    }
+}
+
+/// Reads, and the blocks that they deliver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    pub reads: u32,
+    pub blocks: u32,
+}
+
+/// The gaps to read over: all that are shorter than `gap` blocks, and of those of exactly that length the first `ties`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merging {
+    gap: u16,
+    ties: u16,
+}
+
+impl Merging {
+    /// One read per run.
+    pub const NONE: Merging = Merging { gap: 0, ties: 0 };
+    /// Over every gap.
+    pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
+
+    /// Over the gaps shorter than `gap` blocks, and the first `ties` of that length.
+    pub fn up_to(gap: u16, ties: u64) -> Merging {
+        Merging { gap, ties: u16::try_from(ties).unwrap_or(u16::MAX) }
+    }
+}
+
+/// The choice that takes the device the least time, and its cost.
+pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost) {
+    if let Some(merging) = prices.merging {
+        return (merging, cost(cells, coldest, merging, prices.largest_read));
+    }
+    let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
+    // The estimate does not know how the largest read cuts what was merged, so the two extremes compete too: the
+    // outcome is then never above either.
+    let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
+    let costs = candidates.into_iter().map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
+    costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
+}
+
+/// The best number of shortest gaps, taking every gap for one read saved.
+fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> Merging {
+    let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
+    gaps.sort_unstable();
+    let mut cost = separate;
+    let mut best = (prices.seconds(cost), 0);
+    for (index, gap) in gaps.iter().enumerate() {
+        cost.reads -= 1;
+        cost.blocks += u32::from(*gap);
+        let seconds = prices.seconds(cost);
+        if seconds < best.0 {
+            best = (seconds, index + 1);
+        }
+    }
+    let Some(gap) = best.1.checked_sub(1).map(|last| gaps[last]) else { return Merging::NONE };
+    let shorter = gaps.partition_point(|other| *other < gap);
+    Merging { gap, ties: (best.1 - shorter) as u16 }
+}
+
+/// What the reads cost, exactly.
+pub fn cost(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32) -> Cost {
+    let mut cost = Cost::default();
+    for_each_stretch(cells, coldest, merging, |start, end| {
+        cost.reads += (end - start).div_ceil(largest_read);
+        cost.blocks += end - start;
+    });
+    cost
+}
+
+/// Visits the reads by position, each `[start, end)`.
+pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32, mut visit: impl FnMut(u32, u32)) {
+    for_each_stretch(cells, coldest, merging, |start, end| {
+        for first in (start..end).step_by(largest_read as usize) {
+            visit(first, end.min(first + largest_read));
+        }
+    });
+}
+
+/// Visits the stretches of blocks to read without a break, before they are cut to the largest read.
+pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit: impl FnMut(u32, u32)) {
+    let mut ties = merging.ties;
+    let mut stretch: Option<(u32, u32)> = None;
+    for run in cells.runs(coldest) {
+        let is_tie = run.gap == Some(merging.gap) && ties > 0;
+        ties -= u16::from(is_tie);
+        let is_read_over = is_tie || run.gap.is_some_and(|gap| gap < merging.gap);
+        stretch = match stretch {
+            Some((start, _)) if is_read_over => Some((start, run.end)),
+            Some((start, end)) => {
+                visit(start, end);
+                Some((run.start, run.end))
+            }
+            None => Some((run.start, run.end)),
+        };
+    }
+    if let Some((start, end)) = stretch {
+        visit(start, end);
+    }
+}
+
+// ---- chain ----
+//
+// Which blocks of a slice to read at once, and which in a later pass.
+//
+// The levels of heat of a slice form a chain: hot blocks first, the rest later. A link of the chain is worth its own
+// pass when it gains more heat per second than what follows; links that do not are joined (the decomposition of a chain
+// in Smith's rule for the least weighted completion time). Reading in passes fragments, so it may cost only so much.
+
+/// How many times denser than what follows a pass has to be. Each pass adds reads, and live traffic needs reads too.
+const PASS_GAIN_MIN: f64 = 2.0;
+
+/// One pass over a slice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// The coldest level that it reads on purpose.
+    pub coldest: u8,
+    pub merging: Merging,
+    pub cost: Cost,
+    /// Wanted blocks that it brings, the colder ones in its gaps included.
+    pub wanted_blocks: u32,
+    /// Heat of these blocks, summed.
+    pub heat: f64,
+    /// Seconds of the device, of the untrimmed link.
+    pub seconds: f64,
+}
+
+impl Link {
+    /// Heat gained per second of device time.
+    pub fn density(&self) -> f64 {
+        self.heat / self.seconds
+    }
+}
+
+/// The passes over a slice, in order, each of less heat per second than the one before; `premium` is the part of the slice's
+/// device time that reading its hot blocks first may cost on top.
+pub fn links(slice: &Cells, heat: impl Fn(u8) -> f64, prices: &Prices<'_>, premium: f64) -> Vec<Link> {
+    let levels: Vec<u8> = slice.levels().collect();
+    let Some(coldest) = levels.last() else { return Vec::new() };
+    let whole = link(slice, *coldest, &heat, prices);
+    if levels.len() == 1 || premium == 0.0 {
+        return vec![whole];
+    }
+    let chain = decompose(slice, &levels, &heat, prices);
+    let seconds: f64 = chain.iter().map(|link| link.seconds).sum();
+    if seconds > whole.seconds * (1.0 + premium) { vec![whole] } else { chain }
+}
+
+fn decompose(slice: &Cells, levels: &[u8], heat: &impl Fn(u8) -> f64, prices: &Prices<'_>) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    for coldest in levels {
+        loop {
+            let mut cells = slice.clone();
+            links.iter().for_each(|link| apply(link, &mut cells));
+            let next = link(&cells, *coldest, heat, prices);
+            if next.wanted_blocks == 0 {
+                break;
+            }
+            if links.last().is_none_or(|last| next.density() * PASS_GAIN_MIN <= last.density()) {
+                links.push(next);
+                break;
+            }
+            links.pop();
+        }
+    }
+    links
+}
+
+/// Marks what a link reads as resident.
+pub fn apply(link: &Link, cells: &mut Cells) {
+    let mut stretches = Vec::new();
+    for_each_stretch(cells, link.coldest, link.merging, |start, end| stretches.push((start, end)));
+    stretches.into_iter().for_each(|(start, end)| cells.mark_resident(start, end));
+}
+
+fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'_>) -> Link {
+    let (merging, cost) = choose(cells, coldest, prices);
+    let (mut wanted_blocks, mut gained) = (0, 0.0);
+    for_each_stretch(cells, coldest, merging, |start, end| {
+        cells.count_levels(start, end, |level| {
+            wanted_blocks += 1;
+            gained += heat(level);
+        });
+    });
+    Link { coldest, merging, cost, wanted_blocks, heat: gained, seconds: prices.seconds(cost) }
+}
+
+// ---- balance ----
+//
+// Which gaps a whole plan reads over, on a device that does one thing while it does the other.
+//
+// Such a device takes about as long as the larger of a plan's two prices. A plan that is short of bytes should read over fewer
+// gaps than the prices by themselves say, one that is short of reads over more. Of all gaps the m shortest are always the best m
+// to read over, so all m are tried; what the largest read makes of that is computed exactly, and both extremes compete with it.
+
+/// Longer gaps are read over with all others or not at all.
+const GAP_MAX: usize = 1024;
+
+/// How often a choice is made, each time with what came of the one before.
+const ROUNDS: usize = 3;
+
+/// Which gaps to read over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// Those that save more than they cost: the prices add up, and no plan is short of one of them.
+    ByPrice,
+    None,
+    All,
+    /// Those shorter than `length` blocks, and by position the first `ties` of exactly that length.
+    UpTo {
+        length: u16,
+        ties: u64,
+    },
+}
+
+/// Prices slice by slice, in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct Pricing<'a> {
+    pub device: &'a DeviceProfile,
+    pub geometry: Geometry,
+    /// Blocks of the largest read.
+    pub largest_read: u32,
+    pub balance: Balance,
+}
+
+impl<'a> Pricing<'a> {
+    /// The prices of the next slice.
+    pub fn next(&mut self, cells: &Cells) -> Prices<'a> {
+        let merging = match &mut self.balance {
+            Balance::ByPrice => None,
+            Balance::None => Some(Merging::NONE),
+            Balance::All => Some(Merging::ALL),
+            Balance::UpTo { length, ties } => {
+                let merging = Merging::up_to(*length, *ties);
+                let here = cells.runs(0).filter(|run| run.gap == Some(*length)).count() as u64;
+                *ties -= here.min(*ties);
+                Some(merging)
+            }
+        };
+        let block_size = self.geometry.block_size;
+        Prices { device: self.device, block_size, largest_read: self.largest_read, merging }
+    }
+
+    /// Blocks that the device delivers for the price of one read.
+    fn price_blocks(&self) -> f64 {
+        self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
+    }
+
+    fn seconds(&self, reads: u64, blocks: u64) -> f64 {
+        self.device.seconds(reads, Bytes(blocks * u64::from(self.geometry.block_size)))
+    }
+}
+
+/// What takes the idle device the least time. Where the prices add up each slice finds out by itself.
+pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Cells) -> Balance {
+    if pricing.device.overlap == 0.0 {
+        return Balance::ByPrice;
+    }
+    let mut gaps = Gaps::default();
+    let (mut separate, mut joined) = (Total::default(), Total::default());
+    for_each_slice(forks, &pricing, cells, |cells| {
+        gaps.add(cells);
+        separate.add(cost(cells, 0, Merging::NONE, pricing.largest_read));
+        joined.add(cost(cells, 0, Merging::ALL, pricing.largest_read));
+    });
+    let mut candidates = vec![(Balance::None, separate), (Balance::All, joined)];
+    // What is read over is cut to the largest read, so a gap does not always save one: by how much it did not is known afterwards.
+    let mut unsaved_reads = 0;
+    for _ in 0..ROUNDS {
+        let (balance, reads) = gaps.choose(&pricing, unsaved_reads);
+        let (mut balanced, mut turns) = (Total::default(), Pricing { balance, ..pricing });
+        for_each_slice(forks, &pricing, cells, |cells| balanced.add(choose(cells, 0, &turns.next(cells)).1));
+        unsaved_reads += balanced.reads.saturating_sub(reads);
+        candidates.push((balance, balanced));
+    }
+    let timed = candidates.into_iter().map(|(balance, total)| (balance, pricing.seconds(total.reads, total.blocks)));
+    timed.min_by(|one, other| one.1.total_cmp(&other.1)).map_or(Balance::ByPrice, |(balance, _)| balance)
+}
+
+fn for_each_slice(forks: &[WantedFork], pricing: &Pricing<'_>, cells: &mut Cells, mut visit: impl FnMut(&Cells)) {
+    for (number, fork) in forks.iter().enumerate() {
+        let mut slices = Slices::new(fork, number as u32, pricing.geometry.segment_blocks, pricing.largest_read);
+        while slices.next(cells).is_some() {
+            visit(cells);
+        }
+    }
+}
+
+/// What a whole plan costs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    reads: u64,
+    blocks: u64,
+}
+
+impl Total {
+    fn add(&mut self, cost: Cost) {
+        self.reads += u64::from(cost.reads);
+        self.blocks += u64::from(cost.blocks);
+    }
+}
+
+/// The runs of all that is wanted, and the gaps between them.
+#[derive(Debug)]
+struct Gaps {
+    runs: u64,
+    blocks: u64,
+    /// Gaps by their length in blocks.
+    lengths: Vec<u64>,
+}
+
+impl Default for Gaps {
+    fn default() -> Gaps {
+        Gaps { runs: 0, blocks: 0, lengths: vec![0; GAP_MAX + 1] }
+    }
+}
+
+impl Gaps {
+    fn add(&mut self, cells: &Cells) {
+        for run in cells.runs(0) {
+            self.runs += 1;
+            self.blocks += u64::from(run.end - run.start);
+            if let Some(gap) = run.gap.map(usize::from).filter(|gap| *gap <= GAP_MAX) {
+                self.lengths[gap] += 1;
+            }
+        }
+    }
+
+    /// The best number of shortest gaps, taking every gap for one read saved but for `unsaved_reads` in all; and the reads that are left.
+    fn choose(&self, pricing: &Pricing<'_>, unsaved_reads: u64) -> (Balance, u64) {
+        let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
+        let mut best = (pricing.seconds(reads, blocks), 0, 0, reads);
+        for (length, count) in (0u16..).zip(&self.lengths) {
+            // Within one length the larger price falls until it is the smaller one.
+            let blocks_of_reads = reads as f64 * pricing.price_blocks() - blocks as f64;
+            let even = (blocks_of_reads / (pricing.price_blocks() + f64::from(length))).clamp(0.0, *count as f64);
+            for ties in [even.floor() as u64, even.ceil() as u64, *count] {
+                let seconds = pricing.seconds(reads - ties, blocks + ties * u64::from(length));
+                if seconds < best.0 {
+                    best = (seconds, length, ties, reads - ties);
+                }
+            }
+            reads -= count;
+            blocks += count * u64::from(length);
+        }
+        let (_, length, ties, reads) = best;
+        (Balance::UpTo { length, ties }, reads)
+    }
+}
+
+#[cfg(test)]
+mod balance_tests {
+    use super::*;
+
+    fn pricing(device: &DeviceProfile) -> Pricing<'_> {
+        let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+        Pricing { device, geometry, largest_read: 32, balance: Balance::ByPrice }
+    }
+
+    /// As scattered as may be: gaps of every length up to 64, the shorter the more.
+    fn scattered() -> Gaps {
+        let mut gaps = Gaps::default();
+        (1..=64).for_each(|length| gaps.lengths[length] = 4000 >> (length / 4).min(12));
+        Gaps { runs: gaps.lengths.iter().sum::<u64>() + 1000, blocks: 35_000, ..gaps }
+    }
+
+    #[test]
+    fn a_plan_is_balanced_between_the_two_prices() {
+        let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
+        let (Balance::UpTo { length, ties }, left) = scattered().choose(&pricing(&device), 0) else {
+            panic!("not balanced")
+        };
+        let gaps = scattered();
+        let shorter: u64 = gaps.lengths[..usize::from(length)].iter().sum();
+        let over =
+            (0u64..).zip(&gaps.lengths[..usize::from(length)]).map(|(length, count)| length * count).sum::<u64>();
+        assert_eq!(left, gaps.runs - shorter - ties);
+        let reads = left as f64 / device.reads_per_second;
+        let blocks = gaps.blocks + over + ties * u64::from(length);
+        let bytes = Bytes(blocks * 8192).seconds_at(device.bandwidth);
+        assert!((reads / bytes - 1.0).abs() < 0.001, "{reads} {bytes}");
+    }
+
+    #[test]
+    fn prices_that_add_up_are_what_they_are() {
+        let device = DeviceProfile { overlap: 0.0, ..DeviceProfile::default() };
+        assert_eq!(choose_balance(&[], pricing(&device), &mut Cells::default()), Balance::ByPrice);
+    }
+}

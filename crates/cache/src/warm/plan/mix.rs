@@ -1,0 +1,366 @@
+//! The order in which the reads of a plan go out: so that every moment spends both of the device's budgets.
+//!
+//! A limited device hands out reads and bytes by the tenth of a second, and what of the one is left over while the other runs
+//! out is lost. So there are two streams, each in the plan's order: slices that cost more of the reads than of the bytes, and
+//! the others. The next read is taken from the stream whose budget is behind. As long as both streams go on, both budgets are
+//! spent; when one ends, the one that is left is what the whole plan is short of. So the whole takes about as long as the
+//! larger of the two. A head that seeks has a single budget: there the plan's own order is kept.
+
+use std::collections::VecDeque;
+
+use super::hot::Hot;
+use super::{Plan, Read, Scratch, Situation, Step};
+use host::units::Bytes;
+
+/// A budget that was not spent is lost after this long: the tenth of a second of the kernel's limiter, half of it on either side.
+const DEBT_MAX_SECONDS: f64 = 0.05;
+
+/// Beside others heat decides the order: by the time of so many reads at most a stream gets ahead of the other, which is 4 s of a common
+/// volume, in seconds as the plan prices them. The one that is ahead waits then, and its budget is lost, so it is more than catalogs take
+/// beside a cold server's misses.
+const SHARED_REACH_READS: f64 = 12_000.0;
+
+/// The reads of a plan, one after another.
+#[derive(Debug)]
+pub struct Mix<'a> {
+    plan: &'a Plan,
+    /// Slices that are dear for their reads, and slices that are dear for their bytes.
+    short: Stream,
+    long: Stream,
+    scratch: Scratch,
+    /// Seconds by which more of the reads was spent than of the bytes.
+    debt: f64,
+    /// Slices that were begun.
+    begun: usize,
+    /// What of the hot part was not; `None`: the plan has no such part.
+    hot: Option<Hot>,
+    /// A device whose head would go from one stretch to the other gets none.
+    may_join: bool,
+}
+
+/// Slices of one kind, in the plan's order.
+#[derive(Debug, Default)]
+struct Stream {
+    /// The step after the one that was begun last.
+    next: usize,
+    /// The seconds of the device that stand in the plan before the step whose reads come next.
+    starts_at: f64,
+    /// What is left of the step that was begun last, the seconds of the device that it takes, and its slice.
+    reads: VecDeque<Read>,
+    seconds: f64,
+    slice: usize,
+}
+
+impl Stream {
+    /// Goes on to the next step of its kind. Returns whether there is anything to take, now or then.
+    fn find(&mut self, plan: &Plan, is_short: bool) -> bool {
+        if self.reads.is_empty() {
+            self.starts_at += std::mem::take(&mut self.seconds);
+        }
+        while self.reads.is_empty() && self.next < plan.steps() {
+            let step = plan.step(self.next);
+            if plan.is_short(step) == is_short {
+                break;
+            }
+            self.starts_at += step.link.seconds;
+            self.next += 1;
+        }
+        !self.reads.is_empty() || self.next < plan.steps()
+    }
+}
+
+impl<'a> Mix<'a> {
+    pub fn new(plan: &'a Plan) -> Mix<'a> {
+        let (short, long) = Default::default();
+        Mix {
+            plan,
+            short,
+            long,
+            scratch: Scratch::default(),
+            debt: 0.0,
+            begun: 0,
+            hot: plan.hot(),
+            may_join: !plan.seeks() && plan.device.overlap > 0.0,
+        }
+    }
+
+    /// Has all been begun that is hot, and the cold rest is what is left?
+    pub fn is_at_cold_rest(&self) -> bool {
+        self.hot.is_some_and(|hot| hot.is_begun())
+    }
+
+    /// The next read, and which of the slices that were begun it is of, from 1. A read costs `read_worth` times its price: more than
+    /// once, where others take reads too.
+    pub fn next(&mut self, read_worth: f64) -> Option<(usize, Read)> {
+        let (has_short, has_long) = (self.short.find(self.plan, true), self.long.find(self.plan, false));
+        let ahead = self.short.starts_at - self.long.starts_at;
+        let takes_short = match (has_short, has_long) {
+            (false, false) => return None,
+            (true, true) if ahead.abs() > self.reach_seconds() => ahead < 0.0,
+            (true, true) => self.debt <= 0.0,
+            (has_short, _) => has_short,
+        };
+        let stream = if takes_short { &mut self.short } else { &mut self.long };
+        if stream.reads.is_empty() {
+            stream.reads.extend(self.plan.reads(stream.next, &mut self.scratch));
+            let link = &self.plan.step(stream.next).link;
+            if let Some(hot) = &mut self.hot {
+                hot.begin(link);
+            }
+            stream.seconds = link.seconds;
+            stream.next += 1;
+            self.begun += 1;
+            stream.slice = self.begun;
+        }
+        let read = stream.reads.pop_front()?;
+        let (of_reads, of_bytes) = self.plan.prices(1, read.range.blocks());
+        self.debt = (self.debt + read_worth * of_reads - of_bytes).clamp(-DEBT_MAX_SECONDS, DEBT_MAX_SECONDS);
+        Some((stream.slice, read))
+    }
+
+    /// Takes on what of its slice goes on where `read` ends, which came last. Nothing while both budgets are to be spent, and where a head
+    /// would go from one stretch to the other.
+    pub fn join(&mut self, read: Read) -> Read {
+        let mut joined = read;
+        if !self.may_join || self.short.find(self.plan, true) {
+            return joined;
+        }
+        while let Some(next) = self.long.reads.front().filter(|next| next.range.start == joined.range.end) {
+            joined.range.end = next.range.end;
+            self.long.reads.pop_front();
+        }
+        joined
+    }
+
+    /// By so many seconds of the device at most a stream gets ahead of the other.
+    fn reach_seconds(&self) -> f64 {
+        let device = &self.plan.device;
+        match self.plan.situation {
+            _ if device.overlap == 0.0 => 0.0,
+            Situation::Alone => f64::INFINITY,
+            Situation::Shared => SHARED_REACH_READS / device.reads_per_second,
+        }
+    }
+}
+
+impl Plan {
+    fn step(&self, nth: usize) -> &Step {
+        &self.steps[self.order[nth] as usize]
+    }
+
+    /// Is a step dearer for its reads than for its bytes?
+    fn is_short(&self, step: &Step) -> bool {
+        let (of_reads, of_bytes) = self.prices(step.link.cost.reads.into(), step.link.cost.blocks.into());
+        of_reads > of_bytes
+    }
+
+    /// Seconds of so many reads alone, and of so many blocks alone.
+    fn prices(&self, reads: u64, blocks: u64) -> (f64, f64) {
+        let bytes = Bytes(blocks * u64::from(self.geometry.block_size));
+        (reads as f64 / self.device.reads_per_second, bytes.seconds_at(self.device.bandwidth))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use roaring::RoaringBitmap;
+
+    use super::*;
+    use crate::warm::DeviceProfile;
+    use crate::warm::plan::{Geometry, Precedence, WantedFork};
+
+    const GEOMETRY: Geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+
+    /// A fork of which runs of `run` blocks are wanted, `gap` blocks apart.
+    fn fork(blocks: u32, run: u32, gap: u32) -> WantedFork {
+        let mut wanted = RoaringBitmap::new();
+        (0..blocks).step_by((run + gap) as usize).for_each(|at| _ = wanted.insert_range(at..blocks.min(at + run)));
+        WantedFork {
+            precedence: Precedence::ByHeat,
+            is_index: false,
+            blocks: blocks.into(),
+            levels: vec![(1.0, wanted)],
+            resident: RoaringBitmap::new(),
+            places: Vec::new(),
+        }
+    }
+
+    /// A fork of which all is wanted, and equally hot.
+    fn of_heat(heat: f32, blocks: u32) -> WantedFork {
+        let mut fork = fork(blocks, 1, 0);
+        fork.levels[0].0 = heat;
+        fork
+    }
+
+    fn any_fork() -> impl Strategy<Value = WantedFork> {
+        (1..40_000u32, 1..60u32, 0..200u32).prop_map(|(blocks, run, gap)| fork(blocks, run, gap))
+    }
+
+    fn all_turns(plan: &Plan) -> Vec<(usize, Read)> {
+        let mut mix = Mix::new(plan);
+        std::iter::from_fn(|| mix.next(1.0)).collect()
+    }
+
+    /// Seconds that a limited device takes for reads in this order. It serves them one after another, out of budgets for each tenth
+    /// of a second: what is left of one is lost, what was overdrawn is missing from the next.
+    fn simulate(plan: &Plan, reads: impl Iterator<Item = Read>) -> f64 {
+        const TENTH: f64 = 0.1;
+        let mut seconds = 0.0;
+        let (mut left_of_reads, mut left_of_bytes) = (TENTH, TENTH);
+        for read in reads {
+            while left_of_reads <= 0.0 || left_of_bytes <= 0.0 {
+                seconds += TENTH;
+                (left_of_reads, left_of_bytes) = (left_of_reads.min(0.0) + TENTH, left_of_bytes.min(0.0) + TENTH);
+            }
+            let (of_reads, of_bytes) = plan.prices(1, read.range.blocks());
+            (left_of_reads, left_of_bytes) = (left_of_reads - of_reads, left_of_bytes - of_bytes);
+        }
+        seconds + TENTH - left_of_reads.min(left_of_bytes).max(0.0)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn the_larger_budget_is_all_that_a_plan_takes(forks in prop::collection::vec(any_fork(), 1..12)) {
+            let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Alone, None);
+            let forecast = plan.forecast();
+            let (of_reads, of_bytes) = plan.prices(forecast.reads, forecast.read_bytes.0 / 8192);
+            let seconds = simulate(&plan, all_turns(&plan).into_iter().map(|turn| turn.1));
+            // The last tenth may be one of a single budget.
+            prop_assert!(seconds <= 1.03 * of_reads.max(of_bytes) + 0.1, "{seconds}: {of_reads}, {of_bytes}");
+        }
+
+        #[test]
+        fn every_read_goes_out_once(
+            forks in prop::collection::vec(any_fork(), 1..6), is_alone: bool, read_worth in 1.0..3.0f64
+        ) {
+            let situation = if is_alone { Situation::Alone } else { Situation::Shared };
+            let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), situation, None);
+            let mut mix = Mix::new(&plan);
+            let mut mixed: Vec<Read> = std::iter::from_fn(|| mix.next(read_worth)).map(|turn| turn.1).collect();
+            let mut scratch = Scratch::default();
+            let mut planned: Vec<Read> =
+                (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec()).collect();
+            let place = |read: &Read| (read.fork, read.range.start);
+            mixed.sort_by_key(place);
+            planned.sort_by_key(place);
+            prop_assert_eq!(mixed, planned);
+        }
+    }
+
+    #[test]
+    fn what_goes_on_in_a_slice_is_joined() {
+        let plan = Plan::new(
+            vec![fork(5000, 1, 0), fork(5000, 40, 60)],
+            GEOMETRY,
+            DeviceProfile::default(),
+            Situation::Alone,
+            None,
+        );
+        let single = all_turns(&plan).into_iter().map(|turn| turn.1);
+        let mut mix = Mix::new(&plan);
+        let joined: Vec<Read> = std::iter::from_fn(|| mix.next(1.0).map(|turn| mix.join(turn.1))).collect();
+        let blocks = |reads: &mut dyn Iterator<Item = Read>| {
+            let mut of_forks = [RoaringBitmap::new(), RoaringBitmap::new()];
+            reads.for_each(|read| _ = of_forks[read.fork].insert_range(read.range.start as u32..read.range.end as u32));
+            of_forks
+        };
+        assert_eq!(blocks(&mut joined.iter().copied()), blocks(&mut single.into_iter()));
+        let of_first = joined.iter().filter(|read| read.fork == 0);
+        assert_eq!(of_first.map(|read| read.range.blocks()).collect::<Vec<u64>>(), [1024, 1024, 1024, 1024, 904]);
+    }
+
+    #[test]
+    fn in_the_plans_own_order_it_would_take_longer() {
+        // A table in scattered blocks and an index in one piece.
+        let forks = vec![fork(60_000, 1, 9), fork(40_000, 1, 0)];
+        let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Alone, None);
+        let mut scratch = Scratch::default();
+        let in_order = (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec());
+        let in_order = simulate(&plan, in_order.collect::<Vec<_>>().into_iter());
+        let mixed = simulate(&plan, all_turns(&plan).into_iter().map(|turn| turn.1));
+        assert!(mixed < 0.75 * in_order, "{mixed} {in_order}");
+    }
+
+    #[test]
+    fn beside_others_nothing_comes_much_sooner_than_its_heat_says() {
+        // What is hottest is scattered, so the bytes would be free for what is coldest.
+        let mut hot = fork(400_000, 1, 19);
+        hot.levels[0].0 = 1000.0;
+        let last_hot = |situation| {
+            let forks = vec![hot.clone(), fork(200_000, 1, 0)];
+            let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), situation, None);
+            let turns = all_turns(&plan);
+            let at = turns.iter().rposition(|turn| turn.1.fork == 0).unwrap();
+            turns[..at].iter().filter(|turn| turn.1.fork == 1).map(|turn| turn.1.range.blocks()).sum::<u64>() * 8192
+        };
+        let (shared, alone) = (last_hot(Situation::Shared), last_hot(Situation::Alone));
+        assert!(shared > 0 && shared <= (125 << 20) * 45 / 10 && shared < alone, "{shared} {alone}");
+    }
+
+    #[test]
+    fn the_cold_rest_is_at_hand_when_what_is_hot_has_been_begun() {
+        let begun_blocks = |forks: Vec<WantedFork>| {
+            let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Shared, None);
+            let (mut mix, mut begun) = (Mix::new(&plan), 0);
+            while !mix.is_at_cold_rest() {
+                begun += mix.next(1.0)?.1.range.blocks();
+            }
+            Some(begun)
+        };
+        let begun = begun_blocks(vec![of_heat(0.001, 150_000), of_heat(50.0, 2_700), of_heat(1.0, 16_400)]).unwrap();
+        assert!((17_000..=19_100).contains(&begun), "{begun} of 19,100 hot ones");
+        assert_eq!(begun_blocks(vec![of_heat(1.0, 150_000), of_heat(1.0, 16_400)]), None, "all are alike");
+    }
+
+    #[test]
+    fn a_rest_that_is_planned_late_in_the_hot_part_knows_where_that_ends() {
+        let forks = vec![of_heat(1.0, 150_000), of_heat(100.0, 19_200)];
+        let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Alone, None);
+        let begun_hot_blocks = |brought: u32| {
+            let brought = [RoaringBitmap::new(), (0..brought).collect()];
+            let rest = plan.rest(&brought, Situation::Shared);
+            assert!(Hot::of(rest.ordered().map(|step| &step.link)).is_some() == brought[1].is_empty());
+            let (mut mix, mut begun) = (Mix::new(&rest), 0);
+            while !mix.is_at_cold_rest() {
+                let (_, read) = mix.next(1.0).unwrap();
+                begun += if read.fork == 1 { read.range.blocks() } else { 0 };
+            }
+            begun
+        };
+        assert!((17_000..=19_200).contains(&begun_hot_blocks(0)));
+        assert!((50..=1200).contains(&begun_hot_blocks(18_000)), "too little is left for a drop of its own");
+        assert_eq!(begun_hot_blocks(19_200), 0);
+    }
+
+    #[test]
+    fn a_head_that_seeks_keeps_to_the_plans_order() {
+        let device = DeviceProfile { overlap: 0.0, ..DeviceProfile::default() };
+        for situation in [Situation::Alone, Situation::Shared] {
+            let forks = vec![fork(60_000, 1, 9), fork(40_000, 1, 0), fork(60_000, 1, 9)];
+            let plan = Plan::new(forks, GEOMETRY, device, situation, None);
+            let mut scratch = Scratch::default();
+            let planned: Vec<Read> = (0..plan.steps()).flat_map(|at| plan.reads(at, &mut scratch).to_vec()).collect();
+            let mixed: Vec<Read> = all_turns(&plan).into_iter().map(|turn| turn.1).collect();
+            assert_eq!(mixed, planned);
+        }
+    }
+
+    #[test]
+    fn where_others_take_reads_too_more_of_ours_are_large() {
+        let plan = Plan::new(
+            vec![fork(60_000, 1, 9), fork(40_000, 1, 0)],
+            GEOMETRY,
+            DeviceProfile::default(),
+            Situation::Alone,
+            None,
+        );
+        let large = |read_worth| {
+            let mut mix = Mix::new(&plan);
+            (0..400).filter(|_| mix.next(read_worth).unwrap().1.fork == 1).count()
+        };
+        assert!(large(3.0) > 2 * large(1.0), "{} {}", large(3.0), large(1.0));
+    }
+}

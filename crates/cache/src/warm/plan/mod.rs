@@ -1,0 +1,387 @@
+//! Which reads to issue, and in which order: a pure function of what is wanted, what is resident and what the device
+//! can give. docs/plan.md has the cost model and the reasons.
+//!
+//! A plan of 2 TB has to fit in memory, so it keeps *steps*, each a few megabytes of one fork, and computes the reads of
+//! a step when they are asked for ([`Plan::reads`]).
+
+mod cells;
+mod hot;
+mod merge;
+mod mix;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use roaring::RoaringBitmap;
+use serde::Serialize;
+
+use cells::Cells;
+use cells::{Slice, Slices};
+use hot::Hot;
+use merge::Cost;
+use merge::Link;
+use merge::{Balance, Pricing, choose_balance};
+
+pub use cells::{Geometry, MAX_LEVELS, Place, Precedence, WantedFork};
+pub use mix::Mix;
+
+use super::DeviceProfile;
+use host::units::{BlockRange, Bytes};
+
+/// One read of one segment of one fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Index in [`Plan::forks`].
+    pub fork: usize,
+    pub range: BlockRange,
+}
+
+/// What a plan says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Reads that the device will see.
+    pub reads: u64,
+    /// Bytes that it will deliver, those of gaps included.
+    pub read_bytes: Bytes,
+    /// Seconds that it needs when nobody else uses it.
+    pub seconds: f64,
+    /// Wanted blocks that were resident already.
+    pub resident_blocks: u64,
+    /// Wanted blocks that the reads bring.
+    pub planned_blocks: u64,
+    /// Wanted blocks for which the budget had no room.
+    pub over_budget_blocks: u64,
+}
+
+impl Forecast {
+    /// Adds what comes afterwards.
+    pub fn add(&mut self, later: &Forecast) {
+        self.reads += later.reads;
+        self.read_bytes += later.read_bytes;
+        self.seconds += later.seconds;
+        self.resident_blocks += later.resident_blocks;
+        self.planned_blocks += later.planned_blocks;
+        self.over_budget_blocks += later.over_budget_blocks;
+    }
+}
+
+/// What the plan says of one fork.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForkForecast {
+    pub read_bytes: Bytes,
+    pub planned_blocks: u64,
+}
+
+/// The part of the device's time that reading hot blocks first may cost on top, where somebody is there to gain from it.
+const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
+
+/// Beside others a read is worth so many times its price: eight clients whose rows are cold take two of three reads that a common volume
+/// has, and what is hottest then comes the sooner in fewer and larger reads.
+const SHARED_READ_WORTH: f64 = 3.0;
+
+/// Who uses the device while a plan is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Situation {
+    /// Nobody else: the device does one thing while it does the other, and what is hottest may come with the rest.
+    Alone,
+    /// Somebody: what a plan saves of reads and of bytes others can have, and who waits wants the hottest first.
+    Shared,
+}
+
+/// One pass over one slice of a fork.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    slice: u32,
+    precedence: Precedence,
+    link: Link,
+}
+
+/// The ordered reads of a restore.
+#[derive(Debug)]
+pub struct Plan {
+    forks: Vec<WantedFork>,
+    geometry: Geometry,
+    device: DeviceProfile,
+    situation: Situation,
+    slices: Vec<Slice>,
+    /// Steps by place: those of a slice stand together, in the order in which they must be done.
+    steps: Vec<Step>,
+    /// Indexes of `steps`, in the order of the plan.
+    order: Vec<u32>,
+    /// What the hot part of the plan that this is the rest of was worth a second, at least; `None`: it is no rest, or there was none.
+    earlier_hot_least: Option<f64>,
+    forecast: Forecast,
+    fork_forecasts: Vec<ForkForecast>,
+}
+
+/// Room for computing the reads of one step after another.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    cells: Cells,
+    reads: Vec<Read>,
+}
+
+impl Plan {
+    /// Plans the reads that bring from `device` what is wanted of `forks` and not resident yet, hottest first and at
+    /// most `budget` bytes. Forks are told apart by their index; give them in the order of their places on the device.
+    pub fn new(
+        forks: Vec<WantedFork>,
+        geometry: Geometry,
+        device: DeviceProfile,
+        situation: Situation,
+        budget: Option<Bytes>,
+    ) -> Plan {
+        let mut scratch = Scratch::default();
+        let mut plan = Plan::of_everything(forks, geometry, device, situation, &mut scratch.cells);
+        if let Some(budget) = budget.filter(|budget| plan.step_bytes() > *budget) {
+            // What there is no room for is to be the coldest, whoever is there.
+            if situation == Situation::Alone {
+                plan = Plan::of_everything(plan.forks, geometry, device, Situation::Shared, &mut scratch.cells);
+            }
+            plan.apply_budget(budget, &mut scratch);
+        }
+        plan.compute_forecast();
+        plan
+    }
+
+    fn of_everything(
+        forks: Vec<WantedFork>,
+        geometry: Geometry,
+        device: DeviceProfile,
+        situation: Situation,
+        cells: &mut Cells,
+    ) -> Plan {
+        let mut plan = Plan {
+            forks,
+            geometry,
+            device,
+            situation,
+            slices: Vec::new(),
+            steps: Vec::new(),
+            order: Vec::new(),
+            earlier_hot_least: None,
+            forecast: Forecast::default(),
+            fork_forecasts: Vec::new(),
+        };
+        plan.cut_into_steps(cells);
+        plan.order_steps();
+        plan
+    }
+
+    /// A plan of what is left of this one when `brought` is there, for another situation.
+    pub fn rest(&self, brought: &[RoaringBitmap], situation: Situation) -> Plan {
+        let mut forks = self.forks.clone();
+        forks.iter_mut().zip(brought).for_each(|(fork, brought)| fork.resident |= brought);
+        let earlier_hot_least = self.earlier_hot_least.or_else(|| self.hot().map(|hot| hot.least()));
+        Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
+    }
+
+    /// Its hot part, or what it has of an earlier plan's; `None`: there is no such part.
+    fn hot(&self) -> Option<Hot> {
+        let links = || self.ordered().map(|step| &step.link);
+        Hot::of(links()).or_else(|| self.earlier_hot_least.map(|least| Hot::left_of(least, links())))
+    }
+
+    /// The forks that were given, in their order.
+    pub fn forks(&self) -> &[WantedFork] {
+        &self.forks
+    }
+
+    /// Whom it was made for.
+    pub fn situation(&self) -> Situation {
+        self.situation
+    }
+
+    /// How the files that it reads are cut.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// What the device delivers in the time that one read costs on top.
+    pub fn gap_bytes(&self) -> Bytes {
+        Bytes((self.device.bandwidth.0 as f64 / self.device.reads_per_second) as u64)
+    }
+
+    /// What the device costs whoever reads from it in this situation.
+    fn priced_device(&self) -> DeviceProfile {
+        let worth = match self.situation {
+            Situation::Alone => 1.0,
+            Situation::Shared => SHARED_READ_WORTH,
+        };
+        DeviceProfile { reads_per_second: self.device.reads_per_second / worth, ..self.device }
+    }
+
+    /// How many stretches of reads it has, in order.
+    pub fn steps(&self) -> usize {
+        self.order.len()
+    }
+
+    /// What it says of itself.
+    pub fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    /// The reads of the `nth` step, by position.
+    pub fn reads<'a>(&self, nth: usize, scratch: &'a mut Scratch) -> &'a [Read] {
+        let index = self.order[nth] as usize;
+        let step = self.steps[index];
+        let slice = self.slices[step.slice as usize];
+        let Scratch { cells, reads } = scratch;
+        cells.fill(&self.forks[slice.fork as usize], slice.start, slice.end);
+        let earlier = self.steps[..index].iter().rev().take_while(|other| other.slice == step.slice).count();
+        self.steps[index - earlier..index].iter().for_each(|other| merge::apply(&other.link, cells));
+        reads.clear();
+        let largest = self.largest_read_blocks();
+        merge::for_each_read(cells, step.link.coldest, step.link.merging, largest, |start, end| {
+            let range = BlockRange::new(slice.start + u64::from(start), slice.start + u64::from(end));
+            reads.push(Read { fork: slice.fork as usize, range });
+        });
+        reads.truncate(step.link.cost.reads as usize);
+        reads
+    }
+
+    /// What it says of one fork.
+    pub fn fork_forecast(&self, fork: usize) -> ForkForecast {
+        self.fork_forecasts[fork]
+    }
+
+    fn ordered(&self) -> impl Iterator<Item = &Step> {
+        self.order.iter().map(|index| &self.steps[*index as usize])
+    }
+
+    fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks * u64::from(self.geometry.block_size))
+    }
+
+    /// Blocks of the largest read that gains anything.
+    pub fn largest_read_blocks(&self) -> u32 {
+        let blocks = self.device.largest_read.0 / u64::from(self.geometry.block_size);
+        blocks.clamp(1, cells::MAX_READ_BLOCKS.into()) as u32
+    }
+
+    /// Cuts all forks into slices and these into steps.
+    fn cut_into_steps(&mut self, cells: &mut Cells) {
+        let (device, geometry, largest_read) = (self.priced_device(), self.geometry, self.largest_read_blocks());
+        let mut pricing = Pricing { device: &device, geometry, largest_read, balance: Balance::ByPrice };
+        let premium = match self.situation {
+            Situation::Alone => {
+                pricing.balance = choose_balance(&self.forks, pricing, cells);
+                0.0
+            }
+            Situation::Shared => HOTTEST_FIRST_PREMIUM,
+        };
+        for fork in 0..self.forks.len() {
+            self.add_fork(fork, &mut pricing, premium, cells);
+        }
+    }
+
+    /// Bytes of all steps.
+    fn step_bytes(&self) -> Bytes {
+        self.bytes(self.steps.iter().map(|step| u64::from(step.link.cost.blocks)).sum())
+    }
+
+    /// Cuts a fork into slices and each slice into steps.
+    fn add_fork(&mut self, fork: usize, pricing: &mut Pricing<'_>, premium: f64, cells: &mut Cells) {
+        let wanted = &self.forks[fork];
+        let heat = |level: u8| f64::from(wanted.levels[usize::from(level)].0);
+        let mut slices = Slices::new(wanted, fork as u32, self.geometry.segment_blocks, pricing.largest_read);
+        while let Some(slice) = slices.next(cells) {
+            self.forecast.resident_blocks += cells.resident_wanted;
+            let precedence = if slice.is_head { Precedence::IndexHead } else { wanted.precedence };
+            let links = merge::links(cells, heat, &pricing.next(cells), premium);
+            if !links.is_empty() {
+                let number = self.slices.len() as u32;
+                self.slices.push(slice);
+                self.steps.extend(links.into_iter().map(|link| Step { slice: number, precedence, link }));
+            }
+        }
+    }
+
+    /// Has its device a head, so that it matters where on it a fork lies?
+    fn seeks(&self) -> bool {
+        self.forks.iter().any(|fork| !fork.places.is_empty())
+    }
+
+    fn order_steps(&mut self) {
+        let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
+        // A device that seeks takes as long for a small file as for megabytes: there these are as dear as they are, and nobody
+        // waits for a sweep of its own for them. Where nobody waits at all, one sweep is enough.
+        let seeks = self.seeks();
+        let is_one_sweep = seeks && self.situation == Situation::Alone;
+        let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };
+        // Of what is equally hot indexes come first: whoever looks for a row needs the index before it. Steps are kept by fork and
+        // block, so their index orders them where no place does.
+        let is_table = |step: &Step| !self.forks[self.slices[step.slice as usize].fork as usize].is_index;
+        let key = |index: &u32| {
+            let step = &self.steps[*index as usize];
+            let precedence = (!seeks).then_some(step.precedence);
+            let class = (!is_one_sweep).then(|| Reverse(density_class(step.link.density())));
+            let is_table = (!seeks).then(|| is_table(step));
+            (precedence, class, is_table, places.get(step.slice as usize), *index)
+        };
+        let mut order: Vec<u32> = (0..self.steps.len() as u32).collect();
+        order.sort_unstable_by_key(key);
+        self.order = order;
+    }
+
+    /// Keeps of the order what is within the budget. The last step may lose some of its reads.
+    fn apply_budget(&mut self, budget: Bytes, scratch: &mut Scratch) {
+        let mut left_blocks = budget.0 / u64::from(self.geometry.block_size);
+        let mut fits = |index: &u32| {
+            let left = left_blocks.checked_sub(self.steps[*index as usize].link.cost.blocks.into());
+            left_blocks = left.unwrap_or(left_blocks);
+            left.is_some()
+        };
+        let Some(cut) = self.order.iter().position(|index| !fits(index)) else { return };
+        let index = self.order[cut] as usize;
+        let trimmed = self.trim(cut, left_blocks, scratch);
+        let rest = self.order[cut..].iter().map(|index| u64::from(self.steps[*index as usize].link.wanted_blocks));
+        self.forecast.over_budget_blocks = rest.sum::<u64>() - u64::from(trimmed.wanted_blocks);
+        self.order.truncate(cut + usize::from(trimmed.cost.reads > 0));
+        self.steps[index].link = trimmed;
+    }
+
+    /// The first reads of the `nth` step, as many as `left_blocks` has room for.
+    fn trim(&self, nth: usize, mut left_blocks: u64, scratch: &mut Scratch) -> Link {
+        let step = self.steps[self.order[nth] as usize];
+        let start = self.slices[step.slice as usize].start;
+        let mut trimmed = Link { cost: Cost::default(), wanted_blocks: 0, ..step.link };
+        self.reads(nth, scratch);
+        for read in &scratch.reads {
+            let Some(left) = left_blocks.checked_sub(read.range.blocks()) else { break };
+            left_blocks = left;
+            trimmed.cost.reads += 1;
+            trimmed.cost.blocks += read.range.blocks() as u32;
+            let (from, to) = ((read.range.start - start) as u32, (read.range.end - start) as u32);
+            scratch.cells.count_levels(from, to, |_| trimmed.wanted_blocks += 1);
+        }
+        trimmed
+    }
+
+    fn compute_forecast(&mut self) {
+        let mut sum = self.forecast;
+        let mut of_forks = vec![ForkForecast::default(); self.forks.len()];
+        for step in self.ordered() {
+            let bytes = self.bytes(step.link.cost.blocks.into());
+            sum.reads += u64::from(step.link.cost.reads);
+            sum.read_bytes += bytes;
+            sum.planned_blocks += u64::from(step.link.wanted_blocks);
+            let of_fork = &mut of_forks[self.slices[step.slice as usize].fork as usize];
+            of_fork.read_bytes += bytes;
+            of_fork.planned_blocks += u64::from(step.link.wanted_blocks);
+        }
+        sum.seconds = match self.situation {
+            Situation::Alone => self.device.seconds(sum.reads, sum.read_bytes),
+            Situation::Shared => self.device.shared_seconds(sum.reads, sum.read_bytes),
+        };
+        self.forecast = sum;
+        self.fork_forecasts = of_forks;
+    }
+}
+
+/// Densities that are nearly the same count as the same, so that what is equally hot is read by position.
+fn density_class(density: f64) -> i32 {
+    density.log(1.5).floor() as i32
+}

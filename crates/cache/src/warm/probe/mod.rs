@@ -1,0 +1,818 @@
+//! Measures what the device of a data directory can give: reads of existing relation files past the page cache, nothing
+//! written, within a time and a number of bytes.
+//!
+//! Threads read, as many as reads are to be in flight: that needs nothing of the kernel, and a device that they cannot
+//! saturate is not what a restore waits for. The first moments of each phase do not count, because limiters let a burst
+//! through; no block is read twice while there are others, because caches below the device would answer.
+
+mod store;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::seq::SliceRandom as _;
+use serde::{Deserialize, Serialize};
+
+use super::device_profile::{DeviceProfile, READ_PRICE_SHARE_MAX};
+use super::{Control, Error};
+use host::files::Tree;
+use host::linux;
+use host::linux::direct_read::{AlignedBuffer, DirectFile};
+use host::linux::open_files::read_limit;
+use host::linux::threads::on_threads;
+use host::units::{Bytes, Fork};
+use postgres::DataDirectory;
+
+pub use store::{DeviceRecord, ProfileStore, StoredDevice, StoredLimit};
+
+/// What a probe may take at most, unless its device hangs.
+pub const PROBE_TIME: Duration = Duration::from_secs(10);
+
+/// Small reads: a block's usual size.
+const SMALL_READ: u64 = 8 << 10;
+/// Small reads in flight.
+const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Bytes of a read in order.
+const SEQUENTIAL_READ: u64 = 1 << 20;
+/// Large reads in flight: few are enough, many would take long to stop.
+const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
+
+/// The share of the time and of the bytes that each phase has. The bytes' are 1 together; the time's stay well below, as
+/// the last reads of a phase may wait for a limiter.
+const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
+const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
+const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
+
+/// One probe.
+pub struct Probe<'a> {
+    /// The data directory.
+    pub directory: &'a Tree,
+    /// What to read of.
+    pub files: &'a [SampleFile],
+    /// Bytes that it may read.
+    pub budget: Bytes,
+    pub control: &'a Control,
+    /// Is told what is done next, after how many of how many steps.
+    pub progress: &'a dyn Fn(&str, u64, u64),
+}
+
+impl std::fmt::Debug for Probe<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Probe").field("files", &self.files).field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+/// What the phases share.
+struct Running<'a> {
+    probe: &'a Probe<'a>,
+    deck: Deck,
+    done: u64,
+    reads: u64,
+    read_bytes: u64,
+}
+
+impl Probe<'_> {
+    /// Measures. `None` when the user stopped it.
+    ///
+    /// # Errors
+    /// When there is too little to read, or when the files cannot be read directly.
+    pub fn run(&self) -> Result<Option<Measurement>, Error> {
+        let started = Instant::now();
+        let mut running =
+            Running { probe: self, deck: Deck::new(self.directory, self.files)?, done: 0, reads: 0, read_bytes: 0 };
+        let Some(by_depth) = running.measure_depths()? else { return Ok(None) };
+        let small = summarize_depths(&by_depth);
+        let large_depth = small.depth.clamp(*LARGE_DEPTHS.start(), *LARGE_DEPTHS.end());
+        let Some(by_size) = running.measure_sizes(large_depth, small.reads_per_second)? else { return Ok(None) };
+        let Some(sequential) = running.measure_sequential(large_depth)? else { return Ok(None) };
+        let sequential_bandwidth = Bytes((sequential.reads_per_second * SEQUENTIAL_READ as f64) as u64);
+        let profile = compute_profile(small, &by_size, sequential_bandwidth);
+        let alone = by_depth[0];
+        Ok(Some(Measurement {
+            profile,
+            latency_us_p50: alone.latency_us_p50,
+            latency_us_p99: alone.latency_us_p99,
+            sequential_bandwidth,
+            fit: fit_prices(&by_size, &profile),
+            profile_error_ratio_max: compute_error_ratio(&by_size, &profile),
+            by_depth,
+            by_size,
+            reads: running.reads,
+            read_bytes: Bytes(running.read_bytes),
+            seconds: started.elapsed().as_secs_f64(),
+            has_read_twice: running.deck.has_read_twice(),
+        }))
+    }
+}
+
+impl Running<'_> {
+    /// Small reads with more and more in flight, until more does not help.
+    fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>, Error> {
+        let mut points: Vec<DepthPoint> = Vec::new();
+        for depth in DEPTHS {
+            let what = format!("random reads of {}, {depth} at a time", Bytes(SMALL_READ));
+            let Some(speed) = self.run(&what, Phase::random(SMALL_READ, depth), DEPTH_SHARE)? else { return Ok(None) };
+            points.push(DepthPoint {
+                depth,
+                reads_per_second: speed.reads_per_second,
+                latency_us_p50: speed.latency_us_p50,
+                latency_us_p99: speed.latency_us_p99,
+            });
+            if is_flat(&points) {
+                break;
+            }
+        }
+        Ok(Some(points))
+    }
+
+    fn measure_sizes(&mut self, depth: u32, small_per_second: f64) -> Result<Option<Vec<SizePoint>>, Error> {
+        let mut points = vec![SizePoint { read_bytes: Bytes(SMALL_READ), reads_per_second: small_per_second }];
+        for size in SIZES {
+            let what = format!("random reads of {}, {depth} at a time", Bytes(size));
+            let Some(speed) = self.run(&what, Phase::random(size, depth), SIZE_SHARE)? else { return Ok(None) };
+            points.push(SizePoint { read_bytes: Bytes(size), reads_per_second: speed.reads_per_second });
+        }
+        Ok(Some(points))
+    }
+
+    fn measure_sequential(&mut self, depth: u32) -> Result<Option<Speed>, Error> {
+        self.run("reads in order", Phase::sequential(SEQUENTIAL_READ, depth), SEQUENTIAL_SHARE)
+    }
+
+    /// Runs a phase with its share of the time and of the bytes. `None` when the user stopped it.
+    fn run(&mut self, what: &str, phase: Phase, (time, bytes): (f64, f64)) -> Result<Option<Speed>, Error> {
+        let steps = DEPTHS.len() + SIZES.len() + 1;
+        (self.probe.progress)(what, self.done, steps as u64);
+        self.done += 1;
+        let budget = (self.probe.budget.0 as f64 * bytes) as u64;
+        let done = phase.run(&self.deck, PROBE_TIME.mul_f64(time), budget, self.probe.control)?;
+        self.reads += done.reads;
+        self.read_bytes += done.read_bytes;
+        if self.probe.control.is_interrupted() {
+            return Ok(None);
+        }
+        done.speed.map(Some).ok_or(Error::TooFewReads(what.to_owned()))
+    }
+}
+
+// ---- files ----
+//
+// What a probe reads: large files of relations, cut into chunks that are dealt out like cards.
+
+/// Bytes of a chunk: the largest read.
+const CHUNK: u64 = 1 << 20;
+/// Larger reads at random places than the small ones, each with chunks of its own.
+const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// Files that are read of, the largest ones, half as many as may be open at most: all are open at a time.
+const FILES_MAX: u64 = 256;
+/// Fewer chunks than this say little.
+const CHUNKS_MIN: usize = 16;
+/// The part of the chunks that is kept for reading in order, and of the others that for small reads.
+const SEQUENTIAL_PART: usize = 3;
+const SMALL_PART: usize = 6;
+/// Chunks that are cut for one size of read: a read's place takes 16 bytes of memory.
+const CHUNKS_PER_SIZE_MAX: usize = 4096;
+
+/// A file to read of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleFile {
+    /// Below the data directory.
+    pub path: PathBuf,
+    pub size: Bytes,
+}
+
+/// The largest files of relations that are on the device of the data directory itself, in the order of their paths.
+pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, Error> {
+    let root = directory.files.root().facts();
+    let own = root.map_err(|source| linux::Error::file("look at", &directory.path, source))?.st_dev;
+    let mut files = Vec::new();
+    for relation in directory.scan()? {
+        for segment in 0.. {
+            let path = relation.path.segment_file(Path::new(""), Fork::Main, segment);
+            let Some(facts) = directory.files.open_file(&path).and_then(|file| file.metadata()).ok() else { break };
+            if facts.dev() == own && facts.len() >= CHUNK {
+                files.push(SampleFile { path, size: Bytes(facts.len()) });
+            }
+        }
+    }
+    files.sort_by_key(|file| std::cmp::Reverse(file.size));
+    files.truncate((read_limit() / 2).min(FILES_MAX) as usize);
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+/// Where a read begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    pub file: u32,
+    pub offset: u64,
+}
+
+/// Places for reads of one size, each taken once until all were.
+#[derive(Debug)]
+struct Places {
+    places: Vec<Place>,
+    next: AtomicUsize,
+}
+
+impl Places {
+    fn new(places: Vec<Place>) -> Places {
+        Places { places, next: AtomicUsize::new(0) }
+    }
+
+    /// The next place.
+    pub fn take(&self) -> Place {
+        self.places[self.next.fetch_add(1, Ordering::Relaxed) % self.places.len()]
+    }
+
+    fn has_wrapped(&self) -> bool {
+        self.next.load(Ordering::Relaxed) > self.places.len()
+    }
+}
+
+/// The chunks of the files, dealt out so that no two phases read the same.
+struct Deck {
+    open: Vec<DirectFile>,
+    sequential: Places,
+    /// Chunks in random order; those for small reads first, then as many for each larger size.
+    chunks: Vec<Place>,
+    /// Places of reads, by the size of the read.
+    random: Mutex<BTreeMap<u64, Arc<Places>>>,
+}
+
+impl Deck {
+    /// Opens the files and shuffles.
+    pub fn new(directory: &Tree, files: &[SampleFile]) -> Result<Deck, Error> {
+        let mut chunks = chunks_of(files);
+        if chunks.len() < CHUNKS_MIN {
+            let found = files.iter().map(|file| file.size).sum();
+            return Err(Error::TooLittleToProbe { found, needed: Bytes(CHUNKS_MIN as u64 * CHUNK) });
+        }
+        let open: Result<_, _> = files.iter().map(|file| DirectFile::open_below(directory, &file.path)).collect();
+        let sequential = chunks.split_off(chunks.len() - chunks.len() / SEQUENTIAL_PART);
+        chunks.shuffle(&mut rand::rng());
+        Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: Mutex::default() })
+    }
+
+    pub fn file(&self, place: Place) -> &DirectFile {
+        &self.open[place.file as usize]
+    }
+
+    /// Places in order, a chunk apart.
+    pub fn sequential(&self) -> &Places {
+        &self.sequential
+    }
+
+    /// Places at random for reads of `size` bytes, which goes on where it stopped when it is asked for again.
+    pub fn random(&self, size: u64) -> Arc<Places> {
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let dealt = random.len();
+        Arc::clone(random.entry(size).or_insert_with(|| Arc::new(self.deal(dealt, size))))
+    }
+
+    /// The places in the `nth` share of the chunks. The first share is the one for small reads.
+    fn deal(&self, nth: usize, size: u64) -> Places {
+        let small = self.chunks.len() / SMALL_PART;
+        let share = (self.chunks.len() - small) / SIZES.len();
+        let (start, length) = if nth == 0 { (0, small) } else { (small + (nth - 1) * share, share.max(1)) };
+        let end = (start + length.clamp(1, CHUNKS_PER_SIZE_MAX)).min(self.chunks.len());
+        let chunks = &self.chunks[start.min(end - 1)..end];
+        let cut =
+            |chunk: &Place| (0..CHUNK / size).map(|at| Place { offset: chunk.offset + at * size, ..*chunk }).collect();
+        let mut places: Vec<Place> = chunks.iter().flat_map(|chunk| -> Vec<Place> { cut(chunk) }).collect();
+        places.shuffle(&mut rand::rng());
+        Places::new(places)
+    }
+
+    /// Was there too little for what was read?
+    pub fn has_read_twice(&self) -> bool {
+        let random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sequential.has_wrapped() || random.values().any(|places| places.has_wrapped())
+    }
+}
+
+/// Every whole chunk, file after file.
+fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
+    let numbered = files.iter().enumerate();
+    let of_file = |(file, sample): (usize, &SampleFile)| {
+        (0..sample.size.0 / CHUNK).map(move |at| Place { file: file as u32, offset: at * CHUNK })
+    };
+    numbered.flat_map(of_file).collect()
+}
+
+// ---- phase ----
+//
+// One phase: reads of one size, so many in flight, for a while.
+
+/// What does not count at the beginning: the kernel's limiter (blk-throttle) accounts in slices of 100 ms, and lets the
+/// first two's worth and more through at once. Of a phase that its bytes end sooner, a quarter.
+const DISCARDED: Duration = Duration::from_millis(200);
+const DISCARDED_RATIO: f64 = 0.25;
+
+/// A limiter lets reads through in bursts. A pause of so many times the usual distance between two reads, and of so many
+/// seconds, stands between two of them.
+const PAUSE_RATIO: f64 = 10.0;
+const PAUSE_MIN: f64 = 0.01;
+
+/// What is read, and how.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    read_bytes: u64,
+    depth: u32,
+    in_order: bool,
+}
+
+/// How fast it was, after the beginning.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Speed {
+    pub reads_per_second: f64,
+    pub latency_us_p50: f64,
+    pub latency_us_p99: f64,
+}
+
+/// What a phase did.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    pub reads: u64,
+    pub read_bytes: u64,
+    /// `None` when there were too few reads to tell.
+    pub speed: Option<Speed>,
+}
+
+/// A read: seconds since the phase began, and how long it took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Completion {
+    ended: f64,
+    took: f64,
+}
+
+impl Phase {
+    /// Reads at random places.
+    pub fn random(read_bytes: u64, depth: u32) -> Phase {
+        Phase { read_bytes, depth, in_order: false }
+    }
+
+    /// Reads one after another.
+    pub fn sequential(read_bytes: u64, depth: u32) -> Phase {
+        Phase { read_bytes, depth, in_order: true }
+    }
+
+    /// Reads for `time` or until `budget` bytes are read, whatever is sooner.
+    ///
+    /// # Errors
+    /// When nothing at all can be read: a relation that is dropped meanwhile is none.
+    pub fn run(&self, deck: &Deck, time: Duration, budget: u64, control: &Control) -> Result<Done, Error> {
+        let random;
+        let places = match self.in_order {
+            true => deck.sequential(),
+            false => {
+                random = deck.random(self.read_bytes);
+                &*random
+            }
+        };
+        let work = Work {
+            phase: *self,
+            deck,
+            places,
+            control,
+            started: Instant::now(),
+            time,
+            budget,
+            reserved_bytes: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+            failure: Mutex::default(),
+        };
+        let done = on_threads(self.depth as usize, |_| work.read_on());
+        let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
+        let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(error) if completions.is_empty() => Err(error.into()),
+            _ => Ok(Done {
+                reads: completions.len() as u64,
+                read_bytes: work.read_bytes.into_inner(),
+                speed: compute_speed(&mut completions),
+            }),
+        }
+    }
+}
+
+/// What the threads share.
+struct Work<'a> {
+    phase: Phase,
+    deck: &'a Deck,
+    places: &'a Places,
+    control: &'a Control,
+    started: Instant,
+    time: Duration,
+    budget: u64,
+    reserved_bytes: AtomicU64,
+    read_bytes: AtomicU64,
+    failure: Mutex<Option<linux::Error>>,
+}
+
+impl Work<'_> {
+    /// One thread's reads.
+    fn read_on(&self) -> Vec<Completion> {
+        let mut buffer = AlignedBuffer::new(self.phase.read_bytes as usize);
+        let mut completions = Vec::new();
+        while !self.is_over() && self.reserve() {
+            let place = self.places.take();
+            let began = self.started.elapsed();
+            match self.deck.file(place).read_at(place.offset, self.phase.read_bytes as usize, &mut buffer) {
+                Ok(bytes) => {
+                    self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+                    let ended = self.started.elapsed();
+                    completions.push(Completion { ended: ended.as_secs_f64(), took: (ended - began).as_secs_f64() });
+                }
+                Err(error) => {
+                    let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    failure.get_or_insert(error);
+                    return completions;
+                }
+            }
+        }
+        completions
+    }
+
+    fn is_over(&self) -> bool {
+        self.control.is_interrupted() || self.started.elapsed() >= self.time
+    }
+
+    /// Takes a read's bytes out of the budget, if there are as many left.
+    fn reserve(&self) -> bool {
+        let reserved_before = self.reserved_bytes.fetch_add(self.phase.read_bytes, Ordering::Relaxed);
+        reserved_before + self.phase.read_bytes <= self.budget
+    }
+}
+
+/// The speed after what is discarded.
+fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
+    completions.sort_by(|one, other| one.ended.total_cmp(&other.ended));
+    let last = completions.last()?.ended;
+    let discarded = DISCARDED.as_secs_f64().min(last * DISCARDED_RATIO);
+    let first = completions.partition_point(|one| one.ended <= discarded);
+    let counted = &completions[first..];
+    let mut latencies: Vec<f64> = counted.iter().map(|one| one.took * 1e6).collect();
+    latencies.sort_by(f64::total_cmp);
+    let percentile = |share: f64| latencies.get(((latencies.len() as f64 - 1.0) * share).round() as usize).copied();
+    let ends: Vec<f64> = counted.iter().map(|one| one.ended).collect();
+    Some(Speed {
+        reads_per_second: compute_rate(&ends)?,
+        latency_us_p50: percentile(0.5)?,
+        latency_us_p99: percentile(0.99)?,
+    })
+}
+
+/// Reads per second. Between two reads, each of which is the first of a burst where there are bursts: whatever the moment
+/// at which the phase began and ended, whole bursts are counted.
+fn compute_rate(ends: &[f64]) -> Option<f64> {
+    let (mut from, mut to) = (0, ends.len().checked_sub(1)?);
+    let mut distances: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    distances.sort_by(f64::total_cmp);
+    let pause = PAUSE_MIN.max(distances.get(distances.len() / 2)? * PAUSE_RATIO);
+    let starts: Vec<usize> = (1..ends.len()).filter(|at| ends[*at] - ends[at - 1] > pause).collect();
+    if let [first, .., last] = starts[..]
+        // Single stalls are no bursts: these make up most of the time.
+        && ends[last] - ends[first] > (ends[to] - ends[from]) / 2.0
+    {
+        (from, to) = (first, last);
+    }
+    let seconds = ends[to] - ends[from];
+    (seconds > 0.0).then(|| (to - from) as f64 / seconds)
+}
+
+// ---- measurement ----
+
+/// What was measured. Rates are those of the phases' later parts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// What a restore plans with.
+    pub profile: DeviceProfile,
+    /// Of one small read at a time, in microseconds.
+    pub latency_us_p50: f64,
+    pub latency_us_p99: f64,
+    /// Bytes per second of reads of 1 MiB in order.
+    pub sequential_bandwidth: Bytes,
+    /// Random reads of 8 KiB.
+    pub by_depth: Vec<DepthPoint>,
+    /// Random reads, the useful number of them in flight.
+    pub by_size: Vec<SizePoint>,
+    /// How well `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth` describes `by_size`.
+    pub fit: Fit,
+    /// How far the profile itself is off there at most, as a ratio of the measured time.
+    pub profile_error_ratio_max: f64,
+    /// What the probe itself cost.
+    pub reads: u64,
+    pub read_bytes: Bytes,
+    pub seconds: f64,
+    /// Did it run out of blocks that had not been read yet?
+    pub has_read_twice: bool,
+}
+
+/// Seconds of a small read at a time, the median: one pause of a shared disk would make a mean of few reads anything. 0 where none was measured.
+fn alone_seconds(points: &[DepthPoint]) -> f64 {
+    points.iter().find(|point| point.depth == 1).map_or(0.0, |point| point.latency_us_p50 / 1e6)
+}
+
+/// Small random reads with so many in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DepthPoint {
+    pub depth: u32,
+    pub reads_per_second: f64,
+    pub latency_us_p50: f64,
+    pub latency_us_p99: f64,
+}
+
+/// Random reads of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizePoint {
+    pub read_bytes: Bytes,
+    pub reads_per_second: f64,
+}
+
+impl SizePoint {
+    /// Bytes per second.
+    pub fn bandwidth(&self) -> Bytes {
+        Bytes((self.reads_per_second * self.read_bytes.0 as f64) as u64)
+    }
+}
+
+/// The prices that describe the measured reads best, one added to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fit {
+    pub reads_per_second: f64,
+    pub bandwidth: Bytes,
+    /// How far they are off at most, as a ratio of the measured time.
+    pub error_ratio_max: f64,
+}
+
+// ---- fit ----
+
+/// Rates within this share of the best count as the best: measuring again would move them as much.
+const AS_GOOD_AS_BEST: f64 = 0.9;
+/// More in flight is worth it when it gains at least this.
+const GAIN_MIN: f64 = 1.05;
+
+/// What is made of small reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Small {
+    pub reads_per_second: f64,
+    /// The fewest in flight that reach it.
+    pub depth: u32,
+    /// Of one at a time.
+    pub alone_seconds: f64,
+}
+
+/// Did the last two steps deeper bring nothing?
+fn is_flat(points: &[DepthPoint]) -> bool {
+    let [.., before, _, _] = points else { return false };
+    points[points.len() - 2..].iter().all(|later| later.reads_per_second < before.reads_per_second * GAIN_MIN)
+}
+
+/// The best rate, and the first depth that is as good.
+fn summarize_depths(points: &[DepthPoint]) -> Small {
+    let best = choose_best(points.iter().map(|point| point.reads_per_second));
+    let first_good = points.iter().find(|point| point.reads_per_second >= best * AS_GOOD_AS_BEST);
+    let depth = first_good.map_or(1, |point| point.depth);
+    Small { reads_per_second: best, depth, alone_seconds: alone_seconds(points) }
+}
+
+/// The median of the three best: the best alone would be the luckiest.
+fn choose_best(rates: impl Iterator<Item = f64>) -> f64 {
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_by(|one, other| other.total_cmp(one));
+    rates.get(1.min(rates.len().saturating_sub(1))).copied().unwrap_or(0.0)
+}
+
+/// What a restore plans with. `by_size` begins with the small reads.
+fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> DeviceProfile {
+    let at_random = Bytes(choose_best(by_size.iter().map(|point| point.bandwidth().0 as f64)) as u64);
+    let bandwidth = sequential.max(at_random).max(Bytes(1));
+    let is_enough = |point: &&SizePoint| {
+        let read_price = 1.0 / small.reads_per_second;
+        let is_fast = point.bandwidth().0 as f64 >= at_random.0 as f64 * AS_GOOD_AS_BEST;
+        is_fast && read_price <= point.read_bytes.seconds_at(bandwidth) * READ_PRICE_SHARE_MAX
+    };
+    let largest = by_size.iter().find(is_enough).or(by_size.last()).map(|point| point.read_bytes);
+    let added = DeviceProfile {
+        reads_per_second: small.reads_per_second,
+        bandwidth,
+        largest_read: largest.unwrap_or(DeviceProfile::default().largest_read),
+        depth: small.depth,
+        overlap: 0.0,
+        alone_seconds: small.alone_seconds,
+    };
+    DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
+}
+
+/// The part of the smaller price that the device works off while it does the larger one's work: the least squares of the
+/// relative errors.
+fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
+    let (mut top, mut bottom) = (0.0, 0.0);
+    for point in points {
+        let smaller = (1.0 / added.reads_per_second).min(point.read_bytes.seconds_at(added.bandwidth));
+        let (over, smaller) =
+            (added.seconds(1, point.read_bytes) * point.reads_per_second - 1.0, smaller * point.reads_per_second);
+        top += over * smaller;
+        bottom += smaller * smaller;
+    }
+    if bottom > 0.0 { (top / bottom).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// The least squares of the relative errors of `a + b × bytes` as the time of a read. The profile's own prices where the
+/// points have no such fit with two positive prices.
+fn fit_prices(points: &[SizePoint], profile: &DeviceProfile) -> Fit {
+    // The time of a point is t. Minimised is Σ (a u + b v − 1)² with u = 1 ÷ t and v = bytes ÷ t.
+    let (mut uu, mut uv, mut vv, mut u_sum, mut v_sum) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for point in points {
+        let u = point.reads_per_second;
+        let v = u * point.read_bytes.0 as f64;
+        uu += u * u;
+        uv += u * v;
+        vv += v * v;
+        u_sum += u;
+        v_sum += v;
+    }
+    let determinant = uu * vv - uv * uv;
+    let (a, b) = ((u_sum * vv - v_sum * uv) / determinant, (v_sum * uu - u_sum * uv) / determinant);
+    let is_sound = [a, b].iter().all(|price| price.is_finite() && *price > 0.0);
+    let (reads_per_second, bandwidth) =
+        if is_sound { (1.0 / a, Bytes((1.0 / b) as u64)) } else { (profile.reads_per_second, profile.bandwidth) };
+    let fitted = DeviceProfile { reads_per_second, bandwidth, overlap: 0.0, ..*profile };
+    Fit { reads_per_second, bandwidth, error_ratio_max: compute_error_ratio(points, &fitted) }
+}
+
+/// How far these prices are off at most, as a ratio of the measured time.
+fn compute_error_ratio(points: &[SizePoint], profile: &DeviceProfile) -> f64 {
+    let error = |point: &SizePoint| (profile.seconds(1, point.read_bytes) * point.reads_per_second - 1.0).abs();
+    points.iter().map(error).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod files_tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn sample(directory: &tempfile::TempDir, megabytes: u64) -> SampleFile {
+        let name = megabytes.to_string();
+        let file = std::fs::File::create(directory.path().join(&name)).unwrap();
+        file.set_len(megabytes * CHUNK + 5000).unwrap();
+        SampleFile { path: name.into(), size: Bytes(megabytes * CHUNK + 5000) }
+    }
+
+    #[test]
+    fn no_block_is_in_two_phases() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let files = [sample(&directory, 40), sample(&directory, 50)];
+        let deck = Deck::new(&Tree::open(directory.path(), &[]).unwrap(), &files).unwrap();
+        let mut seen = BTreeSet::new();
+        let mut check = |places: &Places, size: u64| {
+            for place in &places.places {
+                assert!(place.offset + size <= files[place.file as usize].size.0);
+                let chunks = place.offset / CHUNK..(place.offset + size).div_ceil(CHUNK);
+                chunks.for_each(|chunk| assert!(seen.insert((size, place.file, chunk)) || size < CHUNK));
+            }
+        };
+        check(&deck.random(8192), 8192);
+        SIZES.iter().for_each(|size| check(&deck.random(*size), *size));
+        check(&deck.sequential, CHUNK);
+        let chunks = |size: u64| -> BTreeSet<(u32, u64)> {
+            seen.iter().filter(|(of, _, _)| *of == size).map(|(_, file, chunk)| (*file, *chunk)).collect()
+        };
+        assert!(chunks(8192).is_disjoint(&chunks(16 << 10)) && chunks(64 << 10).is_disjoint(&chunks(CHUNK)));
+        assert_eq!(chunks(8192).len(), 10);
+        assert!(!deck.has_read_twice());
+        (0..11 * 128).for_each(|_| _ = deck.random(8192).take());
+        assert!(deck.has_read_twice());
+    }
+
+    #[test]
+    fn too_little_is_refused() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let tree = Tree::open(directory.path(), &[]).unwrap();
+        assert!(matches!(Deck::new(&tree, &[sample(&directory, 15)]), Err(Error::TooLittleToProbe { .. })));
+    }
+}
+
+#[cfg(test)]
+mod phase_tests {
+    use super::*;
+
+    fn completion(ended: f64) -> Completion {
+        Completion { ended, took: 0.001 }
+    }
+
+    #[test]
+    fn the_burst_at_the_beginning_does_not_count() {
+        let burst = (0..300).map(|at| completion(0.1 + f64::from(at) * 1e-6));
+        let steady = (0..=900).map(|at| completion(0.15 + f64::from(at) / 1000.0));
+        let mut completions: Vec<Completion> = burst.chain(steady).collect();
+        completions.reverse();
+        let speed = compute_speed(&mut completions).unwrap();
+        assert!((speed.reads_per_second - 1000.0).abs() < 1.0, "{speed:?}");
+        assert!((speed.latency_us_p99 - 1000.0).abs() < 1.0, "{speed:?}");
+    }
+
+    #[test]
+    fn a_limiters_bursts_are_counted_whole() {
+        // 300 reads at the start of each tenth of a second; whoever waits at the end gets one more each.
+        let burst = |tenth: u32, reads: u32| (0..reads).map(move |at| f64::from(tenth) / 10.0 + f64::from(at) * 8e-5);
+        let ends: Vec<f64> = burst(0, 377)
+            .chain(burst(1, 520))
+            .chain((2..6).flat_map(|tenth| burst(tenth, 300)))
+            .chain(burst(6, 4))
+            .collect();
+        let speed = compute_speed(&mut ends.into_iter().map(completion).collect::<Vec<_>>()).unwrap();
+        assert!((speed.reads_per_second - 3000.0).abs() < 1.0, "{speed:?}");
+    }
+
+    #[test]
+    fn a_stall_belongs_to_the_time() {
+        let ends: Vec<f64> = (0..500).map(|at| f64::from(at) / 1000.0 + if at < 250 { 0.0 } else { 0.1 }).collect();
+        let rate = compute_rate(&ends).unwrap();
+        assert!((rate - 833.0).abs() < 2.0, "{rate}");
+    }
+
+    #[test]
+    fn a_short_phase_loses_a_quarter() {
+        let mut completions: Vec<Completion> = (1..=100).map(|at| completion(f64::from(at) / 10_000.0)).collect();
+        let speed = compute_speed(&mut completions).unwrap();
+        assert!((speed.reads_per_second - 10_000.0).abs() < 1.0, "{speed:?}");
+        assert_eq!(compute_speed(&mut []), None);
+        assert_eq!(compute_speed(&mut completions[..1]), None);
+    }
+}
+
+#[cfg(test)]
+mod fit_tests {
+    use super::*;
+    use crate::warm::probe::{SIZES, SMALL_READ};
+
+    const RATE: f64 = 3000.0;
+    const BANDWIDTH: Bytes = Bytes(131_072_000);
+
+    fn depth_points(rates: &[f64]) -> Vec<DepthPoint> {
+        let point = |(nth, rate): (usize, &f64)| DepthPoint {
+            depth: 1 << nth,
+            reads_per_second: *rate,
+            latency_us_p50: 1.0,
+            latency_us_p99: 1.0,
+        };
+        rates.iter().enumerate().map(point).collect()
+    }
+
+    /// Points of a device on which a read of so many bytes takes so long.
+    fn size_points(seconds: impl Fn(u64) -> f64) -> Vec<SizePoint> {
+        let point = |size: &u64| SizePoint { read_bytes: Bytes(*size), reads_per_second: 1.0 / seconds(*size) };
+        [SMALL_READ].iter().chain(&SIZES).map(point).collect()
+    }
+
+    #[test]
+    fn the_useful_depth_is_the_first_that_is_good() {
+        let points = depth_points(&[100.0, 190.0, 370.0, 690.0, 700.0, 650.0]);
+        assert!(is_flat(&points) && !is_flat(&points[..5]));
+        assert_eq!(summarize_depths(&points), Small { depth: 8, reads_per_second: 690.0, alone_seconds: 1e-6 });
+        assert!(!is_flat(&points[..2]));
+    }
+
+    #[test]
+    fn additive_prices_are_found_again() {
+        let points = size_points(|bytes| 1.0 / RATE + Bytes(bytes).seconds_at(BANDWIDTH));
+        let fit = fit_prices(&points, &DeviceProfile::default());
+        assert!((fit.reads_per_second - RATE).abs() < 1.0, "{fit:?}");
+        let exact = DeviceProfile { reads_per_second: RATE, bandwidth: BANDWIDTH, ..DeviceProfile::default() };
+        assert!(fit_overlap(&points, &exact) < 1e-6);
+        assert!(fit.bandwidth.0.abs_diff(BANDWIDTH.0) < 1000 && fit.error_ratio_max < 1e-6, "{fit:?}");
+    }
+
+    #[test]
+    fn a_limiter_takes_the_larger_price_and_the_fit_says_how_far_off_it_is() {
+        let points = size_points(|bytes| (1.0 / RATE).max(Bytes(bytes).seconds_at(BANDWIDTH)));
+        let small = Small { reads_per_second: RATE, depth: 2, alone_seconds: 1.0 / RATE };
+        let profile = compute_profile(small, &points, Bytes(130_000_000));
+        assert_eq!((profile.reads_per_second, profile.largest_read, profile.depth), (RATE, Bytes(256 << 10), 2));
+        assert!(profile.bandwidth.0.abs_diff(BANDWIDTH.0) < 10, "{profile:?}");
+        let fit = fit_prices(&points, &profile);
+        let own = |overlap| compute_error_ratio(&points, &DeviceProfile { overlap, ..profile });
+        let added = own(0.0);
+        assert!(
+            fit.error_ratio_max < added && (0.1..0.5).contains(&fit.error_ratio_max) && added > 0.6,
+            "{fit:?} {added}"
+        );
+        assert!(profile.overlap > 0.99 && own(profile.overlap) < 0.01, "{profile:?}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_falls_back_on_the_profile() {
+        let points = size_points(|_| 0.001);
+        let profile = DeviceProfile::default();
+        let fit = fit_prices(&points, &profile);
+        assert!(fit.reads_per_second > 0.0 && fit.bandwidth.0 > 0, "{fit:?}");
+        assert_eq!(fit_prices(&[], &profile).reads_per_second, profile.reads_per_second);
+    }
+}

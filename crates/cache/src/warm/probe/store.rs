@@ -1,0 +1,278 @@
+//! Where the profiles of devices are kept: a JSON file for each device and limit, made anew by each probe.
+
+use std::io;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Measurement;
+use crate::warm::{DEVICES, DeviceProfile, Error, state_directory};
+use host::files::{SMALL_FILE_BYTES_MAX, read_at_most, write_whole};
+use host::linux::block_device::BlockDevice;
+use host::linux::cgroup::ReadLimit;
+use host::units::Bytes;
+
+/// The version of the format. No other is read.
+const FORMAT: u32 = 1;
+
+/// What is measured may be so much above the limit that is in force.
+const UNFELT_RATIO: f64 = 1.15;
+
+/// The largest read and the deepest queue that a profile may name: a file is somebody's text.
+const LARGEST_READ: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
+const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
+
+/// No device lets a read that nobody else asks beside wait longer.
+const ALONE_SECONDS_MAX: f64 = 1.0;
+
+/// A device as it was when it was probed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    pub format: u32,
+    pub measured_at: Timestamp,
+    pub device: StoredDevice,
+    /// The limit of the cgroup that the probe ran in.
+    pub limit: StoredLimit,
+    pub measurement: Measurement,
+    /// What the reader should know.
+    pub remarks: Vec<String>,
+}
+
+/// Which device it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredDevice {
+    pub name: String,
+    pub major_minor: String,
+    pub identity: String,
+    pub rotational: bool,
+}
+
+/// A limit in force; null is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredLimit {
+    pub riops: Option<u64>,
+    pub rbps: Option<Bytes>,
+}
+
+impl From<ReadLimit> for StoredLimit {
+    fn from(limit: ReadLimit) -> StoredLimit {
+        StoredLimit { riops: limit.reads_per_second, rbps: limit.read_bytes_per_second }
+    }
+}
+
+impl DeviceRecord {
+    /// What was measured of a device under a limit just now. Where the budget ended the reads before the limit was felt, as
+    /// that of a fast device lets the first tenths of a second through, the profile is that of the limit.
+    pub fn new(
+        device: &BlockDevice,
+        limit: ReadLimit,
+        mut measurement: Measurement,
+        mut remarks: Vec<String>,
+    ) -> DeviceRecord {
+        let profile = &mut measurement.profile;
+        let most_reads = limit.reads_per_second.map_or(f64::MAX, |most| most as f64);
+        let most_bytes = limit.read_bytes_per_second.unwrap_or(profile.bandwidth);
+        if profile.reads_per_second > most_reads * UNFELT_RATIO
+            || profile.bandwidth.0 as f64 > most_bytes.0 as f64 * UNFELT_RATIO
+        {
+            // What was measured is how the device is without the limit.
+            profile.overlap = 0.0;
+            remarks.push(
+                "the limit was not felt within the budget, so its own figures are taken: a larger --probe-budget measures it"
+                    .into(),
+            );
+        }
+        profile.reads_per_second = most_reads.min(profile.reads_per_second);
+        profile.bandwidth = most_bytes.min(profile.bandwidth);
+        DeviceRecord {
+            format: FORMAT,
+            measured_at: Timestamp::now(),
+            device: StoredDevice {
+                name: device.name.clone(),
+                major_minor: device.number.to_string(),
+                identity: device.identity.clone(),
+                rotational: device.is_rotational,
+            },
+            limit: limit.into(),
+            measurement,
+            remarks,
+        }
+    }
+
+    /// Why a restore cannot plan with it, if it cannot.
+    fn flaw(&self) -> Option<String> {
+        let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, alone_seconds } =
+            self.measurement.profile;
+        match () {
+            () if !reads_per_second.is_finite() || reads_per_second <= 0.0 => Some("its reads_per_second".into()),
+            () if bandwidth.0 == 0 => Some("its bandwidth".into()),
+            () if !LARGEST_READ.contains(&largest_read.0) => Some("its largest_read".into()),
+            () if !DEPTHS.contains(&depth) => Some("its depth".into()),
+            () if !(0.0..=1.0).contains(&overlap) => Some("its overlap".into()),
+            () if !(0.0..=ALONE_SECONDS_MAX).contains(&alone_seconds) => Some("its alone_seconds".into()),
+            () => None,
+        }
+    }
+}
+
+/// The record that a file holds, or why it is of no use.
+fn read_record(text: &[u8]) -> Result<DeviceRecord, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    let wrong = |error: serde_json::Error| error.to_string();
+    match serde_json::from_slice(text).map_err(wrong)? {
+        Head { format: FORMAT } => {}
+        Head { format } => return Err(format!("it has format {format}, and this pgthaw reads format {FORMAT}")),
+    }
+    let record: DeviceRecord = serde_json::from_slice(text).map_err(wrong)?;
+    record.flaw().map_or(Ok(record), Err)
+}
+
+/// A directory of profiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileStore {
+    directory: PathBuf,
+}
+
+impl ProfileStore {
+    /// The one of this user: `devices` in pgthaw's state directory.
+    pub fn open() -> ProfileStore {
+        ProfileStore { directory: state_directory().join(DEVICES) }
+    }
+
+    /// Is nothing kept? Then nobody needs to know which device it is, which a busy one takes its time to say.
+    pub fn is_empty(&self) -> bool {
+        match self.directory.read_dir() {
+            Ok(mut files) => files.next().is_none(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    /// The profile of a device under a limit; `None` when it was never probed like that.
+    pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>, Error> {
+        let path = self.path(&device.identity, limit.into());
+        let text = match read_at_most(&path, SMALL_FILE_BYTES_MAX) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::ProfileFile { action: "read", path, source }),
+        };
+        match read_record(&text) {
+            Err(reason) => Err(Error::ProfileUnusable { path, reason }),
+            Ok(record) => Ok(Some(record)),
+        }
+    }
+
+    /// Keeps a profile in the place of an earlier one, whole or not at all. Returns the file.
+    pub fn keep(&self, record: &DeviceRecord) -> Result<PathBuf, Error> {
+        let path = self.path(&record.device.identity, record.limit);
+        let failed = |action| {
+            let path = path.clone();
+            move |source| Error::ProfileFile { action, path, source }
+        };
+        let text = serde_json::to_vec_pretty(record).map_err(io::Error::from).map_err(failed("write"))?;
+        write_whole(&path, &text).map_err(failed("write"))?;
+        Ok(path)
+    }
+
+    fn path(&self, identity: &str, limit: StoredLimit) -> PathBuf {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        let mut name: String = identity.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+        name.truncate(150);
+        let riops = limit.riops.map(|riops| format!(".riops-{riops}"));
+        let rbps = limit.rbps.map(|rbps| format!(".rbps-{}", rbps.0));
+        self.directory.join([Some(name), riops, rbps, Some(".json".into())].into_iter().flatten().collect::<String>())
+    }
+
+    /// A store in this directory.
+    #[cfg(test)]
+    fn at(directory: &std::path::Path) -> ProfileStore {
+        ProfileStore { directory: directory.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::warm::probe::Fit;
+    use host::linux::DeviceNumber;
+
+    fn device() -> BlockDevice {
+        BlockDevice {
+            name: "vda".into(),
+            number: DeviceNumber { major: 254, minor: 0 },
+            identity: "../a b".into(),
+            is_rotational: false,
+            read_ahead_bytes: Bytes(1 << 17),
+            max_request_bytes: Bytes(1 << 20),
+        }
+    }
+
+    fn measurement() -> Measurement {
+        Measurement {
+            profile: DeviceProfile::default(),
+            latency_us_p50: 100.25,
+            latency_us_p99: 300.0,
+            sequential_bandwidth: Bytes(1),
+            by_depth: Vec::new(),
+            by_size: Vec::new(),
+            fit: Fit { reads_per_second: 1.0, bandwidth: Bytes(1), error_ratio_max: 0.5 },
+            profile_error_ratio_max: 0.5,
+            reads: 1,
+            read_bytes: Bytes(1),
+            seconds: 1.0,
+            has_read_twice: false,
+        }
+    }
+
+    #[test]
+    fn a_device_has_a_profile_for_each_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = ProfileStore::at(&directory.path().join("devices"));
+        let limit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: None };
+        assert_eq!(store.find(&device(), limit).unwrap(), None);
+        assert!(store.is_empty(), "nor does it have a directory");
+        let record = DeviceRecord::new(&device(), limit, measurement(), vec!["x".into()]);
+        let path = store.keep(&record).unwrap();
+        assert_eq!(path.file_name().unwrap(), "___a_b.riops-3000.json");
+        assert_eq!(store.find(&device(), limit).unwrap(), Some(record));
+        assert!(!store.is_empty());
+        assert_eq!(store.find(&device(), ReadLimit::default()).unwrap(), None);
+    }
+
+    #[test]
+    fn no_profile_promises_more_than_its_limit() {
+        let limit = ReadLimit { reads_per_second: Some(2000), read_bytes_per_second: Some(Bytes(100 << 20)) };
+        let record = DeviceRecord::new(&device(), limit, measurement(), Vec::new());
+        let profile = record.measurement.profile;
+        assert_eq!((profile.reads_per_second, profile.bandwidth), (2000.0, Bytes(100 << 20)));
+        assert!(record.remarks[0].starts_with("the limit was not felt"), "{:?}", record.remarks);
+        let felt = ReadLimit { reads_per_second: Some(2900), read_bytes_per_second: Some(Bytes(120 << 20)) };
+        assert_eq!(DeviceRecord::new(&device(), felt, measurement(), Vec::new()).remarks, Vec::<String>::new());
+        let free = DeviceRecord::new(&device(), ReadLimit::default(), measurement(), Vec::new());
+        assert_eq!(free.measurement.profile, DeviceProfile::default());
+    }
+
+    #[test]
+    fn what_cannot_be_planned_with_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = ProfileStore::at(directory.path());
+        let mut record = DeviceRecord::new(&device(), ReadLimit::default(), measurement(), Vec::new());
+        record.measurement.profile.bandwidth = Bytes(0);
+        let path = store.keep(&record).unwrap();
+        let refused = |text: &str| {
+            let error = store.find(&device(), ReadLimit::default()).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        };
+        refused("bandwidth");
+        record.format = 2;
+        store.keep(&record).unwrap();
+        refused("format 2, and this pgthaw reads format 1");
+        fs::write(path, "{").unwrap();
+        refused("EOF");
+    }
+}

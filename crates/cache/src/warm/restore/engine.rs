@@ -1,0 +1,610 @@
+//! Issues the reads of a plan: threads that take the next one, in the plan's order, and read it through the page cache.
+
+mod in_order;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::Rng as _;
+use roaring::RoaringBitmap;
+
+use super::files::{Credit, Files, ForkFile, OpenFiles, Splitting, drop_splits, numbers};
+use super::governor::Governor;
+use crate::warm::plan::{Mix, Plan, Read, WantedFork};
+use crate::warm::receipt::MemoryReceipt;
+use crate::warm::{Control, Refusal, Room, StopReason, Watcher};
+use ::host::linux;
+use ::host::linux::page_cache::{Activity, CachedFile, PageCounts, Window};
+use ::host::linux::threads::on_threads;
+use ::host::units::{BlockRange, Bytes, PageRange};
+
+/// How often to ask whether there still is memory, and whether what was read stays ...
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// ... and after how many bytes, whatever is sooner.
+const LOOK_BYTES: u64 = 128 << 20;
+
+/// A plan is used for so many times the time that it took to make, whatever is seen meanwhile.
+const PLANNING_RATIO: u32 = 10;
+
+/// Everything that the threads share.
+pub struct Engine<'a> {
+    pub plan: &'a Plan,
+    /// What making it took.
+    pub planning: Duration,
+    /// Forks in the plan's order.
+    pub forks: &'a [ForkFile],
+    pub files: Files<'a>,
+    pub threads: usize,
+    pub governor: &'a Governor,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+    pub room: &'a dyn Room,
+    /// What was cached before of what is to stay.
+    pub resident_bytes: Bytes,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    pub reads: u64,
+    /// Bytes of each fork that were not cached when their read was issued, in the plan's order.
+    pub fork_bytes: Vec<Bytes>,
+    /// What was read once more, because it had gone by the time that a later slice was read, and what was let go.
+    pub memory: MemoryReceipt,
+    /// Forks that could not be read, by number, with the first error.
+    pub failures: BTreeMap<usize, Refusal>,
+    /// Blocks of each fork that came by these reads, in the plan's order: none that were cached before, or that the server was
+    /// quicker to read.
+    pub brought: Vec<RoaringBitmap>,
+    /// The situation has changed, and the rest is to be planned again.
+    pub is_outdated: bool,
+}
+
+/// The reads that nobody took yet.
+struct Queue<'a> {
+    mix: Mix<'a>,
+    /// Reads that are done once more.
+    again: VecDeque<Read>,
+    /// What is left of stretches that were to be read in order, with their slices.
+    left: VecDeque<(Option<usize>, Read)>,
+    /// Slices that were begun, as far as somebody looked back at the ones before.
+    begun: usize,
+    looked_at: Instant,
+    /// Bytes that were read by then.
+    looked_at_bytes: u64,
+}
+
+/// Where the blocks of a read are.
+struct Place {
+    segment: u32,
+    /// The segment's first block.
+    first: u64,
+    /// Within the segment.
+    range: BlockRange,
+    pages: PageRange,
+}
+
+struct Work<'a> {
+    engine: &'a Engine<'a>,
+    files: OpenFiles<'a>,
+    /// Cached pages in the midst of a read that the device rather reads again than leaves out.
+    gap_pages: u64,
+    credit: Credit,
+    queue: Mutex<Queue<'a>>,
+    started: Instant,
+    is_exhausted: AtomicBool,
+    is_outdated: AtomicBool,
+    staying: Staying,
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    reread_bytes: AtomicU64,
+    fork_bytes: Vec<AtomicU64>,
+    brought: Mutex<Vec<RoaringBitmap>>,
+    /// What was let go because memory was short.
+    let_go: Mutex<MemoryReceipt>,
+    failures: Mutex<BTreeMap<usize, Refusal>>,
+    /// Reading in order failed once: all is read otherwise from then on.
+    in_order_fails: AtomicBool,
+    /// How files are read in order, by their file systems.
+    windows: Mutex<BTreeMap<u64, Option<Window>>>,
+}
+
+impl Outcome {
+    /// Bytes that were not cached when their read was issued.
+    pub fn read_bytes(&self) -> Bytes {
+        self.fork_bytes.iter().copied().sum()
+    }
+
+    /// Adds what a second run over the same forks did.
+    pub fn add(&mut self, other: Outcome) {
+        self.reads += other.reads;
+        self.memory.add(other.memory);
+        self.fork_bytes.iter_mut().zip(other.fork_bytes).for_each(|(bytes, more)| *bytes += more);
+        self.brought.iter_mut().zip(other.brought).for_each(|(brought, more)| *brought |= more);
+        self.failures.extend(other.failures);
+        self.is_outdated = other.is_outdated;
+    }
+}
+
+impl Engine<'_> {
+    /// Reads until the plan is done or outdated, or there is a reason to stop.
+    pub fn run(&self) -> Outcome {
+        let started = Instant::now();
+        let (mix, again) = (Mix::new(self.plan), VecDeque::new());
+        self.governor.begin_plan(self.plan.forecast().read_bytes);
+        let work = Work {
+            engine: self,
+            files: OpenFiles::new(self.files),
+            gap_pages: self.plan.gap_bytes().0 / self.files.cache.page_bytes(),
+            credit: Credit::default(),
+            queue: Mutex::new(Queue {
+                mix,
+                again,
+                left: VecDeque::new(),
+                begun: 0,
+                looked_at: started,
+                looked_at_bytes: 0,
+            }),
+            started,
+            is_exhausted: AtomicBool::new(false),
+            is_outdated: AtomicBool::new(false),
+            staying: Staying::default(),
+            reads: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+            reread_bytes: AtomicU64::new(0),
+            fork_bytes: self.forks.iter().map(|_| AtomicU64::new(0)).collect(),
+            brought: Mutex::new(vec![RoaringBitmap::new(); self.forks.len()]),
+            let_go: Mutex::default(),
+            failures: Mutex::default(),
+            in_order_fails: AtomicBool::new(false),
+            windows: Mutex::default(),
+        };
+        let readers = on_threads(self.threads, |thread| work.read_on(thread));
+        if let Some(panic) = readers.into_iter().filter_map(Result::err).last() {
+            resume_unwind(panic);
+        }
+        let let_go = work.let_go.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Outcome {
+            reads: work.reads.into_inner(),
+            memory: MemoryReceipt { reread_bytes: Bytes(work.reread_bytes.into_inner()), ..let_go },
+            fork_bytes: work.fork_bytes.into_iter().map(|bytes| Bytes(bytes.into_inner())).collect(),
+            brought: work.brought.into_inner().unwrap_or_else(PoisonError::into_inner),
+            failures: work.failures.into_inner().unwrap_or_else(PoisonError::into_inner),
+            is_outdated: work.is_outdated.into_inner(),
+        }
+    }
+}
+
+impl Queue<'_> {
+    /// The next read of what is left of stretches, of so many blocks at most.
+    fn take_left(&mut self, largest: u64) -> Option<(Option<usize>, Read)> {
+        let (slice, Read { fork, range }) = self.left.pop_front()?;
+        let end = range.end.min(range.start + largest);
+        if end < range.end {
+            self.left.push_front((slice, Read { fork, range: BlockRange::new(end, range.end) }));
+        }
+        Some((slice, Read { fork, range: BlockRange::new(range.start, end) }))
+    }
+}
+
+impl Work<'_> {
+    /// One thread's life.
+    fn read_on(&self, thread: usize) {
+        let mut buffer = Vec::new();
+        loop {
+            self.engine.governor.enter(thread, || self.goes_on());
+            let Some((slice, read)) = self.take() else {
+                // Who still waits for a turn waits for nothing.
+                self.is_exhausted.store(true, Ordering::Relaxed);
+                return;
+            };
+            if read.range.blocks() > self.largest_read_blocks() {
+                let rest = self.read_in_order(slice, read, &mut buffer);
+                if !rest.range.is_empty() {
+                    lock(&self.queue).left.push_front((slice, rest));
+                }
+                continue;
+            }
+            self.begin(slice, read);
+            let done = if self.has_failed(read.fork) { Ok(0) } else { self.apply(read, &mut buffer) };
+            let loaded = done.unwrap_or_else(|error| {
+                lock(&self.failures).entry(read.fork).or_insert_with(|| Refusal::of_read(&error));
+                0
+            });
+            self.note(slice, read, loaded);
+        }
+    }
+
+    /// A read is about to be done, or was.
+    fn begin(&self, slice: Option<usize>, read: Read) {
+        if slice.is_some() {
+            self.engine.watcher.advance(self.bytes(read.range));
+            self.engine.governor.take(self.bytes(read.range));
+        }
+    }
+
+    fn note(&self, slice: Option<usize>, read: Read, loaded: u64) {
+        self.engine.governor.advance(loaded);
+        self.read_bytes.fetch_add(loaded, Ordering::Relaxed);
+        match slice {
+            Some(slice) if loaded > 0 => self.staying.add(slice, read),
+            Some(_) => {}
+            None => _ = self.reread_bytes.fetch_add(loaded, Ordering::Relaxed),
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.is_exhausted.load(Ordering::Relaxed) && self.engine.control.os_stopped_by().is_none()
+    }
+
+    /// The next read of the plan with its slice, or one that is done again; `None` at the end, when there is a reason to stop, and
+    /// when the rest has to be planned again.
+    fn take(&self) -> Option<(Option<usize>, Read)> {
+        if self.engine.control.os_stopped_by().is_some() || self.find_outdated() {
+            return None;
+        }
+        let mut queue = lock(&self.queue);
+        if let Some(read) = queue.again.pop_front() {
+            return Some((None, read));
+        }
+        if let Some(left) = queue.take_left(self.largest_read_blocks()) {
+            return Some(left);
+        }
+        let (slice, mut read) = queue.mix.next(self.engine.governor.read_worth())?;
+        if self.may_read_in_order() {
+            read = queue.mix.join(read);
+        }
+        let begins = slice > queue.begun;
+        queue.begun = queue.begun.max(slice);
+        if begins && queue.mix.is_at_cold_rest() {
+            self.engine.governor.note_cold_rest();
+        }
+        drop(queue);
+        // Whoever begins a slice looks back at the ones before. Other threads read on meanwhile.
+        if begins {
+            self.look_back(slice);
+        }
+        self.engine.control.os_stopped_by().is_none().then_some((Some(slice), read))
+    }
+
+    /// Is the plan one for another situation? A budget has chosen what it leaves out, and is not asked again.
+    fn find_outdated(&self) -> bool {
+        let Engine { plan, planning, governor, .. } = self.engine;
+        let is_outdated = governor.situation() != plan.situation()
+            && plan.forecast().over_budget_blocks == 0
+            && self.started.elapsed() > *planning * PLANNING_RATIO;
+        self.is_outdated.fetch_or(is_outdated, Ordering::Relaxed) || is_outdated
+    }
+
+    /// Looks whether the slices before `slice` are still there; what is not is read once more. Now and then looks at a sample
+    /// of all of them, and at what memory there is.
+    fn look_back(&self, slice: usize) {
+        let settled = self.staying.take_settled(slice);
+        let again: Vec<Read> = settled.into_iter().filter(|read| self.look(*read).gone > 0).collect();
+        let mut queue = lock(&self.queue);
+        queue.again.extend(again);
+        let read_bytes = self.read_bytes.load(Ordering::Relaxed);
+        if queue.looked_at.elapsed() < LOOK_INTERVAL && read_bytes - queue.looked_at_bytes < LOOK_BYTES {
+            return;
+        }
+        (queue.looked_at, queue.looked_at_bytes) = (Instant::now(), read_bytes);
+        drop(queue);
+        self.stop_without_room(read_bytes);
+        if self.staying.is_evicted(self.engine.room.idle_age(), |read| self.look(read)) {
+            self.engine.control.stop_os(StopReason::Evicted);
+        }
+    }
+
+    /// Somebody else may have taken the memory that was there at first. Before it is enough, what was read over goes.
+    fn stop_without_room(&self, read_bytes: u64) {
+        if !self.has_room(read_bytes) {
+            self.let_go();
+            if !self.has_room(read_bytes) {
+                self.engine.control.stop_os(StopReason::NoMemory);
+            }
+        }
+    }
+
+    fn has_room(&self, read_bytes: u64) -> bool {
+        let gone = self.reread_bytes.load(Ordering::Relaxed) + lock(&self.let_go).let_go_bytes.0;
+        let room = self.engine.room.read_room();
+        room.is_none_or(|room| room.bytes.0 >= self.engine.resident_bytes.0 + read_bytes.saturating_sub(gone))
+    }
+
+    fn let_go(&self) {
+        let Engine { files, forks, plan, governor, .. } = *self.engine;
+        let read_over = ReadOver { files, forks, wanted: plan.forks(), may_be_used: governor.had_traffic() };
+        let let_go = read_over.let_go(&mut lock(&self.brought));
+        self.staying.forget();
+        lock(&self.let_go).add(let_go);
+    }
+
+    /// What is left of a read; nothing where nobody can see.
+    fn look(&self, read: Read) -> Left {
+        self.count_left(read).unwrap_or_default()
+    }
+
+    fn count_left(&self, read: Read) -> Result<Left, linux::Error> {
+        let fork = &self.engine.forks[read.fork];
+        let Place { segment, pages, .. } = self.place(read.range);
+        let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else {
+            return Ok(Left::default());
+        };
+        let count = |file: &dyn CachedFile, pages: PageRange| {
+            let cached = file.read_counts(pages)?.cached;
+            Ok::<_, linux::Error>(Left { pages: pages.pages(), gone: pages.pages().saturating_sub(cached) })
+        };
+        let left = count(&*file, pages)?;
+        if left.gone == 0 {
+            return Ok(left);
+        }
+        // It may have been dropped or truncated since it was opened.
+        let Some(file) = self.engine.files.open(&fork.path, fork.fork, segment)? else { return Ok(Left::default()) };
+        let end = file.size_bytes().div_ceil(self.engine.files.cache.page_bytes());
+        count(&*file, PageRange::new(pages.start.min(end), pages.end.min(end)))
+    }
+
+    fn place(&self, blocks: BlockRange) -> Place {
+        let segment_blocks = u64::from(self.engine.files.geometry.segment_blocks);
+        let segment = blocks.start / segment_blocks;
+        let first = segment * segment_blocks;
+        let range = BlockRange::new(blocks.start - first, blocks.end - first);
+        Place { segment: segment as u32, first, range, pages: self.engine.files.pages(range) }
+    }
+
+    /// One read, unless the server's own traffic was quicker. Returns the bytes that were not cached.
+    fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
+        let engine = self.engine;
+        let fork = &engine.forks[read.fork];
+        let Place { segment, first, range, pages } = self.place(read.range);
+        let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else { return Ok(0) };
+        let missing = |counts: PageCounts| pages.pages().saturating_sub(counts.cached);
+        let page_bytes = engine.files.cache.page_bytes();
+        match missing(file.read_counts(pages)?) {
+            0 => return Ok(0),
+            missing => engine.governor.wait(Bytes(missing * page_bytes), engine.control),
+        }
+        // Not before the wait: others may be quicker, and what is dropped is to be back at once.
+        let counts = file.read_counts(pages)?;
+        let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
+        self.note_brought(read, first, &cached);
+        let needed_pages = engine.governor.needed_per_read().0 as f64 / page_bytes as f64;
+        let splitting = Splitting { gap_pages: self.gap_pages, needed_pages, credit: &self.credit };
+        let dropped = drop_splits(&*file, pages, counts, cached, splitting)?;
+        let missing_bytes = (missing(counts) + dropped) * page_bytes;
+        let filled = engine.governor.read(Bytes(missing_bytes), || self.fill(&*file, range, buffer))?;
+        self.keep_hot(&fork.hot, read.range, first, |run| self.fill(&*file, run, buffer))?;
+        Ok(self.count(read, missing_bytes.min(filled)))
+    }
+
+    /// Counts what a read brought, and returns it.
+    fn count(&self, read: Read, loaded: u64) -> u64 {
+        let reads = read.range.blocks().div_ceil(self.largest_read_blocks());
+        self.reads.fetch_add(reads, Ordering::Relaxed);
+        self.fork_bytes[read.fork].fetch_add(loaded, Ordering::Relaxed);
+        loaded
+    }
+
+    /// Reads the blocks of a segment.
+    fn fill(&self, file: &dyn CachedFile, range: BlockRange, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
+        buffer.resize(self.bytes(range) as usize, 0);
+        let offset = range.start * u64::from(self.engine.files.geometry.block_size);
+        file.apply_read(offset, buffer).map(|filled| filled as u64)
+    }
+
+    /// Notes what a read is about to bring: all of it that is not cached.
+    fn note_brought(&self, read: Read, segment_start: u64, cached: &[PageRange]) {
+        let mut blocks = RoaringBitmap::new();
+        blocks.insert_range(numbers(read.range));
+        for run in cached {
+            let run = self.engine.files.blocks_with(*run);
+            blocks.remove_range(numbers(BlockRange::new(segment_start + run.start, segment_start + run.end)));
+        }
+        lock(&self.brought)[read.fork] |= blocks;
+    }
+
+    /// Reads the hot blocks of what was just read again: a page that is read twice goes to the kernel's active list, and what
+    /// is read once, such as the colder rest, pushes it out no more. `read` is given blocks of the segment.
+    fn keep_hot(
+        &self,
+        hot: &RoaringBitmap,
+        range: BlockRange,
+        segment_start: u64,
+        mut read: impl FnMut(BlockRange) -> Result<u64, linux::Error>,
+    ) -> Result<(), linux::Error> {
+        let (Ok(start), Ok(last)) = (u32::try_from(range.start), u32::try_from(range.end - 1)) else { return Ok(()) };
+        let mut runs = hot.range(start..=last);
+        while let Some(run) = runs.next_range() {
+            let run = BlockRange::new((*run.start()).into(), u64::from(*run.end()) + 1);
+            read(BlockRange::new(run.start - segment_start, run.end - segment_start))?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, range: BlockRange) -> u64 {
+        range.blocks() * u64::from(self.engine.files.geometry.block_size)
+    }
+
+    fn largest_read_blocks(&self) -> u64 {
+        self.engine.plan.largest_read_blocks().into()
+    }
+
+    fn has_failed(&self, fork: usize) -> bool {
+        lock(&self.failures).contains_key(&fork)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// ---- let go ----
+//
+// Lets go of what was read over: what stood in a gap came because that was cheaper than one more read, and nobody asked for it.
+
+/// Blocks that a restore brought, and whose they may be by now.
+pub struct ReadOver<'a> {
+    pub files: Files<'a>,
+    /// The files and what is wanted of them, in the plan's order.
+    pub forks: &'a [ForkFile],
+    pub wanted: &'a [WantedFork],
+    /// Somebody may have used meanwhile what was brought.
+    pub may_be_used: bool,
+}
+
+impl ReadOver<'_> {
+    /// Drops what is in `brought` and not wanted, and takes it out of there. What somebody has used since stays, and all of it where
+    /// that cannot be seen.
+    pub fn let_go(&self, brought: &mut [RoaringBitmap]) -> MemoryReceipt {
+        let over = brought.iter_mut().zip(self.wanted).map(|(brought, fork)| {
+            let over = fork.levels.iter().fold(brought.clone(), |over, (_, wanted)| over - wanted);
+            *brought -= &over;
+            over
+        });
+        let over: Vec<RoaringBitmap> = over.collect();
+        let blocks: u64 = over.iter().map(RoaringBitmap::len).sum();
+        let read_over_bytes = Bytes(blocks * u64::from(self.files.geometry.block_size));
+        let mut sums = MemoryReceipt { read_over_bytes, ..MemoryReceipt::default() };
+        if blocks == 0 || (self.may_be_used && self.files.cache.test_activity().is_err()) {
+            return sums;
+        }
+        for (file, over) in self.forks.iter().zip(&over) {
+            // What cannot be opened or seen stays, and is not counted.
+            let dropped = self.files.drop_blocks(&file.path, file.fork, over, |file, run| self.choose(file, run));
+            sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
+        }
+        sums
+    }
+
+    /// The pages of a run to drop.
+    fn choose(&self, file: &dyn CachedFile, run: BlockRange) -> Result<Vec<PageRange>, linux::Error> {
+        let pages = self.files.pages_within(run);
+        if !self.may_be_used {
+            return Ok(vec![pages]);
+        }
+        let mut unused = Vec::new();
+        for run in file.read_resident(pages)? {
+            // What was read to bring it is one use.
+            file.visit_activity(run, &mut |run, activity| {
+                unused.extend((activity < Activity::Active).then_some(run));
+            })?;
+        }
+        Ok(unused)
+    }
+}
+
+// ---- staying ----
+//
+// Does what was read stay? Each slice is looked at once more while later ones are read, and a sample of everything now and
+// then: what the kernel takes back as fast as it comes is not worth reading.
+
+/// A slice is looked at when this many later ones have been begun: its last reads are over by then.
+const SLICES_LATER: usize = 2;
+/// Reads in the sample.
+const SAMPLE_READS: usize = 256;
+/// A smaller sample says nothing.
+const SAMPLE_READS_MIN: usize = 32;
+/// More of the sample than this is gone only when there is no room for it: other causes take single pages.
+const GONE_RATIO_MAX: f64 = 0.1;
+
+/// What was read, as far as it is still to be looked at.
+#[derive(Debug, Default)]
+pub struct Staying {
+    /// Reads that were not looked at again yet, with the number of their slice, in the order in which they ended.
+    fresh: Mutex<VecDeque<(usize, Read)>>,
+    sample: Mutex<Sample>,
+}
+
+/// Reads that were chosen at random, each of all so far as likely as any other.
+#[derive(Debug, Default)]
+struct Sample {
+    seen: u64,
+    reads: Vec<(Instant, Read)>,
+}
+
+/// What is left of some reads, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    pub pages: u64,
+    /// Pages that are not cached any more.
+    pub gone: u64,
+}
+
+impl Staying {
+    /// A read of slice `step` is over.
+    pub fn add(&self, step: usize, read: Read) {
+        lock(&self.fresh).push_back((step, read));
+        let mut sample = lock(&self.sample);
+        sample.seen += 1;
+        if sample.reads.len() < SAMPLE_READS {
+            sample.reads.push((Instant::now(), read));
+        } else if let Ok(place) = usize::try_from(rand::rng().random_range(0..sample.seen))
+            && place < SAMPLE_READS
+        {
+            sample.reads[place] = (Instant::now(), read);
+        }
+    }
+
+    /// Forgets all reads: what of them was not asked for has been let go.
+    pub fn forget(&self) {
+        lock(&self.fresh).clear();
+        *lock(&self.sample) = Sample::default();
+    }
+
+    /// The reads that are to be looked at, now that slice `step` begins. Each is told once.
+    pub fn take_settled(&self, step: usize) -> Vec<Read> {
+        let mut fresh = lock(&self.fresh);
+        let settled = fresh.iter().take_while(|(of, _)| of + SLICES_LATER <= step).count();
+        fresh.drain(..settled).map(|(_, read)| read).collect()
+    }
+
+    /// Is what was read taken back? `look` tells what is left of a read. What is older than `idle_age` may have gone for
+    /// another reason than a lack of room.
+    pub fn is_evicted(&self, idle_age: Option<Duration>, look: impl Fn(Read) -> Left) -> bool {
+        let counts = |at: &Instant| idle_age.is_none_or(|age| at.elapsed() < age);
+        let reads: Vec<Read> =
+            lock(&self.sample).reads.iter().filter(|(at, _)| counts(at)).map(|(_, read)| *read).collect();
+        let left: Vec<Left> = reads.into_iter().map(look).filter(|left| left.pages > 0).collect();
+        let (pages, gone) = left.iter().fold((0, 0), |sum, left| (sum.0 + left.pages, sum.1 + left.gone));
+        left.len() >= SAMPLE_READS_MIN && gone as f64 > pages as f64 * GONE_RATIO_MAX
+    }
+}
+
+#[cfg(test)]
+mod staying_tests {
+    use super::*;
+    use ::host::units::BlockRange;
+
+    fn read(number: u64) -> Read {
+        Read { fork: 0, range: BlockRange::new(number, number + 1) }
+    }
+
+    #[test]
+    fn a_slice_is_looked_at_once_when_the_next_one_is_read() {
+        let staying = Staying::default();
+        for (step, number) in [(0, 0), (1, 1), (0, 2), (2, 3)] {
+            staying.add(step, read(number));
+        }
+        assert_eq!(staying.take_settled(1), []);
+        assert_eq!(staying.take_settled(2), [read(0)]);
+        assert_eq!(staying.take_settled(3), [read(1), read(2)]);
+        assert_eq!(staying.take_settled(9), [read(3)]);
+        assert_eq!(staying.take_settled(9), []);
+    }
+
+    #[test]
+    fn a_tenth_may_go_and_no_more() {
+        let staying = Staying::default();
+        (0..10_000).for_each(|number| staying.add(0, read(number)));
+        let gone_below =
+            |end: u64| move |read: Read| Left { pages: 2, gone: if read.range.start < end { 2 } else { 0 } };
+        assert!(!staying.is_evicted(None, gone_below(300)));
+        assert!(staying.is_evicted(None, gone_below(3000)), "as of a sample of all");
+        assert!(!staying.is_evicted(Some(Duration::ZERO), gone_below(3000)), "older than what idle pages live");
+        assert!(!staying.is_evicted(None, |_| Left::default()), "what was dropped is not gone for lack of room");
+    }
+}

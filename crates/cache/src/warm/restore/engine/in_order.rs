@@ -1,0 +1,193 @@
+//! Long stretches while nobody else needs the device: in order, which takes a third of the processor time
+//! (docs/journal/2026-11-26-read-in-order.md).
+
+use std::sync::atomic::Ordering;
+
+use super::{Place, Read, Work, lock};
+use ::host::linux;
+use ::host::linux::page_cache::{CachedFile, InOrder, Window};
+use ::host::units::{BlockRange, Bytes, PageRange};
+
+/// A stretch of which a smaller part would come in order is not worth a file of its own.
+const IN_ORDER_RATIO: f64 = 0.5;
+
+/// A stretch that is being read.
+struct Stretch<'a> {
+    read: Read,
+    slice: Option<usize>,
+    /// The segment's first block. The others are within the segment.
+    first: u64,
+    range: BlockRange,
+    file: &'a dyn CachedFile,
+    /// What of it was cached before.
+    cached: Vec<PageRange>,
+}
+
+impl Stretch<'_> {
+    /// Blocks of the segment as a read of the fork.
+    fn read_of(&self, part: BlockRange) -> Read {
+        Read { fork: self.read.fork, range: BlockRange::new(self.first + part.start, self.first + part.end) }
+    }
+}
+
+impl Work<'_> {
+    /// Reads a stretch in order as long as nobody comes. Returns what is left of it, to be read otherwise. What fails here fails there
+    /// again, and is told then.
+    pub(super) fn read_in_order(&self, slice: Option<usize>, read: Read, buffer: &mut Vec<u8>) -> Read {
+        if self.has_failed(read.fork) {
+            return read;
+        }
+        let fork = &self.engine.forks[read.fork];
+        let Place { segment, first, range, pages } = self.place(read.range);
+        let Ok(Some(file)) = self.files.get((read.fork, segment), &fork.path, fork.fork) else { return read };
+        let Some(window) = self.window(file.file_system()) else { return read };
+        let end = self.in_order_end(range, window);
+        if (end.saturating_sub(range.start) as f64) < range.blocks() as f64 * IN_ORDER_RATIO
+            || self.piece_blocks(window) < self.largest_read_blocks()
+        {
+            return read;
+        }
+        let Ok(counts) = file.read_counts(pages) else { return read };
+        if counts.cached * 2 > pages.pages() {
+            return read;
+        }
+        let cached = if counts.cached > 0 { file.read_resident(pages) } else { Ok(Vec::new()) };
+        let Ok(cached) = cached else { return read };
+        // Last, for it is dear: a file, a pipe and /dev/null.
+        let Ok(mut in_order) = file.open_in_order(window) else { return read };
+        let stretch = Stretch { read, slice, first, range, file: &*file, cached };
+        let step = self.piece_blocks(window);
+        let mut at = self.read_stretch(&stretch, &mut *in_order, step, end);
+        if at == end {
+            at = self.read_tail(&stretch, at, step, buffer);
+        }
+        if at < range.end {
+            let reach = window.reach().0 / u64::from(self.engine.files.geometry.block_size);
+            self.note_ahead(&stretch, BlockRange::new(at, range.end.min(at + reach)));
+        }
+        Read { range: BlockRange::new(first + at, read.range.end), ..read }
+    }
+
+    /// Reads in order up to `end`. Returns how far it came.
+    fn read_stretch(&self, stretch: &Stretch<'_>, in_order: &mut dyn InOrder, step: u64, end: u64) -> u64 {
+        let hot = &self.engine.forks[stretch.read.fork].hot;
+        let mut at = stretch.range.start;
+        while at < end && self.may_read_in_order() {
+            let part = next_part(at, step, end);
+            let done = stretch.read_of(part);
+            let missing_bytes = self.missing_bytes(part, stretch);
+            let mut fill = |part| in_order.apply_read(self.engine.files.pages(part)).map(|filled| filled.0);
+            let filled = self.engine.governor.read(missing_bytes, || fill(part));
+            let kept = filled.and_then(|filled| {
+                self.keep_hot(hot, done.range, stretch.first, fill)?;
+                Ok(filled)
+            });
+            let Ok(filled) = kept else {
+                self.in_order_fails.store(true, Ordering::Relaxed);
+                break;
+            };
+            self.note_part(stretch, part, missing_bytes.0.min(filled));
+            at = part.end;
+        }
+        at
+    }
+
+    /// Reads what is left of a stretch and is not on its way already. The rest is left alone: one of its pages tells the kernel to read on
+    /// behind the stretch, whoever reads it and however (PG_readahead in mm/readahead.c). Returns how far it came.
+    fn read_tail(&self, stretch: &Stretch<'_>, start: u64, step: u64, buffer: &mut Vec<u8>) -> u64 {
+        let hot = &self.engine.forks[stretch.read.fork].hot;
+        let mut at = start;
+        while at < stretch.range.end && self.may_read_in_order() {
+            let part = next_part(at, step, stretch.range.end);
+            let missing_bytes = self.missing_bytes(part, stretch);
+            let mut fill = |run: BlockRange| self.fill(stretch.file, run, buffer);
+            let read = self.absent(stretch.file, part).and_then(|absent| {
+                let mut short = 0;
+                for run in absent {
+                    short += self.bytes(run) - self.engine.governor.read(Bytes(self.bytes(run)), || fill(run))?;
+                    self.keep_hot(hot, stretch.read_of(run).range, stretch.first, &mut fill)?;
+                }
+                Ok(short)
+            });
+            let Ok(short) = read else { break };
+            self.note_part(stretch, part, missing_bytes.0.saturating_sub(short));
+            at = part.end;
+        }
+        at
+    }
+
+    /// Runs of the blocks of a segment that are neither cached nor on their way.
+    fn absent(&self, file: &dyn CachedFile, part: BlockRange) -> Result<Vec<BlockRange>, linux::Error> {
+        let is_absent = |blocks: BlockRange| {
+            let pages = self.engine.files.pages(blocks);
+            file.read_counts(pages).map(|counts| counts.cached < pages.pages())
+        };
+        if !is_absent(part)? {
+            return Ok(Vec::new());
+        }
+        let mut runs: Vec<BlockRange> = Vec::new();
+        for block in part.start..part.end {
+            match runs.last_mut() {
+                _ if !is_absent(BlockRange::new(block, block + 1))? => {}
+                Some(run) if run.end == block => run.end += 1,
+                _ => runs.push(BlockRange::new(block, block + 1)),
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Notes what came of blocks of the stretch.
+    fn note_part(&self, stretch: &Stretch<'_>, part: BlockRange, loaded: u64) {
+        let done = stretch.read_of(part);
+        self.begin(stretch.slice, done);
+        self.note_brought(done, stretch.first, &stretch.cached);
+        self.note(stretch.slice, done, self.count(done, loaded));
+    }
+
+    /// What the kernel has read ahead of a stretch that was left came by it too, or is on its way.
+    fn note_ahead(&self, stretch: &Stretch<'_>, ahead: BlockRange) {
+        let Ok(absent) = self.absent(stretch.file, ahead) else { return };
+        let starts = [ahead.start].into_iter().chain(absent.iter().map(|run| run.end));
+        let ends = absent.iter().map(|run| run.start).chain([ahead.end]);
+        for came in starts.zip(ends).map(|(start, end)| BlockRange::new(start, end)).filter(|came| !came.is_empty()) {
+            self.note_brought(stretch.read_of(came), stretch.first, &stretch.cached);
+            self.count(stretch.read_of(came), self.missing_bytes(came, stretch).0);
+        }
+    }
+
+    pub(super) fn may_read_in_order(&self) -> bool {
+        self.engine.governor.may_read_in_order()
+            && self.engine.control.os_stopped_by().is_none()
+            && !self.in_order_fails.load(Ordering::Relaxed)
+    }
+
+    /// Up to here it is read in order. The kernel reads so far ahead, and what comes after the stretch may not be wanted.
+    fn in_order_end(&self, range: BlockRange, window: Window) -> u64 {
+        let reach = window.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
+        let step = self.piece_blocks(window);
+        range.end.saturating_sub(reach) / step * step
+    }
+
+    fn piece_blocks(&self, window: Window) -> u64 {
+        (window.piece().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
+    }
+
+    /// How files of a file system are read in order, which the kernel is asked for once: it stays for as long as a plan runs.
+    fn window(&self, file_system: u64) -> Option<Window> {
+        let ask = || self.engine.files.cache.read_window(file_system);
+        *lock(&self.windows).entry(file_system).or_insert_with(ask)
+    }
+
+    /// Bytes of blocks that were not cached before.
+    fn missing_bytes(&self, part: BlockRange, stretch: &Stretch<'_>) -> Bytes {
+        let pages = self.engine.files.pages(part);
+        let within = |run: &PageRange| PageRange::new(run.start.max(pages.start), run.end.min(pages.end)).pages();
+        let missing = pages.pages() - stretch.cached.iter().map(within).sum::<u64>();
+        Bytes(missing * self.engine.files.cache.page_bytes())
+    }
+}
+
+/// What comes next of a stretch: up to a multiple of `step`, or its end.
+fn next_part(at: u64, step: u64, end: u64) -> BlockRange {
+    BlockRange::new(at, ((at / step + 1) * step).min(end))
+}

@@ -1,0 +1,28 @@
+//! Entry for `fuzz/`: from the rows of a snapshot to the reads of a plan.
+
+use roaring::RoaringBitmap;
+
+use super::files::Found;
+use super::request::Request;
+use crate::warm::DeviceProfile;
+use crate::warm::plan::{Geometry, Plan, Situation};
+use crate::{Map, Tiers};
+use ::host::units::{Bytes, Fork};
+use postgres::RelationPath;
+
+/// Plans what a restore would read where the forks are as `find` says: so many blocks, and which of them are resident.
+pub fn plan(
+    map: Map,
+    tiers: Tiers,
+    device: DeviceProfile,
+    budget: Option<Bytes>,
+    find: impl Fn(&RelationPath, Fork) -> Option<(u64, RoaringBitmap)>,
+) -> Plan {
+    let geometry = Geometry { block_size: map.source.block_size, segment_blocks: map.source.segment_blocks };
+    let request = Request::new(map, tiers);
+    let forks = request.entries().into_iter().filter_map(|entry| {
+        let (blocks, resident) = find(&entry.path, entry.fork)?;
+        Some(entry.prepare(Found { blocks, resident }).1)
+    });
+    Plan::new(forks.collect(), geometry, device, Situation::Shared, budget)
+}

@@ -1,0 +1,690 @@
+//! Lets the threads of the engine read, as many and as fast as live traffic leaves room for.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::others::{Appetite, Given, Others};
+use super::pace::{Bandwidth, Beside, Pace, Rate, Stretch};
+use crate::warm::plan::Situation;
+use crate::warm::receipt::TrafficReceipt;
+use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};
+use crate::warm::{Control, PlannedDevice, ProfileSource};
+use ::host::linux::process::Busy;
+use ::host::units::Bytes;
+
+/// How long reads at full speed are counted for one opinion on the device's bandwidth.
+const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
+
+/// What is left out before: a limit, and a volume with burst credit, gives more at first than it goes on to give.
+const BURST_SPAN: Duration = Duration::from_millis(200);
+
+/// How long reads are counted to tell what the device is short of.
+const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
+
+/// A bandwidth that was seen beside others is the device's only if fewer than this part of its reads per second were used.
+const READS_USED_MAX: f64 = 0.5;
+
+/// When so little is left that others wait no longer than this for its end, they wait for its end.
+const LAST_STRETCH: Duration = Duration::from_millis(1500);
+
+/// Less than this part of the bandwidth from large reads: something else than bytes is what the device is short of.
+const SHORT_OF_READS_RATIO: f64 = 0.85;
+
+/// Where others take most of the reads, one of ours is worth more than its price, but never so much that a largest one costs more of the reads
+/// than this part of what it costs of the bytes: of what is left over small reads are paid for, and catalogs are small.
+const LARGEST_READ_COST_MAX: f64 = 0.85;
+/// What it is more or less by, each time that it is found out what the device is short of.
+const READ_WORTH_STEP: f64 = 1.25;
+
+/// From this part of the bandwidth on it is bytes that the device is short of.
+const SHORT_OF_BYTES_RATIO: f64 = 0.92;
+
+/// Who asked to be gentle takes nobody for granted: a server that just came up is asked a moment later.
+const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Processes that were seen busy, summed over the looks, less the looks at nobody: from so many on it is traffic. One process is
+/// that after a fifth of a second, and what serves this restore is busy for less.
+const BUSY_MIN: u32 = 8;
+
+/// A thread whose turn it is not looks this often whether it came.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What all threads of a restore share, over all of its passes.
+#[derive(Debug)]
+pub struct Governor {
+    sharing: Sharing,
+    threads: usize,
+    pace: Pace,
+    depth: AtomicUsize,
+    /// Bytes that were read so far, and the reads that brought them.
+    read_bytes: AtomicU64,
+    reads: AtomicU64,
+    /// Bytes of the plan that nobody has begun to read.
+    left_bytes: AtomicU64,
+    /// Bytes that the server has fetched from the device meanwhile.
+    others_bytes: AtomicU64,
+    /// Of the device's profile.
+    largest_read: Bytes,
+    reads_per_second: f64,
+    profile_bandwidth: f64,
+    /// Was it told or probed?
+    is_told: bool,
+    /// Reads are slower than the device because the user wants it.
+    is_limited: bool,
+    /// Bytes that a read has to bring, so that the device runs out of bytes and not of reads.
+    needed_per_read: AtomicU64,
+    /// What a read is worth, in hundredths of its price.
+    read_worth: AtomicU64,
+    /// All of the pass has been begun that is hot.
+    is_cold_rest: AtomicBool,
+    /// Nobody else uses the device.
+    is_alone: AtomicBool,
+    /// Somebody was busy while it was read.
+    had_traffic: AtomicBool,
+    /// `false` once it is known that no server runs.
+    may_have_server: AtomicBool,
+    /// The server's processes were seen.
+    is_seen: AtomicBool,
+    seen: Mutex<Seen>,
+}
+
+/// What was seen of device and traffic.
+#[derive(Debug)]
+struct Seen {
+    bandwidth: Bandwidth,
+    shared_depth: SharedDepth,
+    climb: Climb,
+    others: Others,
+    /// The most reads per second that came, to all.
+    most_reads: f64,
+    /// Bytes were left over for a while: reads are what the device is short of then.
+    was_short_of_reads: bool,
+    receipt: TrafficReceipt,
+}
+
+/// A stretch of reads at full speed that are being counted.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    start: Instant,
+    before: Given,
+    is_burst: bool,
+}
+
+impl Governor {
+    pub fn new(sharing: Sharing, threads: usize, max_rate: Option<Bytes>, device: PlannedDevice) -> Governor {
+        let bandwidth = device.profile.bandwidth;
+        let allowed = sharing.allow(Load::Waiting, bandwidth, SharedDepth::default(), threads, SHARE_MAX);
+        let governor = Governor {
+            sharing,
+            threads,
+            pace: Pace::new(max_rate),
+            depth: AtomicUsize::new(0),
+            read_bytes: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            left_bytes: AtomicU64::new(u64::MAX),
+            others_bytes: AtomicU64::new(0),
+            largest_read: device.profile.largest_read,
+            reads_per_second: device.profile.reads_per_second,
+            profile_bandwidth: bandwidth.0.max(1) as f64,
+            is_told: device.source != ProfileSource::Default,
+            is_limited: max_rate.is_some(),
+            needed_per_read: AtomicU64::new(0),
+            read_worth: AtomicU64::new(100),
+            is_cold_rest: AtomicBool::new(false),
+            is_alone: AtomicBool::new(false),
+            had_traffic: AtomicBool::new(false),
+            may_have_server: AtomicBool::new(true),
+            is_seen: AtomicBool::new(false),
+            seen: Mutex::new(Seen {
+                bandwidth: Bandwidth::new(device),
+                shared_depth: SharedDepth::default(),
+                climb: Climb::default(),
+                others: Others::default(),
+                most_reads: 0.0,
+                was_short_of_reads: false,
+                receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
+            }),
+        };
+        governor.apply(allowed);
+        governor
+    }
+
+    /// The `thread`th thread waits until it may read, or there is nothing for it to wait for.
+    pub fn enter(&self, thread: usize, goes_on: impl Fn() -> bool) {
+        while thread >= self.depth.load(Ordering::Relaxed) && goes_on() {
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Bytes that each read has to bring, so that what others leave of the device's bytes runs out, and not what they leave of its reads.
+    pub fn needed_per_read(&self) -> Bytes {
+        Bytes(self.needed_per_read.load(Ordering::Relaxed))
+    }
+
+    /// What a read costs beside one that nobody else competes with: as much, or more where others take the reads.
+    pub fn read_worth(&self) -> f64 {
+        self.read_worth.load(Ordering::Relaxed) as f64 / 100.0
+    }
+
+    /// Does anybody else use the device, as far as was seen?
+    pub fn situation(&self) -> Situation {
+        if self.is_alone.load(Ordering::Relaxed) { Situation::Alone } else { Situation::Shared }
+    }
+
+    /// May long stretches be read as the kernel likes best? Nobody is to be spared, and no rate is to be kept.
+    pub fn may_read_in_order(&self) -> bool {
+        self.situation() == Situation::Alone && !self.pace.has_rate()
+    }
+
+    /// Was anybody else busy while it was read?
+    pub fn had_traffic(&self) -> bool {
+        self.had_traffic.load(Ordering::Relaxed)
+    }
+
+    /// The first look, before there is an opinion. A single process that is busy may be the one that serves this restore.
+    pub fn begin(&self, traffic: &dyn Traffic) {
+        let Busy { running, waiting } = traffic.read_busy().unwrap_or_default();
+        let is_alone = self.sharing != Sharing::Gentle && running + waiting <= 1;
+        self.is_alone.store(is_alone, Ordering::Relaxed);
+        if !is_alone {
+            self.begin_shared();
+        }
+    }
+
+    /// While little is loaded the server's misses take most of the reads.
+    fn begin_shared(&self) {
+        self.read_worth.store((self.read_worth_max() * 100.0) as u64, Ordering::Relaxed);
+    }
+
+    fn read_worth_max(&self) -> f64 {
+        let price = 1.0 / self.reads_per_second;
+        (self.largest_read.0 as f64 / self.profile_bandwidth * LARGEST_READ_COST_MAX / price).max(1.0)
+    }
+
+    /// Waits for the turn of a read of so many bytes.
+    pub fn wait(&self, bytes: Bytes, control: &Control) {
+        self.pace.wait(bytes, control);
+    }
+
+    /// Does a read of so many bytes.
+    pub fn read<T>(&self, bytes: Bytes, read: impl FnOnce() -> T) -> T {
+        self.pace.read(bytes, read)
+    }
+
+    /// Something else is read than before, of which nothing was begun.
+    pub fn begin_pass(&self) {
+        self.is_cold_rest.store(false, Ordering::Relaxed);
+    }
+
+    /// So many bytes of a plan are to be read.
+    pub fn begin_plan(&self, bytes: Bytes) {
+        self.left_bytes.store(bytes.0, Ordering::Relaxed);
+    }
+
+    /// All of the plan has been begun that is hot.
+    pub fn note_cold_rest(&self) {
+        self.is_cold_rest.store(true, Ordering::Relaxed);
+    }
+
+    /// A read of so many bytes goes out.
+    pub fn take(&self, bytes: u64) {
+        let _ =
+            self.left_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(bytes)));
+    }
+
+    /// So many bytes came from the device.
+    pub fn advance(&self, read: u64) {
+        self.read_bytes.fetch_add(read, Ordering::Relaxed);
+        self.reads.fetch_add(u64::from(read > 0), Ordering::Relaxed);
+    }
+
+    /// Watches the traffic until `is_done`.
+    pub fn watch(&self, traffic: &dyn Traffic, is_done: &AtomicBool) {
+        let mut looks = Looks::beginning(match self.situation() {
+            Situation::Alone => Load::Idle,
+            Situation::Shared => Load::Waiting,
+        });
+        let (mut window, mut stretch, mut seen_busy, mut is_cold_rest) = (None, None, 0_u32, false);
+        let mut appetite = Appetite::default();
+        let started = Instant::now();
+        let mut looked_at = started;
+        while !is_done.load(Ordering::Relaxed) {
+            if !is_cold_rest && self.is_cold_rest.load(Ordering::Relaxed) {
+                is_cold_rest = true;
+                looks.try_soon();
+            }
+            let (load, busy) = self.look(&mut looks, started.elapsed(), appetite.may_flow, traffic);
+            let load = self.distrust(load, started.elapsed());
+            let load = if looks.is_sure() { load } else { self.reconsider(load) };
+            let busy = busy.running + busy.waiting;
+            seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
+            self.judge_situation(load, seen_busy);
+            self.climb(load, started.elapsed(), traffic);
+            self.count_others(traffic);
+            appetite.look(traffic, self.reads_per_second);
+            let allowed = self.allow(load);
+            window = self.measure(window, load, allowed);
+            stretch = self.judge_shortage(stretch, load, allowed);
+            self.count(load, allowed, looked_at.elapsed());
+            looked_at = Instant::now();
+            thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// Counts what the server fetches from the device.
+    fn count_others(&self, traffic: &dyn Traffic) {
+        let more = self.lock().others.look(traffic);
+        self.others_bytes.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn given(&self) -> Given {
+        Given {
+            read_bytes: self.read_bytes.load(Ordering::Relaxed),
+            reads: self.reads.load(Ordering::Relaxed),
+            others_bytes: self.others_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// No server runs: there is nobody to be gentle with.
+    pub fn note_no_server(&self) {
+        self.may_have_server.store(false, Ordering::Relaxed);
+    }
+
+    /// Were the server's processes ever seen? They are not from outside of their pid namespace.
+    pub fn has_seen_server(&self) -> bool {
+        self.is_seen.load(Ordering::Relaxed)
+    }
+
+    /// One look at the traffic.
+    fn look(&self, looks: &mut Looks, now: Duration, may_flow: bool, traffic: &dyn Traffic) -> (Load, Busy) {
+        let busy = traffic.read_busy();
+        if busy.is_some() {
+            self.is_seen.store(true, Ordering::Relaxed);
+        }
+        let busy = busy.unwrap_or_default();
+        (looks.add(now, busy, may_flow), busy)
+    }
+
+    /// Whether others are there decides what is planned, so a moment of somebody's work does not count.
+    fn judge_situation(&self, load: Load, seen_busy: u32) {
+        if load == Load::Idle {
+            self.is_alone.store(true, Ordering::Relaxed);
+        } else if seen_busy >= BUSY_MIN {
+            if self.is_alone.swap(false, Ordering::Relaxed) {
+                self.begin_shared();
+            }
+            self.note_traffic();
+        }
+    }
+
+    /// What is left was planned again.
+    pub fn note_replan(&self) {
+        self.lock().receipt.replanned += 1;
+    }
+
+    /// Finds out beside which share of the bandwidth the server does the most.
+    fn climb(&self, load: Load, now: Duration, traffic: &dyn Traffic) {
+        let work = if load == Load::Flowing { traffic.read_work() } else { None };
+        let mut seen = self.lock();
+        match work {
+            Some(work) => seen.climb.add(now, work),
+            None => seen.climb.pause(),
+        }
+        if load == Load::Flowing && self.sharing == Sharing::Fair {
+            let (share, gain) = seen.climb.chosen();
+            (seen.receipt.flowing_share, seen.receipt.flowing_gain) = (Some(share), Some(gain));
+        }
+    }
+
+    /// Others use what is in the page cache.
+    pub fn note_traffic(&self) {
+        self.had_traffic.store(true, Ordering::Relaxed);
+    }
+
+    /// What to reckon with. Who asked to be gentle is so also with a server that cannot be seen, or that only just was.
+    fn distrust(&self, load: Load, now: Duration) -> Load {
+        let is_trusted = self.has_seen_server() && now >= GENTLE_PATIENCE;
+        match load {
+            Load::Idle
+                if self.sharing == Sharing::Gentle && !is_trusted && self.may_have_server.load(Ordering::Relaxed) =>
+            {
+                Load::Waiting
+            }
+            load => load,
+        }
+    }
+
+    /// Who takes most of the reads himself may run most of the time and waits for the device all the same: getting done is what helps.
+    fn reconsider(&self, load: Load) -> Load {
+        let reads = self.expected_reads();
+        let is_short = self.sharing == Sharing::Fair && self.lock().others.are_short(reads);
+        if load == Load::Flowing && is_short { Load::Waiting } else { load }
+    }
+
+    /// Reads per second: of a device that has shown more bytes than its profile has, more reads are to be expected too; and of one that
+    /// nobody has told or probed no more than it has shown, if it has.
+    fn expected_reads(&self) -> f64 {
+        let (bandwidth, shown) = {
+            let seen = self.lock();
+            let is_shown = seen.was_short_of_reads && !self.is_told;
+            (seen.bandwidth.bytes().0 as f64, is_shown.then_some(seen.most_reads))
+        };
+        let expected = self.reads_per_second * (bandwidth / self.profile_bandwidth).max(1.0);
+        shown.map_or(expected, |shown| shown.min(expected))
+    }
+
+    /// What the traffic was like, and what it cost.
+    pub fn receipt(&self) -> TrafficReceipt {
+        self.lock().receipt
+    }
+
+    fn allow(&self, load: Load) -> Allowed {
+        let (bandwidth, shared_depth, share) = {
+            let seen = self.lock();
+            (seen.bandwidth.bytes(), seen.shared_depth, seen.climb.share())
+        };
+        let mut allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads, share);
+        let left = Bytes(self.left_bytes.load(Ordering::Relaxed)).seconds_at(bandwidth);
+        if (self.sharing, load) == (Sharing::Fair, Load::Waiting) && left < LAST_STRETCH.as_secs_f64() {
+            allowed.depth = self.threads;
+        }
+        self.apply(allowed);
+        allowed
+    }
+
+    fn apply(&self, allowed: Allowed) {
+        self.depth.store(allowed.depth, Ordering::Relaxed);
+        let part = self.part(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes()));
+        // Nobody is short of reads where they are slower than the device because the user wants it.
+        let needed = if self.is_limited { Bytes(0) } else { self.lock().others.balance(part) };
+        self.needed_per_read.store(needed.0, Ordering::Relaxed);
+        self.pace.set_rate(allowed.rate.map(|_| self.beside_others(part)));
+    }
+
+    /// The part of the device that so many bytes a second are.
+    fn part(&self, bytes: Bytes) -> Rate {
+        if self.sharing == Sharing::Gentle {
+            return Rate { bytes, reads: None };
+        }
+        let share = bytes.seconds_at(self.lock().bandwidth.bytes());
+        Rate { bytes, reads: Some(self.expected_reads() * share) }
+    }
+
+    /// What a restore may take of such a part: the server's own misses have theirs. Who is gentle takes a small part as it is.
+    fn beside_others(&self, part: Rate) -> Rate {
+        if part.reads.is_none() { part } else { self.lock().others.leave(part) }
+    }
+
+    /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes
+    /// and returns the window that is being counted.
+    fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
+        if allowed.rate.is_some() {
+            return None;
+        }
+        let now = self.given();
+        let next = |is_burst| Some(Window { start: Instant::now(), before: now, is_burst });
+        let Some(Window { start, before, is_burst }) = window else { return next(true) };
+        let elapsed = start.elapsed();
+        if is_burst && elapsed >= BURST_SPAN {
+            return next(false);
+        }
+        if is_burst || elapsed < BANDWIDTH_SPAN {
+            return window;
+        }
+        let given = now.since(before);
+        let achieved = Bytes((given.bytes() as f64 / elapsed.as_secs_f64()) as u64);
+        let used = given.device_reads() / elapsed.as_secs_f64();
+        let mut seen = self.lock();
+        let beside = match load {
+            Load::Idle => Beside::Nobody,
+            _ if seen.shared_depth.is_most(self.threads) && used < READS_USED_MAX * self.reads_per_second => {
+                Beside::OthersPushed
+            }
+            _ => Beside::Others,
+        };
+        seen.bandwidth.learn(Stretch { achieved, is_large: self.are_large(given), beside });
+        next(false)
+    }
+
+    /// Is so little allowed, by the user or beside the traffic, that what comes says nothing of the device?
+    fn is_held_back(&self, allowed: Allowed) -> bool {
+        self.is_limited
+            || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes()) < SHORT_OF_READS_RATIO)
+    }
+
+    /// Finds out what the device is short of. Takes and returns when the stretch that is being counted began, and what was
+    /// given by then.
+    fn judge_shortage(
+        &self,
+        stretch: Option<(Instant, Given)>,
+        load: Load,
+        allowed: Allowed,
+    ) -> Option<(Instant, Given)> {
+        let now = self.given();
+        let next = Some((Instant::now(), now));
+        if self.is_held_back(allowed) {
+            self.read_worth.store(100, Ordering::Relaxed);
+            return None;
+        }
+        let Some((start, before)) = stretch else { return next };
+        let elapsed = start.elapsed();
+        if elapsed < SHORTAGE_SPAN {
+            return stretch;
+        }
+        let possible = self.lock().bandwidth.bytes().0 as f64 * elapsed.as_secs_f64();
+        let given = now.since(before);
+        let share = given.bytes() as f64 / possible;
+        self.note_reads(given.device_reads() / elapsed.as_secs_f64(), share);
+        self.read_worth.store((self.worth_after(share) * 100.0) as u64, Ordering::Relaxed);
+        if load == Load::Waiting {
+            self.adapt_depth(share);
+        }
+        next
+    }
+
+    /// So many reads per second came, to all, with this share of the bandwidth. A limit falters for a tenth of a second now and then, so
+    /// what came before counts too, with whatever bytes. A device that answers nothing for a while says nothing of its reads.
+    fn note_reads(&self, reads: f64, share: f64) {
+        if reads == 0.0 {
+            return;
+        }
+        let mut seen = self.lock();
+        seen.most_reads = seen.most_reads.max(reads);
+        seen.was_short_of_reads |= share < SHORT_OF_READS_RATIO;
+    }
+
+    /// How many reads are to be in flight after a stretch that brought this share of the bandwidth.
+    fn adapt_depth(&self, share: f64) {
+        let expected_reads = self.expected_reads();
+        let mut seen = self.lock();
+        let others_share = seen.others.reads_per_second() / expected_reads;
+        seen.shared_depth.adapt(share, others_share, self.threads);
+    }
+
+    /// What a read is worth after a stretch that brought this share of the bandwidth. To whoever is alone it is worth its price.
+    fn worth_after(&self, share: f64) -> f64 {
+        match (self.situation(), self.read_worth()) {
+            (Situation::Alone, _) => 1.0,
+            (Situation::Shared, worth) if share < SHORT_OF_READS_RATIO => {
+                (worth * READ_WORTH_STEP).min(self.read_worth_max())
+            }
+            (Situation::Shared, worth) if share > SHORT_OF_BYTES_RATIO => (worth / READ_WORTH_STEP).max(1.0),
+            (Situation::Shared, worth) => worth,
+        }
+    }
+
+    /// Were these reads large ones in the mean, at the device's own speed? Such reads show what bandwidth it has.
+    fn are_large(&self, given: Given) -> bool {
+        !self.is_limited && given.reads > 0 && given.read_bytes / given.reads >= self.largest_read.0 / 2
+    }
+
+    fn count(&self, load: Load, allowed: Allowed, lasted: Duration) {
+        let mut seen = self.lock();
+        let bandwidth = seen.bandwidth.bytes();
+        let receipt = &mut seen.receipt;
+        let seconds = lasted.as_secs_f64();
+        match load {
+            Load::Idle => {}
+            Load::Waiting => receipt.waiting_seconds += seconds,
+            Load::Flowing => receipt.flowing_seconds += seconds,
+        }
+        if let Some(rate) = allowed.rate {
+            receipt.yielded_seconds += seconds;
+            receipt.cost_seconds += seconds * (1.0 - rate.seconds_at(bandwidth)).max(0.0);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// ---- climb ----
+//
+// How much of the device a restore takes while traffic flows: as much as lets the server do the most.
+//
+// What the server's users get is not seen from outside. What its processes work is: a transaction takes as much processor time whether
+// or not it waited, and who waits works less. So now and then another share of the bandwidth is tried for a second, less or more, and
+// kept when the server works more beside less, or hardly less beside more: then the restore is done sooner.
+
+/// The most that is taken: what is left keeps the device from being saturated (docs/journal/2026-11-22-a-saturated-limit.md).
+pub const SHARE_MAX: f64 = 0.93;
+const SHARE_MIN: f64 = 0.3;
+/// From one share to the next.
+const STEP: f64 = 0.75;
+
+/// How long a share is looked at.
+const STRETCH: Duration = Duration::from_secs(1);
+
+/// The server has to work so many times as much beside less ...
+const GAIN_MIN: f64 = 1.05;
+/// ... and may work so much less beside more.
+const LOSS_MAX: f64 = 0.97;
+
+/// The share that was chosen, and the one that is being tried.
+#[derive(Debug)]
+pub struct Climb {
+    share: f64,
+    tried: Option<f64>,
+    is_down: bool,
+    /// When the stretch began, and the processor time of the server's processes by then.
+    stretch: Option<(Duration, Duration)>,
+    /// Processors that the server kept busy beside the chosen share, and beside the largest.
+    work: f64,
+    work_at_most: f64,
+}
+
+impl Default for Climb {
+    fn default() -> Climb {
+        Climb { share: SHARE_MAX, tried: None, is_down: true, stretch: None, work: 0.0, work_at_most: 0.0 }
+    }
+}
+
+impl Climb {
+    /// The part of the bandwidth to take now.
+    pub fn share(&self) -> f64 {
+        self.tried.unwrap_or(self.share)
+    }
+
+    /// The share that was chosen, and how many times as much the server works beside it as beside the largest.
+    pub fn chosen(&self) -> (f64, f64) {
+        (self.share, if self.work_at_most > 0.0 { self.work / self.work_at_most } else { 1.0 })
+    }
+
+    /// Traffic does not flow: nothing is found out.
+    pub fn pause(&mut self) {
+        (self.tried, self.stretch) = (None, None);
+    }
+
+    /// Traffic flows, and the server's processes have used so much processor time so far.
+    pub fn add(&mut self, now: Duration, work: Duration) {
+        let Some((began, before)) = self.stretch else {
+            self.stretch = Some((now, work));
+            return;
+        };
+        // A process that ended takes its time along.
+        let Some(worked) = work.checked_sub(before) else { return self.pause() };
+        let lasted = now.saturating_sub(began);
+        if lasted >= STRETCH {
+            self.stretch = Some((now, work));
+            self.judge(worked.as_secs_f64() / lasted.as_secs_f64());
+        }
+    }
+
+    fn judge(&mut self, work: f64) {
+        if self.share() == SHARE_MAX {
+            self.work_at_most = work;
+        }
+        let Some(tried) = self.tried.take() else {
+            self.work = work;
+            let other = if self.is_down { self.share * STEP } else { self.share / STEP };
+            let other = other.clamp(SHARE_MIN, SHARE_MAX);
+            if other == self.share {
+                self.is_down = !self.is_down;
+            } else {
+                self.tried = Some(other);
+            }
+            return;
+        };
+        let is_better = if self.is_down { work > self.work * GAIN_MIN } else { work >= self.work * LOSS_MAX };
+        if is_better {
+            (self.share, self.work) = (tried, work);
+        } else {
+            self.is_down = !self.is_down;
+        }
+    }
+}
+
+#[cfg(test)]
+mod climb_tests {
+    use super::*;
+
+    /// The share after a minute beside a server that keeps so many processors busy beside a share.
+    fn after_a_minute(work_beside: impl Fn(f64) -> f64) -> Climb {
+        let (mut climb, mut work) = (Climb::default(), Duration::ZERO);
+        for look in 0..2400u32 {
+            work += Duration::from_secs_f64(work_beside(climb.share()) * 0.025);
+            climb.add(Duration::from_millis(25) * look, work);
+        }
+        climb
+    }
+
+    #[test]
+    fn whom_a_restore_does_not_hurt_it_does_not_yield_to() {
+        let climb = after_a_minute(|_| 1.5);
+        assert_eq!(climb.chosen(), (SHARE_MAX, 1.0));
+    }
+
+    #[test]
+    fn less_is_taken_as_long_as_the_server_gains() {
+        let (share, gain) = after_a_minute(|share| if share > 0.75 { 0.8 } else { 1.6 }).chosen();
+        assert!((0.65..0.75).contains(&share) && (gain - 2.0).abs() < 0.1, "{share} {gain}");
+        let (share, _) = after_a_minute(|share| 2.0 - share).chosen();
+        assert!(share < 0.5, "{share}");
+    }
+
+    #[test]
+    fn what_was_given_is_taken_back_when_the_server_has_no_use_for_it() {
+        let mut climb = after_a_minute(|share| 2.0 - share);
+        let (mut work, from) = (Duration::from_secs(1000), Duration::from_secs(100));
+        climb.pause();
+        for look in 0..2400u32 {
+            work += Duration::from_millis(10);
+            climb.add(from + Duration::from_millis(25) * look, work);
+        }
+        assert_eq!(climb.chosen().0, SHARE_MAX);
+    }
+
+    #[test]
+    fn a_process_that_ends_is_no_work_undone() {
+        let mut climb = Climb::default();
+        climb.add(Duration::ZERO, Duration::from_secs(9));
+        climb.add(STRETCH, Duration::from_secs(3));
+        assert_eq!((climb.share(), climb.chosen()), (SHARE_MAX, (SHARE_MAX, 1.0)));
+    }
+}

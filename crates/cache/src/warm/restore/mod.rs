@@ -1,0 +1,510 @@
+//! Brings back what a snapshot says was resident.
+//!
+//! The OS tier comes first and at once: the files that the snapshot names are opened and read before a cold server is
+//! asked for anything. Meanwhile the server answers; what was not where the snapshot says is looked up by name and read
+//! in a second pass. Then shared_buffers are filled, from a page cache that is warm by now.
+
+mod engine;
+mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod governor;
+mod host;
+mod os_tier;
+mod others;
+mod pace;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::spawn_blocking;
+
+pub use files::{Dropped, Files};
+pub use governor::Governor;
+pub use host::{Host, Lent, SystemRoom, choose_room, join_memory_cgroup};
+pub use os_tier::Buffered;
+pub use pace::Pace;
+pub use request::{Catalog, Found};
+pub use request::{Missing, Row};
+pub use request::{Request, compare_paths};
+
+use os_tier::{Measured, OsTier, Pass};
+use request::Resolved;
+use request::{Entry, State};
+
+use super::buffers::{BuffersPass, BuffersTier, Cached};
+use super::plan::{Forecast, Geometry};
+use super::receipt::{
+    BuffersForecast, MemoryReceipt, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
+    TierReceipt, TrafficReceipt,
+};
+use super::traffic::Sharing;
+use super::{PlannedDevice, Refusal};
+use crate::{RelationMap, TierState, Tiers};
+use ::host::units::Bytes;
+use postgres::Server;
+
+/// How to restore.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreOptions {
+    pub device: PlannedDevice,
+    /// Does the device turn, so that what lies together should be read together?
+    pub seeks: bool,
+    /// Threads that read when nobody else needs the device.
+    pub threads: usize,
+    /// How the device is shared with live traffic.
+    pub sharing: Sharing,
+    /// Connections that load shared_buffers.
+    pub connections: usize,
+    /// Bytes that both tiers may load together.
+    pub budget: Option<Bytes>,
+    /// Bytes that the buffers tier may load of that; `None`: as many buffers as are free.
+    pub buffers_budget: Option<Bytes>,
+    /// Bytes per second that may be read from the device.
+    pub max_rate: Option<Bytes>,
+    pub create_extensions: bool,
+    /// Take out of the page cache what is in shared_buffers at the end.
+    pub no_double: bool,
+    /// Plan and tell; read nothing.
+    pub is_dry_run: bool,
+    /// Is the snapshot of this cluster? Only then do its paths mean anything.
+    pub same_cluster: bool,
+    /// Reads nothing before the server has said whether it has any use for the page cache.
+    pub awaits_server: bool,
+}
+
+/// Where the cluster's files are, and how they are cut.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub directory: PathBuf,
+    pub geometry: Geometry,
+}
+
+/// One restore.
+#[derive(Debug)]
+pub struct Restore {
+    request: Request,
+    options: RestoreOptions,
+    /// Where the files are, or why the data directory is of no use.
+    place: Result<Place, Refusal>,
+    host: Host,
+    governor: Governor,
+    /// The server has answered, or does not.
+    answered: Notify,
+}
+
+/// What came of asking for the server.
+#[derive(Debug)]
+pub struct Answer {
+    /// The server to load shared_buffers with, or why there is none.
+    pub server: Result<Server, Refusal>,
+    pub remarks: Vec<String>,
+}
+
+/// What is known once the server has answered, or has not.
+struct Late {
+    server: Result<Server, Refusal>,
+    /// What relations are looked up with, or why nothing can be looked up by name.
+    catalog: Result<Catalog, Refusal>,
+    /// What was not where the snapshot says.
+    unresolved: Vec<Measured>,
+    remarks: Vec<String>,
+}
+
+impl Restore {
+    /// A restore that has not begun. Without a `place` there is a reason why the data directory is of no use.
+    pub fn new(request: Request, options: RestoreOptions, place: Result<Place, Refusal>, host: Host) -> Restore {
+        let RestoreOptions { sharing, threads, max_rate, device, .. } = options;
+        let governor = Governor::new(sharing, threads, max_rate, device);
+        Restore { request, options, place, host, governor, answered: Notify::new() }
+    }
+
+    /// Does it. `server` may still be on its way: the OS tier does not wait for it.
+    ///
+    /// # Errors
+    /// Only when `server` is one: whatever cannot be restored is in the receipt.
+    pub async fn run<E>(self, server: impl Future<Output = Result<Answer, E>>) -> Result<Receipt, E> {
+        let started_at = Timestamp::now();
+        let this = Arc::new(self);
+        let (tell, told) = oneshot::channel();
+        let (first, late) = tokio::join!(first_pass(&this, tell), this.late(server, told));
+        let late = late?;
+        let mut receipt = this.new_receipt(started_at);
+        let Late { server, catalog, unresolved, remarks } = late;
+        receipt.remarks = remarks;
+        let spent = this.spent(&first);
+        let second = second_pass(&this, spent, unresolved, catalog.as_ref()).await;
+        let left = this.options.budget.map(|budget| minus(budget, spent + this.spent(&second)));
+        this.add_os(&mut receipt, [first, second]);
+        if this.request.tiers.buffers {
+            let is_cached = receipt.os.is_some_and(|os| os.resident_after_bytes == Some(os.asked_bytes));
+            let cached = read_cached(&this, catalog.as_ref()).await;
+            let budget = left.map(|left| (left, cached.as_ref()));
+            let mut pass = this.buffers_pass(is_cached, budget, server.as_ref(), catalog.as_ref()).await;
+            receipt.no_double = drop_doubles(&this, std::mem::take(&mut pass.buffered)).await;
+            this.add_buffers(&mut receipt, pass);
+        }
+        receipt.remarks.extend(this.request.remark_templates());
+        receipt.remarks.extend(this.remark_unseen(server.is_ok()));
+        receipt.traffic = this.governor.receipt();
+        receipt.stopped_by = this.host.control.os_stopped_by();
+        Ok(receipt)
+    }
+
+    /// Waits for the server, and asks it for names when the files have been looked at.
+    async fn late<E>(
+        &self,
+        server: impl Future<Output = Result<Answer, E>>,
+        told: oneshot::Receiver<Vec<Measured>>,
+    ) -> Result<Late, E> {
+        let interrupted = || Refusal::because(SkipReason::Interrupted);
+        let Answer { server, remarks } = match self.host.control.unless_interrupted(server).await {
+            Some(Ok(answer)) => answer,
+            None => Answer { server: Err(interrupted()), remarks: Vec::new() },
+            Some(Err(error)) => {
+                self.host.control.stop_os(StopReason::Interrupted);
+                self.answered.notify_one();
+                return Err(error);
+            }
+        };
+        if server.as_ref().is_ok_and(|server| server.facts.io_direct) {
+            self.host.control.stop_os(StopReason::DirectIo);
+        }
+        if server.as_ref().is_err_and(|why| why.reason == SkipReason::NoServer) {
+            self.governor.note_no_server();
+        }
+        self.answered.notify_one();
+        // Nobody tells when the first pass does not take place.
+        let unresolved = told.await.unwrap_or_default();
+        let databases = self.databases_to_ask(&unresolved);
+        let catalog = match &server {
+            Err(refusal) => Err(refusal.clone()),
+            Ok(_) if databases.is_empty() => Ok(Catalog::default()),
+            Ok(server) => match self.host.control.unless_interrupted(Catalog::read(server, &databases)).await {
+                None => Err(interrupted()),
+                Some(answer) => answer.map_err(|error| Refusal::of(&error)),
+            },
+        };
+        Ok(Late { server, catalog, unresolved, remarks })
+    }
+
+    /// What to say when the server answers and none of its processes was seen.
+    fn remark_unseen(&self, has_answered: bool) -> Option<String> {
+        let shares = self.request.tiers.os && self.place.is_ok() && !self.options.is_dry_run;
+        let is_seen = self.governor.has_seen_server() || self.host.traffic.read_busy().is_some();
+        let consequence = match self.options.sharing {
+            _ if !has_answered || !shares || is_seen => return None,
+            Sharing::FullSpeed => return None,
+            Sharing::Fair => "was not yielded to",
+            Sharing::Gentle => "was taken to go on all the time",
+        };
+        Some(format!(
+            "the server answers, but none of its processes is seen here (a container, another pid namespace): its traffic \
+             cannot be seen and {consequence}; --max-rate limits what a restore takes"
+        ))
+    }
+
+    /// The databases whose relations have to be known by name. The shared catalogs' is empty.
+    fn databases_to_ask(&self, unresolved: &[Measured]) -> BTreeSet<String> {
+        let relations = &self.request.map.relations;
+        let database = |place: usize| relations[place].relation.name.database.clone();
+        let mut databases: BTreeSet<String> = unresolved.iter().map(|(entry, _)| database(entry.relation)).collect();
+        let has_buffers = |one: &RelationMap| one.forks.iter().any(|fork| !fork.all_buffers().is_empty());
+        databases.extend(self.request.buffered().filter(|(_, one)| has_buffers(one)).map(|(place, _)| database(place)));
+        databases
+    }
+
+    /// Fills shared_buffers, within what is left of a `budget` and out of what is in the page cache. Unless all of it `is_cached`,
+    /// the server reads from the device, which is shared with others.
+    async fn buffers_pass(
+        &self,
+        is_cached: bool,
+        budget: Option<(Bytes, Option<&Cached>)>,
+        server: Result<&Server, &Refusal>,
+        catalog: Result<&Catalog, &Refusal>,
+    ) -> BuffersPass {
+        let refuse = |why: &Refusal| BuffersPass { rows: self.request.buffers_rows(why), ..BuffersPass::default() };
+        if self.host.control.is_interrupted() {
+            return refuse(&Refusal::because(SkipReason::Interrupted));
+        }
+        match (server, catalog) {
+            (Ok(server), Ok(catalog)) => {
+                let tier = BuffersTier {
+                    server,
+                    connections: match self.options.sharing {
+                        Sharing::Gentle if !is_cached => 1,
+                        _ => self.options.connections,
+                    },
+                    max_rate: self.options.max_rate.filter(|_| !is_cached),
+                    budget: self.options.buffers_budget,
+                    limit: budget.map(|(left, _)| left),
+                    cached: budget.and_then(|(_, cached)| cached),
+                    create_extensions: self.options.create_extensions,
+                    is_dry_run: self.options.is_dry_run,
+                    control: &self.host.control,
+                    watcher: &*self.host.watcher,
+                };
+                tier.restore(&self.request, catalog, self.options.same_cluster).await
+            }
+            (Err(why), _) | (_, Err(why)) => refuse(why),
+        }
+    }
+
+    /// Runs `work` with what the OS tier works with. It blocks.
+    fn with_os_tier<T>(&self, place: &Place, work: impl FnOnce(&OsTier<'_>) -> T) -> T {
+        work(&OsTier {
+            files: Files { cache: &*self.host.page_cache, directory: &place.directory, geometry: place.geometry },
+            device: self.options.device.profile,
+            seeks: self.options.seeks,
+            threads: self.options.threads,
+            governor: &self.governor,
+            traffic: &*self.host.traffic,
+            control: &self.host.control,
+            watcher: &*self.host.watcher,
+            room: &*self.host.room,
+            reserved: self.reserved(),
+        })
+    }
+
+    /// What the buffers tier will load at most, by what is known before the server answers. Where none runs it loads nothing.
+    fn reserved(&self) -> Bytes {
+        if self.host.traffic.read_busy().is_none() {
+            return Bytes(0);
+        }
+        let asked = self.request.buffers_bytes();
+        self.options.buffers_budget.map_or(asked, |budget| budget.min(asked))
+    }
+
+    /// What the OS tier may read of a budget of both tiers: of what the buffers tier will ask for, half of it is kept.
+    fn os_budget(&self) -> Option<Bytes> {
+        self.options.budget.map(|budget| minus(budget, self.reserved().min(Bytes(budget.0 / 2))))
+    }
+
+    /// What a pass took of the budget, or would have.
+    fn spent(&self, pass: &Pass) -> Bytes {
+        if self.options.is_dry_run { pass.forecast.read_bytes } else { pass.read_bytes }
+    }
+
+    fn new_receipt(&self, started_at: Timestamp) -> Receipt {
+        let Tiers { os, buffers } = self.request.tiers;
+        Receipt {
+            snapshot: None,
+            snapshot_taken_at: self.request.map.taken_at,
+            started_at,
+            block_size: self.request.map.source.block_size,
+            is_other_cluster: !self.options.same_cluster,
+            is_dry_run: self.options.is_dry_run,
+            device: self.options.device,
+            forecast: Forecast::default(),
+            os: os.then(TierReceipt::default),
+            buffers: buffers.then(TierReceipt::default),
+            buffers_forecast: buffers.then(BuffersForecast::default),
+            relations: Vec::new(),
+            skipped: Vec::new(),
+            traffic: TrafficReceipt::default(),
+            memory: MemoryReceipt::default(),
+            no_double: None,
+            stopped_by: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    fn add_os(&self, receipt: &mut Receipt, passes: [Pass; 2]) {
+        let mut rows = Vec::new();
+        let Some(mut tier) = receipt.os.take() else { return };
+        for pass in passes {
+            receipt.forecast.add(&pass.forecast);
+            tier.reads += pass.reads;
+            tier.seconds += pass.seconds;
+            receipt.memory.add(pass.memory);
+            rows.extend(pass.rows);
+        }
+        self.add_rows(receipt, &mut tier, Tier::Os, rows);
+        receipt.os = Some(tier);
+    }
+
+    fn add_buffers(&self, receipt: &mut Receipt, pass: BuffersPass) {
+        let Some(mut tier) = receipt.buffers.take() else { return };
+        receipt.buffers_forecast = Some(pass.forecast);
+        tier.reads = pass.statements;
+        tier.seconds = pass.seconds;
+        receipt.remarks.extend(pass.remarks);
+        self.add_rows(receipt, &mut tier, Tier::Buffers, pass.rows);
+        receipt.buffers = Some(tier);
+    }
+
+    fn add_rows(&self, receipt: &mut Receipt, sums: &mut TierReceipt, tier: Tier, mut rows: Vec<Row>) {
+        let block_size = u64::from(self.request.map.source.block_size);
+        let bytes = |blocks: u64| Bytes(blocks * block_size);
+        rows.sort_by_key(|row| (row.relation, row.fork));
+        for row in rows {
+            let relation = &self.request.map.relations[row.relation].relation;
+            let told = RelationReceipt {
+                name: relation.name.clone(),
+                kind: relation.kind,
+                fork: row.fork,
+                tier,
+                found: row.found,
+                asked_bytes: bytes(row.asked_blocks),
+                resident_before_bytes: row.resident_before.map(bytes),
+                resident_after_bytes: row.resident_after.map(bytes),
+                read_bytes: row.read_bytes,
+                grown_blocks: row.grown_blocks,
+            };
+            sums.add(&told);
+            receipt.relations.push(told);
+            let skips = row.skips.into_iter().filter(|(_, blocks, _)| *blocks > 0);
+            receipt.skipped.extend(skips.map(|(reason, blocks, detail)| Skipped {
+                name: relation.name.clone(),
+                fork: row.fork,
+                tier,
+                blocks,
+                reason,
+                detail,
+            }));
+        }
+    }
+}
+
+/// Looks at the files that the snapshot names, tells what is not there, and reads the rest. It waits for nobody.
+async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -> Pass {
+    if !this.request.tiers.os {
+        return Pass::default();
+    }
+    let entries = this.request.entries();
+    let place = match &this.place {
+        Ok(place) => place.clone(),
+        // Over SQL alone, all that the snapshot knows is what the buffers tier loads.
+        Err(_) if this.request.map.os != TierState::Measured && this.request.tiers.buffers => return Pass::default(),
+        Err(why) => {
+            let rows = entries.iter().map(|entry| entry.absent_row(why)).collect();
+            return Pass { rows, ..Pass::default() };
+        }
+    };
+    if this.options.awaits_server {
+        this.answered.notified().await;
+    }
+    let same_cluster = this.options.same_cluster;
+    let measured = on_a_thread(this, &place, move |tier| match same_cluster {
+        true => tier.measure(entries),
+        false => entries.into_iter().map(|entry| (entry, State::Missing)).collect(),
+    });
+    let (unresolved, there) = measured.await.into_iter().partition(is_unresolved);
+    // Nobody listens when the server turned out to be the wrong one.
+    let _ = tell.send(unresolved);
+    let (budget, is_dry_run) = (this.os_budget(), this.options.is_dry_run);
+    on_a_thread(this, &place, move |tier| tier.load(there, budget, is_dry_run)).await
+}
+
+/// Looks up by name what was not where the snapshot says, and reads that.
+async fn second_pass(
+    this: &Arc<Restore>,
+    spent: Bytes,
+    unresolved: Vec<Measured>,
+    catalog: Result<&Catalog, &Refusal>,
+) -> Pass {
+    let place = match &this.place {
+        Ok(place) if !unresolved.is_empty() => place.clone(),
+        _ => return Pass::default(),
+    };
+    let (measured, mut skipped) = match catalog {
+        Ok(catalog) => {
+            let (entries, skipped) = resolve_all(this, unresolved, catalog);
+            (on_a_thread(this, &place, move |tier| tier.measure(entries)).await, skipped)
+        }
+        Err(why) => {
+            let (missing, there): (Vec<Measured>, _) =
+                unresolved.into_iter().partition(|(_, state)| matches!(state, State::Missing));
+            let why = why_gone(why);
+            (there, missing.iter().map(|(entry, _)| entry.absent_row(&why)).collect())
+        }
+    };
+    let budget = this.os_budget().map(|budget| minus(budget, spent));
+    let is_dry_run = this.options.is_dry_run;
+    let mut pass = on_a_thread(this, &place, move |tier| tier.load(measured, budget, is_dry_run)).await;
+    pass.rows.append(&mut skipped);
+    pass
+}
+
+/// What the catalog knows of these, and the rows of those that cannot be restored.
+fn resolve_all(this: &Restore, unresolved: Vec<Measured>, catalog: &Catalog) -> (Vec<Entry>, Vec<Row>) {
+    let mut entries = Vec::new();
+    let mut skipped = Vec::new();
+    for (entry, _) in unresolved {
+        match this.request.resolve(entry.clone(), catalog, this.options.same_cluster) {
+            Resolved::Entry(found) => entries.push(*found),
+            Resolved::Skipped(why) => skipped.push(entry.absent_row(&why)),
+        }
+    }
+    (entries, skipped)
+}
+
+/// Under a budget, what is in the page cache of all that was asked for. `None` where the page cache has no part in it.
+async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -> Option<Cached> {
+    let (place, catalog) = (this.place.clone().ok()?, catalog.ok()?);
+    let bypasses = this.host.control.os_stopped_by() == Some(StopReason::DirectIo);
+    if this.options.budget.is_none() || this.options.is_dry_run || !this.request.tiers.os || bypasses {
+        return None;
+    }
+    let request = &this.request;
+    let locate = |mut entry: Entry| {
+        let file = &request.map.relations[entry.relation].relation.path;
+        match catalog.find(&request.identities[entry.relation], this.options.same_cluster.then_some(file)) {
+            Found::Relation(now) => entry.path = now.path.clone(),
+            Found::Nothing | Found::Unreachable(_) => return None,
+        }
+        Some(entry)
+    };
+    let entries = request.entries().into_iter().filter_map(locate).collect();
+    let looked = on_a_thread(this, &place, move |tier| tier.look(entries, &|| None)).await;
+    let resident = |(entry, state): Measured| match state {
+        State::There(found) => Some(((entry.relation, entry.fork), found.resident)),
+        State::Missing | State::Refused(_) => None,
+    };
+    Some(looked.into_iter().filter_map(resident).collect())
+}
+
+/// Why a file that is not there cannot be found by its relation's name either.
+fn why_gone(no_catalog: &Refusal) -> Refusal {
+    match no_catalog.reason {
+        SkipReason::NoServer => Refusal::with_detail(SkipReason::FileGone, "no server runs that would know which"),
+        _ => no_catalog.clone(),
+    }
+}
+
+/// Takes out of the page cache what is in shared_buffers, when that was asked for.
+async fn drop_doubles(this: &Arc<Restore>, buffered: Vec<Buffered>) -> Option<NoDouble> {
+    let place = this.place.clone().ok().filter(|_| this.options.no_double && !this.options.is_dry_run)?;
+    Some(on_a_thread(this, &place, move |tier| os_tier::apply_no_double(&tier.files, &buffered)).await)
+}
+
+fn minus(budget: Bytes, spent: Bytes) -> Bytes {
+    Bytes(budget.0.saturating_sub(spent.0))
+}
+
+/// A file that is gone, or has lost its last block as that of a truncated relation has until the next checkpoint.
+fn is_unresolved((_, state): &Measured) -> bool {
+    match state {
+        State::There(found) => found.blocks == 0,
+        State::Missing => true,
+        State::Refused(_) => false,
+    }
+}
+
+async fn on_a_thread<T: Send + 'static>(
+    this: &Arc<Restore>,
+    place: &Place,
+    work: impl FnOnce(&OsTier<'_>) -> T + Send + 'static,
+) -> T {
+    let (this, place) = (Arc::clone(this), place.clone());
+    match spawn_blocking(move || this.with_os_tier(&place, work)).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}

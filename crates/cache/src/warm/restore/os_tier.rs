@@ -1,0 +1,404 @@
+//! The OS tier: look, plan, read, look again, and read once more what did not stay.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use roaring::RoaringBitmap;
+
+use super::engine::{Engine, Outcome, ReadOver};
+use super::files::{Files, ForkFile, Found};
+use super::governor::Governor;
+use super::request::{Entry, Missing, Planned, Row, State, count_resident, end_of};
+use crate::warm::control::map_on_threads;
+use crate::warm::plan::{Forecast, Plan, WantedFork};
+use crate::warm::receipt::{FoundAs, MemoryReceipt, NoDouble, SkipReason, StopReason};
+use crate::warm::traffic::Traffic;
+use crate::warm::{Control, DeviceProfile, Phase, Refusal, Room, Watcher};
+use ::host::failure::{ErrorKind, Explain as _};
+use ::host::linux;
+use ::host::linux::memory::LoadableMemory;
+use ::host::units::{Bytes, Fork};
+use postgres::RelationPath;
+
+/// Part of the memory that may be filled: what the server itself will ask for has to fit too.
+const ROOM_RATIO: f64 = 0.95;
+
+/// An entry whose files were looked at.
+pub type Measured = (Entry, State);
+
+/// What one pass over some entries did.
+#[derive(Debug, Default)]
+pub struct Pass {
+    pub forecast: Forecast,
+    pub reads: u64,
+    pub read_bytes: Bytes,
+    /// Seconds from the first read until residency was verified.
+    pub seconds: f64,
+    pub rows: Vec<Row>,
+    pub memory: MemoryReceipt,
+}
+
+/// What a pass works with.
+#[derive(Clone, Copy)]
+pub struct OsTier<'a> {
+    pub files: Files<'a>,
+    pub device: DeviceProfile,
+    /// Does it cost the device time to go from one place to another?
+    pub seeks: bool,
+    pub threads: usize,
+    pub governor: &'a Governor,
+    pub traffic: &'a dyn Traffic,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+    pub room: &'a dyn Room,
+    /// What the buffers tier is to load: shared_buffers that are still cold take no memory yet.
+    pub reserved: Bytes,
+}
+
+/// How much may be read, and what to say of the rest.
+#[derive(Clone, Copy)]
+struct Allowance {
+    bytes: Option<Bytes>,
+    reason: SkipReason,
+    room: Option<LoadableMemory>,
+}
+
+/// Entries as a plan numbers them.
+struct Job {
+    plan: Plan,
+    /// What making it took.
+    planning: Duration,
+    planned: Vec<Planned>,
+    files: Vec<ForkFile>,
+    resident_bytes: Bytes,
+    over_budget: SkipReason,
+}
+
+impl OsTier<'_> {
+    /// Looks at the files of `entries`, unless the tier is stopped.
+    pub fn measure(&self, entries: Vec<Entry>) -> Vec<Measured> {
+        self.look(entries, &|| self.control.os_stopped_by().map(|reason| reason.skip_reason()))
+    }
+
+    /// Looks at the files of `entries` until there is a reason to stop.
+    pub fn look(&self, entries: Vec<Entry>, stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<Measured> {
+        self.watcher.begin(Phase::Measuring, entries.len() as u64);
+        let files: Vec<ForkFile> = entries.iter().map(Entry::file).collect();
+        let ends: Vec<u64> = entries.iter().map(|entry| entry.asks.end()).collect();
+        let states = read_forks(&self.files, &files, &ends, self.threads, self.watcher, stop);
+        entries.into_iter().zip(states).collect()
+    }
+
+    /// Reads what is missing, at most `budget` bytes of it, and measures again. A dry run plans alone.
+    pub fn load(&self, mut measured: Vec<Measured>, budget: Option<Bytes>, is_dry_run: bool) -> Pass {
+        // Files that were made one after another tend to lie one after another.
+        measured.sort_by(|(one, _), (other, _)| (&one.path, one.fork).cmp(&(&other.path, other.fork)));
+        let mut rows = Vec::new();
+        let (mut planned, mut forks) = (Vec::new(), Vec::new());
+        for (entry, state) in measured {
+            match present(&entry, state) {
+                State::There(found) => {
+                    let (one, fork) = entry.prepare(found);
+                    planned.push(one);
+                    forks.push(fork);
+                }
+                // The catalog knew it a moment ago.
+                State::Missing => rows.push(entry.absent_row(&Refusal::because(SkipReason::Dropped))),
+                State::Refused(why) => rows.push(entry.absent_row(&why)),
+            }
+        }
+        self.place(&planned, &mut forks);
+        let resident_bytes = self.bytes(planned.iter().map(|one| one.resident_before).sum());
+        let allowance = self.allowance(budget, resident_bytes);
+        self.governor.begin(self.traffic);
+        let started = Instant::now();
+        let plan = Plan::new(forks, self.files.geometry, self.device, self.governor.situation(), allowance.bytes);
+        let planning = started.elapsed();
+        let files = planned.iter().map(|one| one.entry.file()).collect();
+        let job = Job { plan, planning, planned, files, resident_bytes, over_budget: allowance.reason };
+        let mut pass = if is_dry_run { job.forecast() } else { self.execute(&job) };
+        pass.rows.append(&mut rows);
+        pass.memory.room_bytes = allowance.room.map(|room| room.bytes);
+        pass.memory.bound = allowance.room.map(|room| room.bound);
+        pass
+    }
+
+    /// Finds out where the forks lie, of which something is to be read, when the device is one that seeks.
+    fn place(&self, planned: &[Planned], forks: &mut [WantedFork]) {
+        if !self.seeks {
+            return;
+        }
+        let places = map_on_threads(planned.len(), self.threads, |at| {
+            let Planned { entry, blocks, wanted_blocks, resident_before, .. } = &planned[at];
+            match wanted_blocks > resident_before {
+                true => self.files.read_places(&entry.path, entry.fork, *blocks),
+                false => Vec::new(),
+            }
+        });
+        forks.iter_mut().zip(places).for_each(|(fork, places)| fork.places = places);
+    }
+
+    fn execute(&self, job: &Job) -> Pass {
+        let started = Instant::now();
+        let mut outcome = self.read(job, &job.plan);
+        let mut found = self.verify(job);
+        let lost = job.lost_blocks(&found);
+        if lost > 0 && self.control.os_stopped_by().is_none() {
+            let mut again = self.read(job, &self.plan_again(job, &found, self.bytes(lost)));
+            again.memory.reread_bytes = again.read_bytes();
+            outcome.add(again);
+            found = self.verify(job);
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let mut memory = outcome.memory;
+        memory.add(self.read_over(job).let_go(&mut outcome.brought));
+        let rows = job.rows(&found, &outcome, self.control.os_stopped_by().map(|reason| reason.skip_reason()));
+        if job.over_budget == SkipReason::NoMemory && job.plan.forecast().over_budget_blocks > 0 {
+            self.control.stop_os(StopReason::NoMemory);
+        }
+        Pass {
+            forecast: job.plan.forecast(),
+            reads: outcome.reads,
+            read_bytes: outcome.read_bytes(),
+            seconds,
+            rows,
+            memory,
+        }
+    }
+
+    /// Reads what `plan` says, and plans what is left of it again when others come or go.
+    fn read(&self, job: &Job, plan: &Plan) -> Outcome {
+        self.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
+        self.governor.begin_pass();
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // Without it nobody is yielded to.
+            let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(self.traffic, &is_done));
+            let _done = Done(&is_done);
+            let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
+            while outcome.is_outdated {
+                let started = Instant::now();
+                self.governor.note_replan();
+                let rest = plan.rest(&outcome.brought, self.governor.situation());
+                let read_bytes = outcome.read_bytes();
+                outcome.add(self.read_planned(job, &rest, started.elapsed(), read_bytes));
+            }
+            outcome
+        })
+    }
+
+    fn read_over<'a>(&'a self, job: &'a Job) -> ReadOver<'a> {
+        let may_be_used = self.governor.had_traffic();
+        ReadOver { files: self.files, forks: &job.files, wanted: job.plan.forks(), may_be_used }
+    }
+
+    fn read_planned(&self, job: &Job, plan: &Plan, planning: Duration, read_bytes: Bytes) -> Outcome {
+        let Self { files, threads, governor, control, watcher, room, .. } = *self;
+        let (forks, resident_bytes) = (&job.files[..], job.resident_bytes + read_bytes);
+        Engine { plan, planning, forks, files, threads, governor, control, watcher, room, resident_bytes }.run()
+    }
+
+    /// Looks again at everything that was asked for: loading one thing may have evicted another.
+    fn verify(&self, job: &Job) -> Vec<State> {
+        self.watcher.begin(Phase::Verifying, job.files.len() as u64);
+        let ends: Vec<u64> = job.plan.forks().iter().map(|fork| end_of(&fork.levels)).collect();
+        read_forks(&self.files, &job.files, &ends, self.threads, self.watcher, &|| None)
+    }
+
+    /// A plan made as the first one was, from what is resident now.
+    fn plan_again(&self, job: &Job, found: &[State], lost: Bytes) -> Plan {
+        let mut forks = job.plan.forks().to_vec();
+        for (fork, state) in forks.iter_mut().zip(found) {
+            match state {
+                State::There(found) => {
+                    fork.blocks = fork.blocks.min(found.blocks);
+                    fork.resident.clone_from(&found.resident);
+                }
+                State::Missing | State::Refused(_) => fork.levels.clear(),
+            }
+        }
+        Plan::new(forks, self.files.geometry, self.device, self.governor.situation(), Some(lost))
+    }
+
+    /// The smaller of what the user allows and what memory does.
+    fn allowance(&self, budget: Option<Bytes>, resident_bytes: Bytes) -> Allowance {
+        let room = self.room.read_room();
+        let left = |room: LoadableMemory| {
+            let all = Bytes((room.bytes.0 as f64 * ROOM_RATIO) as u64);
+            Bytes(spare_reserved(all, self.reserved).0.saturating_sub(resident_bytes.0))
+        };
+        match (budget, room.map(left)) {
+            (Some(budget), Some(left)) if left < budget => {
+                Allowance { bytes: Some(left), reason: SkipReason::NoMemory, room }
+            }
+            (None, Some(left)) => Allowance { bytes: Some(left), reason: SkipReason::NoMemory, room },
+            (budget, _) => Allowance { bytes: budget, reason: SkipReason::OverBudget, room },
+        }
+    }
+
+    fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks * u64::from(self.files.geometry.block_size))
+    }
+}
+
+/// What of `all` the page cache may have. What shared_buffers are to get passes through the page cache first, and may go
+/// from there while they fill: for that much there is room in any case.
+fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
+    Bytes(all.0.saturating_sub(reserved.0)).max(all.min(reserved))
+}
+
+impl Job {
+    /// Blocks that were planned and are not resident.
+    fn lost_blocks(&self, found: &[State]) -> u64 {
+        (0..self.planned.len()).map(|fork| self.missing(fork, &found[fork]).1).sum()
+    }
+
+    /// The blocks of a fork that are not resident: those that the budget had no room for, and the others.
+    fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
+        let State::There(found) = state else { return (0, 0) };
+        let one = &self.planned[fork];
+        let over_budget = one.wanted_blocks - one.resident_before - self.plan.fork_forecast(fork).planned_blocks;
+        let missing = one.wanted_blocks - count_resident(&self.plan.forks()[fork].levels, &found.resident);
+        let over_budget = over_budget.min(missing);
+        (over_budget, missing - over_budget)
+    }
+
+    /// The rows of a dry run: what would be read.
+    fn forecast(&self) -> Pass {
+        let row = |(fork, one): (usize, &Planned)| {
+            let forecast = self.plan.fork_forecast(fork);
+            let over_budget = one.wanted_blocks - one.resident_before - forecast.planned_blocks;
+            one.row(None, forecast.read_bytes, vec![(self.over_budget, over_budget, None)])
+        };
+        let rows = self.planned.iter().enumerate().map(row).collect();
+        Pass { forecast: self.plan.forecast(), rows, ..Pass::default() }
+    }
+
+    fn rows(&self, found: &[State], outcome: &Outcome, stopped: Option<SkipReason>) -> Vec<Row> {
+        let row = |(fork, one): (usize, &Planned)| {
+            let read_bytes = outcome.fork_bytes[fork];
+            match &found[fork] {
+                State::There(now) => {
+                    let (over_budget, lost) = self.missing(fork, &found[fork]);
+                    let failure = outcome.failures.get(&fork);
+                    let reason = failure.map(|failure| failure.reason).or(stopped);
+                    let shrunk = lost_to_truncation(&self.plan.forks()[fork].levels, now.blocks);
+                    let missing: Vec<Missing> = vec![
+                        (self.over_budget, over_budget, None),
+                        (SkipReason::Truncated, shrunk.min(lost), None),
+                        (
+                            reason.unwrap_or(SkipReason::DidNotStay),
+                            lost - shrunk.min(lost),
+                            failure.and_then(|failure| failure.detail.clone()),
+                        ),
+                    ];
+                    one.row(Some(one.wanted_blocks - over_budget - lost), read_bytes, missing)
+                }
+                State::Missing => {
+                    let detail = Some("it went while it was being restored".to_owned());
+                    one.row(Some(0), read_bytes, vec![(SkipReason::FileGone, one.wanted_blocks, detail)])
+                }
+                State::Refused(why) => {
+                    one.row(None, read_bytes, vec![(why.reason, one.wanted_blocks, why.detail.clone())])
+                }
+            }
+        };
+        self.planned.iter().enumerate().map(row).collect()
+    }
+}
+
+/// Ends what waits for it, however this ends.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A rewritten relation has a main fork; the others come into being when they are needed, and are empty until then.
+fn present(entry: &Entry, state: State) -> State {
+    match state {
+        State::Missing if entry.found == FoundAs::WholeRewritten && entry.fork != Fork::Main => {
+            State::There(Found::default())
+        }
+        state => state,
+    }
+}
+
+/// Wanted blocks that are past the end by now.
+fn lost_to_truncation(levels: &[(f32, roaring::RoaringBitmap)], blocks: u64) -> u64 {
+    let Ok(end) = u32::try_from(blocks) else { return 0 };
+    levels.iter().map(|(_, wanted)| wanted.range_cardinality(end..)).sum()
+}
+
+// ---- measure ----
+//
+// Looks at many forks at a time: on a cold disk each costs a read of its own before its data is even thought of.
+
+/// The state of every one of `forks`, residency up to the block in `ends`. `stop` may answer for forks that were not
+/// looked at yet.
+pub fn read_forks(
+    files: &Files<'_>,
+    forks: &[ForkFile],
+    ends: &[u64],
+    threads: usize,
+    watcher: &dyn Watcher,
+    stop: &(dyn Fn() -> Option<SkipReason> + Sync),
+) -> Vec<State> {
+    let mut states = map_on_threads(forks.len(), threads, |at| {
+        let state = match stop() {
+            Some(reason) => State::Refused(Refusal::because(reason)),
+            None => read_fork(files, &forks[at], ends[at]),
+        };
+        watcher.advance(1);
+        state
+    });
+    // Where no more files may be open, one at a time may do: the others have closed theirs.
+    for at in 0..forks.len() {
+        if matches!(&states[at], State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
+            states[at] = read_fork(files, &forks[at], ends[at]);
+        }
+    }
+    states
+}
+
+fn read_fork(files: &Files<'_>, fork: &ForkFile, end: u64) -> State {
+    match files.read_fork(&fork.path, fork.fork, end) {
+        Ok(Some(found)) => State::There(found),
+        Ok(None) => State::Missing,
+        Err(error) => refused(&error),
+    }
+}
+
+/// The state of a fork that cannot be looked at.
+fn refused(error: &linux::Error) -> State {
+    State::Refused(match error.kind() {
+        ErrorKind::Privilege => Refusal::with_detail(SkipReason::NoPermission, error.to_string()),
+        _ => Refusal::of_read(error),
+    })
+}
+
+// ---- no double ----
+//
+// Takes out of the page cache what is in shared_buffers: there it serves nobody until its buffer is gone.
+
+/// Blocks of a fork that are in shared_buffers, as was measured.
+#[derive(Clone, Debug)]
+pub struct Buffered {
+    pub path: RelationPath,
+    pub fork: Fork,
+    pub blocks: RoaringBitmap,
+}
+
+/// Drops the pages of `buffered` and counts them before and after. What cannot be opened stays, and is not counted.
+pub fn apply_no_double(files: &Files<'_>, buffered: &[Buffered]) -> NoDouble {
+    let mut sums = NoDouble::default();
+    for one in buffered {
+        let dropped = files.drop_blocks(&one.path, one.fork, &one.blocks, |_, run| Ok(vec![files.pages(run)]));
+        sums.cached_before_bytes += dropped.before_bytes;
+        sums.cached_after_bytes += dropped.after_bytes;
+    }
+    sums
+}

@@ -1,0 +1,387 @@
+//! At most so many bytes and reads a second, over all threads together.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::warm::{Control, PlannedDevice, ProfileSource};
+use ::host::units::Bytes;
+
+/// A thread that waits looks this often whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Hands out the right to read.
+#[derive(Debug)]
+pub struct Pace {
+    /// The rate that is never exceeded, whatever is asked for.
+    max_rate: Option<Bytes>,
+    /// When the device will have had time for everything that was handed out, at the rate in force.
+    turns: Mutex<Turns>,
+    /// Bytes of the reads that are under way.
+    in_flight: AtomicU64,
+}
+
+/// What may be read in a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    pub bytes: Bytes,
+    /// `None`: as many as these bytes take.
+    pub reads: Option<f64>,
+}
+
+#[derive(Debug)]
+struct Turns {
+    /// What was asked for, and what of it the user allows.
+    asked: Option<Rate>,
+    rate: Option<Rate>,
+    /// For the bytes that were handed out, and for the reads.
+    bytes_free_at: Instant,
+    reads_free_at: Instant,
+}
+
+impl Pace {
+    pub fn new(max_rate: Option<Bytes>) -> Pace {
+        let (rate, now) = (max_rate.map(|bytes| Rate { bytes, reads: None }), Instant::now());
+        Pace {
+            max_rate,
+            turns: Mutex::new(Turns { asked: None, rate, bytes_free_at: now, reads_free_at: now }),
+            in_flight: AtomicU64::new(0),
+        }
+    }
+
+    /// Does a read of so many bytes.
+    pub fn read<T>(&self, bytes: Bytes, read: impl FnOnce() -> T) -> T {
+        self.in_flight.fetch_add(bytes.0, Ordering::Relaxed);
+        let done = read();
+        self.in_flight.fetch_sub(bytes.0, Ordering::Relaxed);
+        done
+    }
+
+    /// From now on at most this much per second; `None`: as much as the user allows. What was handed out and not used yet counts at the
+    /// new rate. So does what is under way when a rate is asked for after none: otherwise a device that is full stays so, however little is
+    /// added.
+    pub fn set_rate(&self, asked: Option<Rate>) {
+        let rate = match (asked, self.max_rate) {
+            (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
+            (None, max) => max.map(|bytes| Rate { bytes, reads: None }),
+        };
+        let mut turns = self.lock();
+        if turns.rate != rate {
+            let now = Instant::now();
+            let [bytes, reads] = turns.rescaled(rate, now);
+            let begun = rate.filter(|_| turns.asked.is_none() && asked.is_some());
+            let under_way =
+                begun.map_or(0.0, |rate| Bytes(self.in_flight.load(Ordering::Relaxed)).seconds_at(rate.bytes));
+            turns.bytes_free_at = now + bytes.max(Duration::from_secs_f64(under_way));
+            turns.reads_free_at = now + reads;
+        }
+        (turns.asked, turns.rate) = (asked, rate);
+    }
+
+    /// Is there a rate to be kept?
+    pub fn has_rate(&self) -> bool {
+        self.lock().rate.is_some()
+    }
+
+    /// Waits for the turn of a read, or until there is a reason to stop.
+    pub fn wait(&self, bytes: Bytes, control: &Control) {
+        let Some(turn) = self.take_turn(bytes) else { return };
+        while control.os_stopped_by().is_none() {
+            match turn.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => return,
+                left => thread::sleep(left.min(LOOK)),
+            }
+        }
+    }
+
+    /// Waits as `wait` does, for what is not of the OS tier: until the user interrupts it. Returns whether the turn came.
+    pub async fn wait_async(&self, bytes: Bytes, control: &Control) -> bool {
+        if let Some(turn) = self.take_turn(bytes) {
+            return control.unless_interrupted(tokio::time::sleep_until(turn.into())).await.is_some();
+        }
+        true
+    }
+
+    /// The moment from which the read may begin. What was not used in the past is lost.
+    fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
+        let mut turns = self.lock();
+        let rate = turns.rate?;
+        let turn = turns.bytes_free_at.max(turns.reads_free_at).max(Instant::now());
+        turns.bytes_free_at = turns.bytes_free_at.max(turn) + Duration::from_secs_f64(bytes.seconds_at(rate.bytes));
+        if let Some(reads) = rate.reads {
+            turns.reads_free_at = turns.reads_free_at.max(turn) + Duration::from_secs_f64(1.0 / reads);
+        }
+        Some(turn)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turns {
+    /// How long what was handed out takes from now on, bytes and reads, at another rate.
+    fn rescaled(&self, rate: Option<Rate>, now: Instant) -> [Duration; 2] {
+        let left = |free_at: Instant| free_at.saturating_duration_since(now);
+        let scaled = |left: Duration, ratio: Option<f64>| ratio.map_or(Duration::ZERO, |ratio| left.mul_f64(ratio));
+        let (old, new) = (self.rate, rate);
+        let bytes = old.zip(new).map(|(old, new)| old.bytes.0 as f64 / new.bytes.0.max(1) as f64);
+        let reads = old.and_then(|old| old.reads).zip(new.and_then(|new| new.reads)).map(|(old, new)| old / new);
+        [scaled(left(self.bytes_free_at), bytes), scaled(left(self.reads_free_at), reads)]
+    }
+}
+
+// ---- bandwidth ----
+//
+// The device's bandwidth: that of its profile, until reads at full speed have shown another.
+
+/// Less than this part of what the profile says is no measurement of the device: such a stretch was of a few small files.
+const SHARE_MIN: f64 = 0.25;
+
+/// A device is the faster one only by more than what a limit lets through at once after a lull.
+const FASTER_RATIO: f64 = 1.1;
+
+/// What is known of it.
+#[derive(Debug)]
+pub struct Bandwidth {
+    /// Bytes per second.
+    bytes: Bytes,
+    /// Is it known? It is, too, when the user or a probe told it: what comes beside traffic is no better opinion.
+    is_measured: bool,
+    /// What the stretch before brought.
+    before: Option<Bytes>,
+    /// The same of large reads that nobody disturbed.
+    undisturbed: Option<Bytes>,
+    /// The same of large reads beside others, as many in flight as ever are.
+    pushed: Option<Bytes>,
+}
+
+/// What a stretch of reads at full speed brought, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// Bytes per second that the device gave, to all.
+    pub achieved: Bytes,
+    pub is_large: bool,
+    pub beside: Beside,
+}
+
+/// Who else used the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    Nobody,
+    /// Others; more reads of ours would bring no more.
+    OthersPushed,
+    /// Others, who may have taken the reads.
+    Others,
+}
+
+impl Bandwidth {
+    pub fn new(device: PlannedDevice) -> Bandwidth {
+        Bandwidth {
+            bytes: device.profile.bandwidth,
+            is_measured: device.source != ProfileSource::Default,
+            before: None,
+            undisturbed: None,
+            pushed: None,
+        }
+    }
+
+    /// Bytes per second.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// The first measurement of large reads counts for more than the profile: one that nobody disturbed, or the faster of two beside
+    /// others, if more reads would have brought no more. Later ones count when two of them are faster, for after a lull a limit gives
+    /// more than it goes on to give; or when two, which nobody disturbed, are slower: a volume's credit is used up.
+    pub fn learn(&mut self, Stretch { achieved, is_large, beside }: Stretch) {
+        let is_measurement = is_large && achieved.seconds_at(self.bytes) >= SHARE_MIN;
+        let now = |like| (is_measurement && beside == like).then_some(achieved);
+        let sustained = self.before.replace(achieved).map_or(Bytes(0), |before| before.min(achieved));
+        let undisturbed = (std::mem::replace(&mut self.undisturbed, now(Beside::Nobody)), self.undisturbed);
+        let pushed = (std::mem::replace(&mut self.pushed, now(Beside::OthersPushed)), self.pushed);
+        if let (Some(before), Some(now)) = undisturbed {
+            (self.bytes, self.is_measured) = (before.max(now), true);
+        } else if sustained.seconds_at(self.bytes) > FASTER_RATIO {
+            self.bytes = sustained;
+        } else if self.is_measured {
+            // What is known stays until two stretches say otherwise.
+        } else if let (_, Some(now)) = undisturbed {
+            (self.bytes, self.is_measured) = (now, true);
+        } else if let (Some(before), Some(now)) = pushed {
+            (self.bytes, self.is_measured) = (before.max(now).min(self.bytes), true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_as_far_apart_as_the_rate_says() {
+        let pace = Pace::new(Some(Bytes(1000)));
+        let first = pace.take_turn(Bytes(3000)).unwrap();
+        assert_eq!(pace.take_turn(Bytes(3000)).unwrap(), first + Duration::from_secs(3));
+        assert_eq!(pace.take_turn(Bytes(3000)).unwrap(), first + Duration::from_secs(6));
+    }
+
+    fn bytes(bytes: u64) -> Option<Rate> {
+        Some(Rate { bytes: Bytes(bytes), reads: None })
+    }
+
+    #[test]
+    fn what_was_handed_out_counts_at_a_new_rate() {
+        let pace = Pace::new(None);
+        assert_eq!(pace.take_turn(Bytes(1 << 40)), None);
+        pace.set_rate(bytes(1));
+        let first = pace.take_turn(Bytes(50_000)).unwrap();
+        pace.set_rate(bytes(1000));
+        let wait = pace.take_turn(Bytes(1)).unwrap() - first;
+        assert!((50.0..51.0).contains(&wait.as_secs_f64()), "{wait:?}");
+        pace.set_rate(None);
+        assert_eq!(pace.take_turn(Bytes(1)), None);
+    }
+
+    #[test]
+    fn what_is_under_way_counts_when_a_rate_comes_after_none() {
+        let pace = Pace::new(None);
+        let before = Instant::now();
+        let turn = pace.read(Bytes(3000), || {
+            pace.set_rate(bytes(1000));
+            pace.take_turn(Bytes(1)).unwrap()
+        });
+        assert!(turn - before >= Duration::from_secs(3));
+        let pace = Pace::new(Some(Bytes(1 << 40)));
+        let turn = pace.read(Bytes(3000), || {
+            pace.set_rate(bytes(1000));
+            pace.take_turn(Bytes(1)).unwrap()
+        });
+        assert!(turn - before >= Duration::from_secs(3), "the user's limit is above the device");
+        let pace = Pace::new(None);
+        pace.read(Bytes(1 << 40), || ());
+        pace.set_rate(bytes(1000));
+        assert!(pace.take_turn(Bytes(1)).unwrap() <= Instant::now(), "it is done");
+    }
+
+    #[test]
+    fn the_dearer_of_bytes_and_reads_decides() {
+        let pace = Pace::new(None);
+        pace.set_rate(Some(Rate { bytes: Bytes(1000), reads: Some(2.0) }));
+        let first = pace.take_turn(Bytes(1)).unwrap();
+        assert_eq!(pace.take_turn(Bytes(3000)).unwrap(), first + Duration::from_millis(500));
+        assert_eq!(pace.take_turn(Bytes(1)).unwrap(), first + Duration::from_millis(3500));
+    }
+
+    #[test]
+    fn the_users_limit_holds_whatever_is_asked_for() {
+        let pace = Pace::new(Some(Bytes(10)));
+        pace.set_rate(bytes(1000));
+        let first = pace.take_turn(Bytes(10)).unwrap();
+        assert_eq!(pace.take_turn(Bytes(10)).unwrap(), first + Duration::from_secs(1));
+        pace.set_rate(None);
+        assert!(pace.take_turn(Bytes(10)).is_some());
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_turn_does_not_come() {
+        let control = Control::default();
+        assert!(Pace::new(None).wait_async(Bytes(1 << 40), &control).await);
+        let pace = Pace::new(Some(Bytes(1)));
+        assert!(pace.wait_async(Bytes(1 << 30), &control).await, "the first need not wait");
+        control.interrupt();
+        assert!(!pace.wait_async(Bytes(1), &control).await);
+    }
+
+    #[test]
+    fn who_is_to_stop_does_not_wait() {
+        let control = Control::default();
+        control.interrupt();
+        let pace = Pace::new(Some(Bytes(1)));
+        pace.wait(Bytes(1 << 30), &control);
+        pace.wait(Bytes(1 << 30), &control);
+    }
+}
+
+#[cfg(test)]
+mod bandwidth_tests {
+    use super::*;
+    use crate::warm::DeviceProfile;
+
+    fn new(source: ProfileSource) -> Bandwidth {
+        Bandwidth::new(PlannedDevice { profile: DeviceProfile::default(), source })
+    }
+
+    fn large(achieved: u64, beside: Beside) -> Stretch {
+        Stretch { achieved: Bytes(achieved), is_large: true, beside }
+    }
+
+    #[test]
+    fn a_stretch_of_small_files_is_no_measurement_of_the_device() {
+        let mut bandwidth = new(ProfileSource::Default);
+        let default = bandwidth.bytes();
+        bandwidth.learn(large(0, Beside::Nobody));
+        bandwidth.learn(large(1_000_000, Beside::Nobody));
+        assert_eq!(bandwidth.bytes(), default, "a restore never comes to a stop");
+        bandwidth.learn(Stretch { is_large: false, ..large(100_000_000, Beside::Nobody) });
+        assert_eq!(bandwidth.bytes(), default, "small reads are short of something else");
+        bandwidth.learn(large(90_000_000, Beside::Nobody));
+        assert_eq!(bandwidth.bytes(), Bytes(90_000_000), "measured on the device itself");
+        bandwidth.learn(large(80_000_000, Beside::Others));
+        assert_eq!(bandwidth.bytes(), Bytes(90_000_000));
+        bandwidth.learn(Stretch { is_large: false, ..large(2_000_000_000, Beside::Others) });
+        assert_eq!(bandwidth.bytes(), Bytes(90_000_000), "after a lull a limit gives more at first");
+        bandwidth.learn(Stretch { is_large: false, ..large(1_900_000_000, Beside::Others) });
+        assert_eq!(bandwidth.bytes(), Bytes(1_900_000_000));
+    }
+
+    #[test]
+    fn what_others_leave_is_not_the_devices_bandwidth() {
+        let mut bandwidth = new(ProfileSource::Default);
+        let default = bandwidth.bytes();
+        (0..5).for_each(|_| bandwidth.learn(large(90_000_000, Beside::Others)));
+        bandwidth.learn(large(80_000_000, Beside::OthersPushed));
+        bandwidth.learn(large(90_000_000, Beside::Others));
+        bandwidth.learn(large(80_000_000, Beside::OthersPushed));
+        assert_eq!(bandwidth.bytes(), default, "one stretch is no proof");
+        bandwidth.learn(large(85_000_000, Beside::OthersPushed));
+        assert_eq!(bandwidth.bytes(), Bytes(85_000_000), "more reads would have brought no more");
+        (0..5).for_each(|_| bandwidth.learn(large(60_000_000, Beside::OthersPushed)));
+        assert_eq!(bandwidth.bytes(), Bytes(85_000_000));
+    }
+
+    #[test]
+    fn a_limit_lets_a_little_more_through_now_and_then() {
+        let mut bandwidth = new(ProfileSource::Default);
+        let default = bandwidth.bytes();
+        (0..5).for_each(|_| bandwidth.learn(large(default.0 * 107 / 100, Beside::Others)));
+        assert_eq!(bandwidth.bytes(), default);
+    }
+
+    #[test]
+    fn what_was_told_of_the_device_is_not_forgotten_beside_traffic() {
+        let mut bandwidth = new(ProfileSource::Told);
+        let told = bandwidth.bytes();
+        (0..3).for_each(|_| bandwidth.learn(large(told.0 / 2, Beside::OthersPushed)));
+        assert_eq!(bandwidth.bytes(), told);
+        (0..2).for_each(|_| bandwidth.learn(large(told.0 * 2, Beside::Others)));
+        assert_eq!(bandwidth.bytes(), Bytes(told.0 * 2));
+    }
+
+    #[test]
+    fn a_bandwidth_that_is_no_longer_there_is_forgotten_when_nobody_disturbs() {
+        let mut bandwidth = new(ProfileSource::Told);
+        let told = bandwidth.bytes();
+        let (half, tenth) = (told.0 / 2, told.0 / 10);
+        let (nobody, others) = (Beside::Nobody, Beside::Others);
+        for (achieved, beside) in [(half, nobody), (half, others), (half, nobody), (tenth, nobody), (half, nobody)] {
+            bandwidth.learn(large(achieved, beside));
+            assert_eq!(bandwidth.bytes(), told, "one stretch, or one of small files, is no proof");
+        }
+        bandwidth.learn(large(half - 1, nobody));
+        assert_eq!(bandwidth.bytes(), Bytes(half), "the faster of two");
+        (0..2).for_each(|_| bandwidth.learn(large(told.0, others)));
+        assert_eq!(bandwidth.bytes(), told);
+    }
+}

@@ -1,0 +1,475 @@
+//! What of a snapshot is to be brought back, as entries for the OS tier.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures_util::{StreamExt as _, stream};
+use roaring::RoaringBitmap;
+
+use super::files::{self, ForkFile};
+use crate::warm::Refusal;
+use crate::warm::heat::{self, Evidence};
+use crate::warm::plan::{Precedence, WantedFork};
+use crate::warm::receipt::{FoundAs, SkipReason};
+use crate::{ForkMap, Identity, Map, RelationMap, TierState, Tiers, compute_identities};
+use ::host::units::{Bytes, Fork};
+use postgres::{Database, Error, Relation, RelationKind, RelationPath, Server, read_databases, read_relations};
+
+/// Less that is left out is not worth a remark.
+const REMARKED_MIN: Bytes = Bytes(1 << 20);
+
+/// The part of a snapshot that was asked for.
+#[derive(Debug)]
+pub struct Request {
+    pub map: Map,
+    pub tiers: Tiers,
+    /// Identities of the map's relations in their order, then of the empty ones.
+    pub identities: Vec<Identity>,
+}
+
+/// What to do about an entry whose file is not where the snapshot says.
+#[derive(Debug)]
+pub enum Resolved {
+    Entry(Box<Entry>),
+    Skipped(Refusal),
+}
+
+impl Request {
+    /// Asks for all of `map`, in these tiers.
+    pub fn new(map: Map, tiers: Tiers) -> Request {
+        let identities = compute_identities(map.every_relation());
+        Request { map, tiers, identities }
+    }
+
+    /// Does the OS tier read what was in shared_buffers too? What the buffers tier is to load comes off the device in
+    /// large reads first, instead of block by block; and of a snapshot that knows shared_buffers alone it is all there
+    /// is.
+    fn reads_buffers(&self) -> bool {
+        self.tiers.buffers || self.map.os != TierState::Measured
+    }
+
+    /// The blocks of a fork that the OS tier is to have.
+    fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
+        if self.reads_buffers() { &fork.os | fork.all_buffers() } else { fork.os.clone() }
+    }
+
+    /// One entry for every fork of which something is wanted, at the place that the snapshot knows.
+    pub fn entries(&self) -> Vec<Entry> {
+        let relations = self.map.relations.iter().enumerate();
+        let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
+        let evidence = Evidence::of(&self.map);
+        forks.filter_map(|(place, fork)| self.entry(place, fork, evidence)).collect()
+    }
+
+    fn entry(&self, place: usize, fork: &ForkMap, evidence: Evidence) -> Option<Entry> {
+        let levels = heat::levels(fork, evidence, &self.wanted(fork));
+        if levels.is_empty() {
+            return None;
+        }
+        let relation = &self.map.relations[place].relation;
+        Some(Entry {
+            relation: place,
+            path: relation.path.clone(),
+            fork: fork.fork,
+            found: FoundAs::SameFile,
+            precedence: self.precedence(relation, fork),
+            is_index: relation.kind == RelationKind::Index && fork.fork == Fork::Main,
+            asks: Asks::Levels(levels),
+            hot: heat::hot(fork, self.map.os_heat),
+            snapshot_blocks: fork.blocks,
+        })
+    }
+
+    /// The catalogs of a database that nobody uses wait for their turn. Of one that somebody does, some block was in shared_buffers;
+    /// where that is not known, nobody uses a template: its hundreds of small files would cost the reads that users wait for.
+    fn precedence(&self, relation: &Relation, fork: &ForkMap) -> Precedence {
+        let is_used = match self.map.buffers {
+            TierState::Measured => !fork.all_buffers().is_empty(),
+            _ => !relation.name.is_of_template(),
+        };
+        match fork.fork {
+            _ if relation.is_system && is_used => Precedence::Catalog,
+            Fork::Vm => Precedence::VisibilityMap,
+            _ => Precedence::ByHeat,
+        }
+    }
+
+    /// What the buffers tier is asked for, with the places in the map: all but templates. What is found of these in shared_buffers is left
+    /// over from looking at the catalogs, and an extension that is created in template1 every later database would inherit.
+    pub fn buffered(&self) -> impl Iterator<Item = (usize, &RelationMap)> {
+        let relations = self.map.relations.iter().enumerate().filter(move |_| self.tiers.buffers);
+        relations.filter(|(_, one)| !one.relation.name.is_of_template())
+    }
+
+    /// Bytes of it.
+    pub fn buffers_bytes(&self) -> Bytes {
+        self.buffered_bytes(self.buffered().map(|(_, one)| one))
+    }
+
+    fn buffered_bytes<'a>(&self, relations: impl Iterator<Item = &'a RelationMap>) -> Bytes {
+        let blocks: u64 = relations.flat_map(|one| &one.forks).map(|fork| fork.all_buffers().len()).sum();
+        Bytes(blocks * u64::from(self.map.source.block_size))
+    }
+
+    /// What of shared_buffers the snapshot holds and nobody is asked for.
+    pub fn remark_templates(&self) -> Option<String> {
+        let templates = self.map.relations.iter().filter(|one| one.relation.name.is_of_template());
+        let bytes = self.buffered_bytes(templates);
+        (self.tiers.buffers && bytes >= REMARKED_MIN).then(|| {
+            format!(
+                "{bytes} of what the snapshot holds of shared_buffers are not asked for: they are of templates (template1), and nobody works \
+                 there"
+            )
+        })
+    }
+
+    /// A row for every fork that was in shared_buffers, none of which is loaded.
+    pub fn buffers_rows(&self, refusal: &Refusal) -> Vec<Row> {
+        let forks = self.buffered().flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
+        let wanted = forks.map(|(place, fork)| (place, fork.fork, fork.all_buffers().len()));
+        wanted
+            .filter(|(_, _, blocks)| *blocks > 0)
+            .map(|(place, fork, blocks)| Row {
+                relation: place,
+                fork,
+                found: FoundAs::SameFile,
+                asked_blocks: blocks,
+                resident_before: None,
+                resident_after: None,
+                read_bytes: Bytes(0),
+                grown_blocks: 0,
+                skips: vec![(refusal.reason, blocks, refusal.detail.clone())],
+            })
+            .collect()
+    }
+
+    /// Looks for an entry's relation by name. `same_cluster` says that paths mean the same here as in the snapshot.
+    pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Resolved {
+        let relation = &self.map.relations[entry.relation].relation;
+        let now = match catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path)) {
+            Found::Relation(now) => now,
+            Found::Nothing => return Resolved::Skipped(Refusal::because(SkipReason::Dropped)),
+            Found::Unreachable(why) => return Resolved::Skipped(why.clone()),
+        };
+        entry.found = compare_paths(&relation.path, &now.path, same_cluster);
+        match entry.found {
+            // The file was looked at already: the fork has no block any more.
+            FoundAs::SameFile => return Resolved::Skipped(Refusal::because(SkipReason::Truncated)),
+            FoundAs::WholeRewritten => {
+                (entry.asks, entry.hot) = (rewritten(&entry.asks, entry.snapshot_blocks), RoaringBitmap::new());
+            }
+            FoundAs::Moved | FoundAs::Emptied | FoundAs::NotFound => {}
+        }
+        entry.path = now.path.clone();
+        Resolved::Entry(Box::new(entry))
+    }
+}
+
+/// How a relation that was at `then` and is at `now` relates to its former self. Moving to another tablespace copies a
+/// relation block by block; whatever else gives it a new file puts rows where they were not.
+pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool) -> FoundAs {
+    match same_cluster {
+        true if then == now => FoundAs::SameFile,
+        true if then.tablespace_oid() != now.tablespace_oid() => FoundAs::Moved,
+        _ => FoundAs::WholeRewritten,
+    }
+}
+
+/// What to ask of a relation that was rewritten: nobody knows which of its blocks are hot. When at least half were
+/// asked for, most will be.
+fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
+    let asked_blocks = asks.blocks();
+    match asks {
+        Asks::Levels(levels) if asked_blocks * 2 >= snapshot_blocks => {
+            Asks::Whole { heat: heat::mean(levels), asked_blocks }
+        }
+        _ => Asks::Nothing { asked_blocks },
+    }
+}
+
+// ---- entry ----
+//
+// What somebody wants in the page cache, and what became of it.
+
+/// One fork that somebody wants in the page cache.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Which relation of the request it belongs to.
+    pub relation: usize,
+    pub path: RelationPath,
+    pub fork: Fork,
+    pub found: FoundAs,
+    pub precedence: Precedence,
+    pub is_index: bool,
+    pub asks: Asks,
+    /// Blocks asked for that are to outlive what is read once.
+    pub hot: RoaringBitmap,
+    /// The fork's length when the snapshot was taken.
+    pub snapshot_blocks: u64,
+}
+
+/// What of a fork is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asks {
+    /// These blocks, by heat, coldest first; no block is in two levels.
+    Levels(Vec<(f32, RoaringBitmap)>),
+    /// All that there are now of a rewritten fork, with this heat; the snapshot asks for so many.
+    Whole { heat: f32, asked_blocks: u64 },
+    /// None of a rewritten fork, of which the snapshot asks for so many.
+    Nothing { asked_blocks: u64 },
+}
+
+/// What became of a fork's files.
+#[derive(Clone, Debug)]
+pub enum State {
+    There(files::Found),
+    Missing,
+    Refused(Refusal),
+}
+
+/// A fork that a plan knows by number, with what its row will say.
+#[derive(Debug)]
+pub struct Planned {
+    pub entry: Entry,
+    pub blocks: u64,
+    pub wanted_blocks: u64,
+    pub truncated_blocks: u64,
+    pub resident_before: u64,
+}
+
+/// What there is to say of a fork when all is done.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub relation: usize,
+    pub fork: Fork,
+    pub found: FoundAs,
+    pub asked_blocks: u64,
+    pub resident_before: Option<u64>,
+    pub resident_after: Option<u64>,
+    pub read_bytes: Bytes,
+    pub grown_blocks: u64,
+    /// Blocks that are not resident, each with the reason and the error's text if there was one.
+    pub skips: Vec<(SkipReason, u64, Option<String>)>,
+}
+
+impl Asks {
+    /// Up to which block there may be something wanted.
+    pub fn end(&self) -> u64 {
+        match self {
+            Asks::Levels(levels) => end_of(levels),
+            Asks::Whole { .. } => u64::MAX,
+            Asks::Nothing { .. } => 0,
+        }
+    }
+
+    /// Blocks that the snapshot asks for.
+    pub fn blocks(&self) -> u64 {
+        match self {
+            Asks::Levels(levels) => levels.iter().map(|(_, blocks)| blocks.len()).sum(),
+            Asks::Whole { asked_blocks, .. } | Asks::Nothing { asked_blocks } => *asked_blocks,
+        }
+    }
+}
+
+/// One past the last block of any level.
+pub fn end_of(levels: &[(f32, RoaringBitmap)]) -> u64 {
+    levels.iter().filter_map(|(_, blocks)| blocks.max()).max().map_or(0, |last| u64::from(last) + 1)
+}
+
+/// How many of the blocks of `levels` are in `resident`.
+pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap) -> u64 {
+    levels.iter().map(|(_, blocks)| blocks.intersection_len(resident)).sum()
+}
+
+impl Entry {
+    pub fn file(&self) -> ForkFile {
+        ForkFile { path: self.path.clone(), fork: self.fork, hot: self.hot.clone() }
+    }
+
+    /// For the plan: what is wanted of the blocks that there are.
+    pub fn prepare(self, found: files::Found) -> (Planned, WantedFork) {
+        let mut levels = match &self.asks {
+            Asks::Levels(levels) => levels.clone(),
+            Asks::Whole { heat, .. } => {
+                let mut all = RoaringBitmap::new();
+                all.insert_range(0..u32::try_from(found.blocks).unwrap_or(u32::MAX));
+                vec![(*heat, all)]
+            }
+            Asks::Nothing { .. } => Vec::new(),
+        };
+        // A rewrite that left less than was asked for, such as TRUNCATE, has truncated the fork as well.
+        let mut truncated_blocks = match self.asks {
+            Asks::Levels(_) => 0,
+            Asks::Whole { asked_blocks, .. } | Asks::Nothing { asked_blocks } => {
+                asked_blocks.saturating_sub(found.blocks)
+            }
+        };
+        if let Ok(end) = u32::try_from(found.blocks) {
+            truncated_blocks += levels.iter_mut().map(|(_, blocks)| blocks.remove_range(end..)).sum::<u64>();
+        }
+        let planned = Planned {
+            blocks: found.blocks,
+            wanted_blocks: levels.iter().map(|(_, blocks)| blocks.len()).sum(),
+            truncated_blocks,
+            resident_before: count_resident(&levels, &found.resident),
+            entry: self,
+        };
+        let Entry { precedence, is_index, .. } = planned.entry;
+        let (blocks, resident) = (found.blocks, found.resident);
+        let wanted = WantedFork { precedence, is_index, blocks, levels, resident, places: Vec::new() };
+        (planned, wanted)
+    }
+
+    /// The row of a fork that could not even be looked at, or of which nothing is asked.
+    pub fn absent_row(&self, why: &Refusal) -> Row {
+        let asked_blocks = self.asks.blocks();
+        Row {
+            relation: self.relation,
+            fork: self.fork,
+            found: match why.reason {
+                SkipReason::Dropped | SkipReason::FileGone => FoundAs::NotFound,
+                _ => self.found,
+            },
+            asked_blocks,
+            resident_before: None,
+            resident_after: None,
+            read_bytes: Bytes(0),
+            grown_blocks: 0,
+            skips: vec![(why.reason, asked_blocks, why.detail.clone())],
+        }
+    }
+}
+
+impl Planned {
+    /// The row of a fork when all is done. `missing` says why what is not resident is not.
+    pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
+        missing.push((SkipReason::Truncated, self.truncated_blocks, None));
+        missing.push((SkipReason::Rewritten, self.left_out_blocks(), None));
+        Row {
+            relation: self.entry.relation,
+            fork: self.entry.fork,
+            found: self.found(),
+            asked_blocks: self.wanted_blocks + self.truncated_blocks + self.left_out_blocks(),
+            resident_before: Some(self.resident_before),
+            resident_after,
+            read_bytes,
+            grown_blocks: match self.entry.asks {
+                Asks::Levels(_) => self.blocks.saturating_sub(self.entry.snapshot_blocks),
+                Asks::Whole { .. } | Asks::Nothing { .. } => 0,
+            },
+            skips: missing,
+        }
+    }
+
+    fn found(&self) -> FoundAs {
+        match self.entry.asks {
+            Asks::Levels(_) => self.entry.found,
+            _ if self.blocks == 0 => FoundAs::Emptied,
+            Asks::Whole { .. } => self.entry.found,
+            Asks::Nothing { .. } => FoundAs::NotFound,
+        }
+    }
+
+    /// Blocks of a rewritten fork that are not asked for any more, though there still is that much of it.
+    fn left_out_blocks(&self) -> u64 {
+        match self.entry.asks {
+            Asks::Nothing { asked_blocks } => asked_blocks - self.truncated_blocks,
+            Asks::Levels(_) | Asks::Whole { .. } => 0,
+        }
+    }
+}
+
+/// A reason, blocks, and an error's text.
+pub type Missing = (SkipReason, u64, Option<String>);
+
+// ---- names ----
+//
+// Finds relations by their names: one question to each database, several databases at a time.
+
+/// Databases that are asked at a time.
+const CONNECTIONS: usize = 4;
+
+/// What the catalogs of some databases know.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    relations: HashMap<Identity, Relation>,
+    /// Whose a file is: a relation that was renamed has kept its own.
+    owners: HashMap<RelationPath, Identity>,
+    /// Databases that exist and would not answer, with what they said.
+    unreachable: BTreeMap<String, Refusal>,
+}
+
+/// What a catalog says of a relation.
+#[derive(Debug)]
+pub enum Found<'a> {
+    Relation(&'a Relation),
+    Nothing,
+    /// Nobody could ask.
+    Unreachable(&'a Refusal),
+}
+
+impl Catalog {
+    /// Asks `names` of the databases for their relations. The shared catalogs are in every answer.
+    pub async fn read(server: &Server, names: &BTreeSet<String>) -> Result<Catalog, Error> {
+        let mut connection = server.connect_to(&server.database).await?;
+        let all = read_databases(&mut connection).await?;
+        let mut catalog = Catalog::default();
+        let is_own = |database: &&Database| database.name == server.database;
+        if let Some(own) = all.iter().find(is_own) {
+            catalog.add(read_relations(&mut connection, own, true).await?);
+        }
+        drop(connection);
+        let others = all.iter().filter(|database| !is_own(database) && names.contains(&database.name));
+        let answers = others.map(|database| async move { (database, ask(server, database).await) });
+        let mut answers = stream::iter(answers).buffer_unordered(CONNECTIONS);
+        while let Some((database, answer)) = answers.next().await {
+            match answer {
+                Ok(relations) => catalog.add(relations),
+                Err(error) => _ = catalog.unreachable.insert(database.name.clone(), Refusal::of(&error)),
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// A relation as it is now: by its name, or else by its file, when that can be said to be the same.
+    pub fn find(&self, identity: &Identity, file: Option<&RelationPath>) -> Found<'_> {
+        let by_file = || self.relations.get(self.owners.get(file?)?);
+        match (self.relations.get(identity).or_else(by_file), self.unreachable.get(&identity.name.database)) {
+            (Some(relation), _) => Found::Relation(relation),
+            (None, Some(why)) => Found::Unreachable(why),
+            (None, None) => Found::Nothing,
+        }
+    }
+
+    fn add(&mut self, relations: Vec<Relation>) {
+        let identities = compute_identities(relations.iter());
+        self.owners.extend(relations.iter().map(|one| one.path.clone()).zip(identities.iter().cloned()));
+        self.relations.extend(identities.into_iter().zip(relations));
+    }
+}
+
+async fn ask(server: &Server, database: &Database) -> Result<Vec<Relation>, Error> {
+    read_relations(&mut server.connect_to(&database.name).await?, database, false).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_file_is_a_rewrite_unless_it_is_in_another_tablespace() {
+        let path = |text: &str| text.parse::<RelationPath>().unwrap();
+        let (then, rewritten) = (path("base/5/16384"), path("base/5/16999"));
+        let moved = path("pg_tblspc/16390/PG_15_202209061/5/17000");
+        assert_eq!(compare_paths(&then, &then, true), FoundAs::SameFile);
+        assert_eq!(compare_paths(&then, &rewritten, true), FoundAs::WholeRewritten);
+        assert_eq!(compare_paths(&then, &moved, true), FoundAs::Moved);
+        assert_eq!(compare_paths(&then, &then, false), FoundAs::WholeRewritten);
+    }
+
+    #[test]
+    fn half_of_a_rewritten_relation_is_enough() {
+        let asks = |blocks: u32| Asks::Levels(vec![(3.0, (0..blocks).collect())]);
+        assert_eq!(rewritten(&asks(5), 10), Asks::Whole { heat: 3.0, asked_blocks: 5 });
+        assert_eq!(rewritten(&asks(4), 10), Asks::Nothing { asked_blocks: 4 });
+    }
+}

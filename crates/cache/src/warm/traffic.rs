@@ -1,0 +1,526 @@
+//! What live traffic does while a restore reads, and how much of the device it is left.
+//!
+//! A limited device makes whoever comes wait once it is saturated, also for a single block: behind cgroup v1's limiter 80 ms
+//! at 100 % of the bandwidth, 0.2 ms at 98 % (docs/journal/2026-11-22-a-saturated-limit.md). So a server whose work rarely
+//! needs the disk is hardly hurt by a restore that keeps just below. A server that waits for the disk whatever the restore
+//! does is best helped by getting done.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use host::linux::process::{Busy, count_busy, is_alive, read_children, read_fetched_bytes, read_run_time, read_title};
+use host::units::Bytes;
+use postgres::background_kind;
+
+/// How often the server's processes are looked at.
+pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
+
+/// Looks that together make an opinion: half a second.
+const LOOKS: usize = 20;
+
+/// After how long the rate is lowered to see whether the traffic waits because of it: before what is hot has been read it costs that some
+/// of its time ...
+const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// ... and afterwards hardly anything. After the second failure twice as long is waited, and so on up to the longest.
+const COLD_EXPERIMENT_INTERVAL: Duration = Duration::from_millis(500);
+const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
+
+/// How long what waits already takes to get through, after which it is looked at ...
+const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
+
+/// ... and how long an experiment lasts in all.
+const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
+
+/// The same where what is hot has just been read: the last of it is still on its way, and what is left may as well come a little later.
+const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
+const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
+
+/// Reads in flight beside traffic, at least: fewer do not keep every cloud volume busy (docs/journal/2026-11-22-four-threads.md) ...
+const SHARED_DEPTH_MIN: usize = 6;
+
+/// ... and where fewer do. Each makes a miss of the server's wait longer.
+const REACHED_DEPTH_MIN: usize = 4;
+
+/// At first, while a cold server's misses take most of the reads, more are needed. With 11 the server got 0.33 to 0.49 of what it gets by itself
+/// in its least second, with 8 and the parts below 0.50 to 0.61, and the restore as many bytes (docs/journal/2026-11-26-a-larger-part-for-users.md).
+const SHARED_DEPTH_FIRST: usize = 8;
+
+/// Beside traffic that flows fewer are enough, for its misses are few.
+const FLOWING_DEPTH: usize = 4;
+
+/// And at most, whatever the bandwidth: beside more than these next to nothing is served.
+const SHARED_DEPTH_MAX: usize = 13;
+
+/// Others are left this part of the device's reads, if they want it: by themselves they have nearly all of them while all is cold.
+const OTHERS_SHARE_MIN: f64 = 0.35;
+
+/// From this part on their misses are what splits the reads of a restore: the sooner it is done, the sooner they have no misses.
+const OTHERS_SHARE_MAX: f64 = 0.5;
+
+/// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
+/// and splits one of ours.
+const PUSHED_BELOW: f64 = 0.92;
+
+/// Part of the bandwidth that a gentle restore takes. Large reads at this rate take few of the device's reads per second.
+const GENTLE_SHARE: f64 = 0.3;
+
+/// Traffic flows from the moment that less than this part of its busy processes wait for the disk ...
+const FLOWS_BELOW: f64 = 0.55;
+
+/// ... until more than this part does.
+const WAITS_ABOVE: f64 = 0.75;
+
+/// Fewer busy processes than this at an average look are none.
+const IDLE_BELOW: f64 = 0.1;
+
+/// Processes of one server that are looked at; with more, every nth.
+const PROCESSES_MAX: usize = 32;
+
+/// Who writes, and waits for the disk whenever he works.
+const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
+
+/// How often new backends are looked for, ...
+const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// ... and when there are many, whose names take time to read.
+const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How the device is shared with live traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// As if there were no traffic.
+    FullSpeed,
+    /// All that the device can give while there is no traffic or it waits for the disk all the same; a little less, which
+    /// keeps the device from being saturated, when that lets it flow.
+    #[default]
+    Fair,
+    /// A small part as long as there is traffic.
+    Gentle,
+}
+
+/// What live traffic does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Nobody is busy.
+    Idle,
+    /// Most of those who are busy wait for the disk, and would at a lower rate too, as far as is known.
+    Waiting,
+    /// Most of those who are busy run, or it is being tried whether they would at a lower rate.
+    Flowing,
+}
+
+/// Sees what the server's processes do.
+pub trait Traffic: Send + Sync {
+    /// What they do at this instant; `None` when no server is seen on this host.
+    fn read_busy(&self) -> Option<Busy>;
+
+    /// Processor time that those of them have used so far which live now; `None` where it is not known.
+    fn read_work(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Bytes that those of them have fetched from storage so far which live now; `None` where it is not known.
+    fn read_fetched(&self) -> Option<Bytes> {
+        None
+    }
+}
+
+/// How much a restore may have in flight, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// Reads in flight.
+    pub depth: usize,
+    /// Bytes per second; `None`: as fast as it goes.
+    pub rate: Option<Bytes>,
+}
+
+/// The opinion that several looks make. Times are since the first.
+#[derive(Debug)]
+pub struct Looks {
+    ring: [Busy; LOOKS],
+    count: usize,
+    load: Load,
+    /// When the last experiment began.
+    experiment_at: Duration,
+    is_experiment: bool,
+    /// It was asked for because what is hot has been read.
+    is_sure: bool,
+    /// Such a one is to begin, without waiting for its time.
+    is_due: bool,
+    /// Experiments since the traffic flowed last.
+    failures: u32,
+    /// How long is waited for the next one at first.
+    interval: Duration,
+}
+
+impl Default for Looks {
+    /// Before anything is seen there may be traffic that waits.
+    fn default() -> Looks {
+        Looks::beginning(Load::Waiting)
+    }
+}
+
+impl Looks {
+    /// With an opinion to begin with.
+    pub fn beginning(load: Load) -> Looks {
+        Looks {
+            ring: [Busy::default(); LOOKS],
+            count: 0,
+            load,
+            experiment_at: Duration::ZERO,
+            is_experiment: false,
+            is_sure: false,
+            is_due: false,
+            failures: 0,
+            interval: EXPERIMENT_INTERVAL,
+        }
+    }
+}
+
+/// How many reads are in flight beside traffic that waits: as many as keep the bandwidth up and leave the server its part. Each makes a
+/// miss of the server's wait longer; the fewer there are, the more pages do its misses scatter over what is still to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedDepth(usize);
+
+impl Default for SharedDepth {
+    fn default() -> SharedDepth {
+        SharedDepth(SHARED_DEPTH_FIRST)
+    }
+}
+
+impl SharedDepth {
+    /// After a while in which the device gave `share` of its bandwidth, to all, and others had `others_share` of its reads.
+    pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
+        let most = SHARED_DEPTH_MAX.min(threads);
+        self.0 = match self.0 {
+            // It is not the others who take the reads then, whatever bytes are left over.
+            depth if others_share < OTHERS_SHARE_MIN => {
+                let least = if share < PUSHED_BELOW { SHARED_DEPTH_MIN } else { REACHED_DEPTH_MIN };
+                (depth - depth.div_ceil(3)).max(least).min(most)
+            }
+            depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(most),
+            depth if others_share > OTHERS_SHARE_MAX => (depth + 1).min(most),
+            depth => depth,
+        };
+    }
+
+    /// Is it as many as it ever is?
+    pub fn is_most(self, threads: usize) -> bool {
+        self.0 >= SHARED_DEPTH_MAX.min(threads)
+    }
+}
+
+impl Looks {
+    /// What is hot has been read, so the traffic should flow now, whatever it did until a moment ago: it is tried at once.
+    pub fn try_soon(&mut self) {
+        (self.is_due, self.failures, self.interval) = (true, 0, COLD_EXPERIMENT_INTERVAL);
+    }
+
+    /// Is it being tried because what is hot has been read?
+    pub fn is_sure(&self) -> bool {
+        self.is_experiment && self.is_sure
+    }
+
+    /// Adds a look, and says what to take the traffic for. Nothing is tried unless it `may_flow`, or what is hot has been
+    /// read.
+    pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
+        if self.is_experiment {
+            return self.experiment(now, busy);
+        }
+        let (share, is_idle) = self.look(busy);
+        self.load = match self.load {
+            _ if is_idle && self.count >= LOOKS => Load::Idle,
+            load if is_idle => load,
+            Load::Flowing if share <= WAITS_ABOVE => Load::Flowing,
+            _ if share < FLOWS_BELOW => Load::Flowing,
+            _ => Load::Waiting,
+        };
+        let is_time = may_flow && now >= self.experiment_at + self.experiment_interval();
+        if self.load == Load::Waiting && (self.is_due || is_time) {
+            self.is_sure = std::mem::take(&mut self.is_due);
+            (self.is_experiment, self.experiment_at) = (true, now);
+            return Load::Flowing;
+        }
+        self.load
+    }
+
+    /// Would those that wait flow if we left them a little of the device?
+    fn experiment(&mut self, now: Duration, busy: Busy) -> Load {
+        let (settles, lasts) = match self.is_sure {
+            true => (SURE_EXPERIMENT_SETTLES, SURE_EXPERIMENT_LASTS),
+            false => (EXPERIMENT_SETTLES, EXPERIMENT_LASTS),
+        };
+        if now < self.experiment_at + settles {
+            self.count = 0;
+            return Load::Flowing;
+        }
+        let (share, _) = self.look(busy);
+        if now >= self.experiment_at + lasts {
+            self.is_experiment = false;
+            (self.load, self.failures) =
+                if share < FLOWS_BELOW { (Load::Flowing, 0) } else { (Load::Waiting, self.failures + 1) };
+            return self.load;
+        }
+        Load::Flowing
+    }
+
+    fn experiment_interval(&self) -> Duration {
+        let doublings = self.failures.saturating_sub(1).min(8);
+        (self.interval * 2_u32.pow(doublings)).min(EXPERIMENT_INTERVAL_MAX)
+    }
+
+    /// Adds a look. Returns the share of the busy processes that wait for the disk, and whether there are hardly any.
+    fn look(&mut self, busy: Busy) -> (f64, bool) {
+        if self.count == 0 {
+            self.ring = [Busy::default(); LOOKS];
+        }
+        self.ring[self.count % LOOKS] = busy;
+        self.count += 1;
+        let sum = |part: fn(&Busy) -> u32| f64::from(self.ring.iter().map(part).sum::<u32>());
+        let (waiting, running) = (sum(|busy| busy.waiting), sum(|busy| busy.running));
+        (waiting / (waiting + running), waiting + running < IDLE_BELOW * self.count.min(LOOKS) as f64)
+    }
+}
+
+impl Sharing {
+    /// What a restore may do beside such traffic, on a device of this bandwidth, with `threads` that can read. Beside what flows it
+    /// takes `share` of the bandwidth.
+    pub fn allow(self, load: Load, bandwidth: Bytes, shared: SharedDepth, threads: usize, share: f64) -> Allowed {
+        let depth = threads.min(shared.0);
+        let rate = |share: f64| Some(Bytes(((bandwidth.0 as f64 * share) as u64).max(1)));
+        match (self, load) {
+            (Sharing::FullSpeed, _) | (_, Load::Idle) => Allowed { depth: threads, rate: None },
+            (Sharing::Gentle, _) => Allowed { depth: 1, rate: rate(GENTLE_SHARE) },
+            (Sharing::Fair, Load::Flowing) => Allowed { depth: depth.min(FLOWING_DEPTH), rate: rate(share) },
+            (Sharing::Fair, Load::Waiting) => Allowed { depth, rate: None },
+        }
+    }
+}
+
+/// A server on this host.
+pub struct ServerTraffic<P> {
+    /// The postmaster's pid, while it runs.
+    postmaster: P,
+    backends: Mutex<Backends>,
+}
+
+/// The processes that are looked at.
+#[derive(Debug, Default)]
+struct Backends {
+    read_at: Option<Instant>,
+    /// `None` while no postmaster is seen.
+    pids: Option<Vec<u32>>,
+    /// How many there are for each that is looked at.
+    step: usize,
+}
+
+impl<P> fmt::Debug for ServerTraffic<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTraffic").field("backends", &self.backends).finish_non_exhaustive()
+    }
+}
+
+impl<P: Fn() -> Option<u32> + Send + Sync> ServerTraffic<P> {
+    /// `postmaster` is asked four times a second: the server may be started while the restore runs.
+    pub fn new(postmaster: P) -> ServerTraffic<P> {
+        ServerTraffic { postmaster, backends: Mutex::default() }
+    }
+}
+
+impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
+    fn read_busy(&self) -> Option<Busy> {
+        let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let interval = backends.interval();
+        if backends.read_at.is_none_or(|at| at.elapsed() >= interval) {
+            let (pids, step) = (self.postmaster)().and_then(read_backends).unzip();
+            *backends = Backends { read_at: Some(Instant::now()), pids, step: step.unwrap_or(1) };
+        }
+        backends.pids.as_deref().map(count_busy)
+    }
+
+    fn read_work(&self) -> Option<Duration> {
+        let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let pids = backends.pids.as_deref()?;
+        Some(pids.iter().filter_map(|pid| read_run_time(*pid).ok()).sum())
+    }
+
+    fn read_fetched(&self) -> Option<Bytes> {
+        let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let fetched: Bytes = backends.pids.as_deref()?.iter().filter_map(|pid| read_fetched_bytes(*pid).ok()).sum();
+        Some(Bytes(fetched.0 * backends.step as u64))
+    }
+}
+
+impl Backends {
+    fn interval(&self) -> Duration {
+        match &self.pids {
+            Some(pids) if pids.len() * 2 > PROCESSES_MAX => MANY_BACKENDS_INTERVAL,
+            _ => BACKENDS_INTERVAL,
+        }
+    }
+}
+
+/// The server's processes that serve somebody: not those that write, which wait for the disk whenever they work. Of many every nth,
+/// and n.
+fn read_backends(postmaster: u32) -> Option<(Vec<u32>, usize)> {
+    let mut pids = read_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
+    pids.retain(|pid| {
+        let title = read_title(*pid).unwrap_or_default();
+        !background_kind(&title).is_some_and(|kind| WRITERS.contains(&kind))
+    });
+    let step = pids.len().div_ceil(PROCESSES_MAX).max(1);
+    Some((pids.into_iter().step_by(step).collect(), step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BANDWIDTH: Bytes = Bytes(100_000_000);
+
+    /// Looks at traffic that always is as `busy` says, for a while; what it was taken for, each time.
+    fn watch(looks: &mut Looks, from_ms: u64, to_ms: u64, busy: impl Fn(Load) -> Busy) -> Vec<Load> {
+        let mut load = Load::Waiting;
+        let times = (from_ms..to_ms).step_by(LOOK_INTERVAL.as_millis() as usize);
+        times
+            .map(|now| {
+                load = looks.add(Duration::from_millis(now), busy(load), true);
+                load
+            })
+            .collect()
+    }
+
+    fn busy(waiting: u32, running: u32) -> Busy {
+        Busy { running, waiting }
+    }
+
+    #[test]
+    fn an_opinion_takes_half_a_second_to_change() {
+        let nothing_is_tried_before = Duration::from_secs(60);
+        let mut looks = Looks { experiment_at: nothing_is_tried_before, ..Looks::default() };
+        assert_eq!(watch(&mut looks, 0, 600, |_| busy(8, 0)).last(), Some(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 600, 650, |_| busy(1, 7)).last(), Some(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 650, 950, |_| busy(1, 7)).last(), Some(&Load::Flowing));
+        assert_eq!(watch(&mut looks, 950, 1950, |_| busy(5, 3)).last(), Some(&Load::Flowing), "neither: as before");
+        assert_eq!(watch(&mut looks, 1950, 2100, |_| busy(8, 0)).last(), Some(&Load::Flowing));
+        assert!(watch(&mut looks, 2100, 2500, |_| busy(8, 0)).contains(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 2500, 4000, |_| busy(0, 0)).last(), Some(&Load::Idle));
+    }
+
+    #[test]
+    fn a_server_that_has_only_just_been_looked_at_is_not_idle() {
+        let mut looks = Looks::default();
+        assert_eq!(watch(&mut looks, 0, 475, |_| busy(0, 0)).last(), Some(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 475, 525, |_| busy(0, 0)).last(), Some(&Load::Idle));
+    }
+
+    #[test]
+    fn traffic_that_waits_because_of_us_is_found_out_after_two_seconds() {
+        // It waits while we read at full speed, and flows as soon as we leave a little.
+        let because_of_us = |load| if load == Load::Flowing { busy(0, 8) } else { busy(8, 0) };
+        let loads = watch(&mut Looks::default(), 0, 4000, because_of_us);
+        let flows_at = loads.iter().rposition(|load| *load == Load::Waiting).unwrap() * 25;
+        assert!((1900..2100).contains(&flows_at), "{flows_at}");
+    }
+
+    #[test]
+    fn traffic_that_waits_anyway_is_tried_more_and_more_rarely() {
+        let loads = watch(&mut Looks::default(), 0, 20_000, |_| busy(8, 0));
+        let tried = |range: std::ops::Range<usize>| loads[range].iter().filter(|load| **load == Load::Flowing).count();
+        assert_eq!(tried(0..80), 0, "in the first two seconds what is hot comes");
+        assert!((10..=20).contains(&tried(80..200)), "{} of the next three", tried(80..200));
+        assert!((10..=40).contains(&tried(400..800)), "{} of the last ten", tried(400..800));
+        assert!(loads.iter().all(|load| *load != Load::Idle));
+    }
+
+    #[test]
+    fn it_is_tried_at_once_and_for_longer_when_what_is_hot_has_been_read() {
+        // As far as its misses tell, it could not flow.
+        let look = |looks: &mut Looks, now, busy| looks.add(Duration::from_millis(now), busy, false);
+        let mut looks = Looks::default();
+        assert_eq!(look(&mut looks, 1000, busy(8, 0)), Load::Waiting);
+        looks.try_soon();
+        assert!(look(&mut looks, 1025, busy(8, 0)) == Load::Flowing && looks.is_sure());
+        assert!((1050..1525).step_by(25).all(|now| look(&mut looks, now, busy(8, 0)) == Load::Flowing));
+        assert!(look(&mut looks, 1525, busy(8, 0)) == Load::Waiting && !looks.is_sure(), "after half a second");
+        assert_eq!(
+            looks.add(Duration::from_millis(1550), busy(8, 0), true),
+            Load::Flowing,
+            "its misses are few by now"
+        );
+        assert!(!looks.is_sure());
+        let mut looks = Looks::default();
+        looks.try_soon();
+        assert!((0..300).step_by(25).all(|now| look(&mut looks, now, busy(8, 0)) == Load::Flowing));
+        let settled = (300..3000).step_by(25).map(|now| look(&mut looks, now, busy(0, 8)));
+        assert!(settled.into_iter().all(|load| load == Load::Flowing), "what is still on its way does not count");
+    }
+
+    #[test]
+    fn traffic_that_cannot_flow_is_not_tried() {
+        let mut looks = Looks::default();
+        let times = (0..20_000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
+        assert!(times.map(|now| looks.add(now, busy(8, 0), false)).all(|load| load == Load::Waiting));
+    }
+
+    #[test]
+    fn who_flows_is_left_a_little_and_who_waits_is_left_nothing() {
+        let fair = |load| Sharing::Fair.allow(load, BANDWIDTH, SharedDepth::default(), 16, 0.9);
+        assert_eq!(fair(Load::Idle), Allowed { depth: 16, rate: None });
+        assert_eq!(fair(Load::Waiting), Allowed { depth: SHARED_DEPTH_FIRST, rate: None });
+        assert_eq!(fair(Load::Flowing), Allowed { depth: FLOWING_DEPTH, rate: Some(Bytes(90_000_000)) });
+    }
+
+    #[test]
+    fn gentle_yields_to_any_traffic_and_full_speed_to_none() {
+        let depth = SharedDepth::default();
+        for load in [Load::Waiting, Load::Flowing] {
+            assert_eq!(Sharing::Gentle.allow(load, BANDWIDTH, depth, 16, 0.9).rate, Some(Bytes(30_000_000)));
+            assert_eq!(Sharing::FullSpeed.allow(load, BANDWIDTH, depth, 16, 0.9), Allowed { depth: 16, rate: None });
+        }
+        assert_eq!(Sharing::Gentle.allow(Load::Idle, BANDWIDTH, depth, 16, 0.9), Allowed { depth: 16, rate: None });
+    }
+
+    #[test]
+    fn as_many_reads_are_in_flight_as_keep_the_bandwidth_up_and_leave_others_theirs() {
+        let mut depth = SharedDepth::default();
+        let mut adapt = |share: f64, others_share: f64, times: usize| {
+            (0..times).for_each(|_| depth.adapt(share, others_share, 16));
+            depth.0
+        };
+        assert_eq!(adapt(1.0, 0.3, 1), 5);
+        assert_eq!(adapt(1.0, 0.1, 5), 4);
+        assert_eq!(adapt(1.0, 0.4, 5), 4, "they have their part");
+        assert_eq!(adapt(1.0, 0.6, 4), 8, "they split what is still to be read");
+        assert_eq!(adapt(0.8, 0.4, 1), 12, "bytes are left over");
+        assert_eq!(adapt(0.8, 0.9, 9), 13);
+        assert_eq!(adapt(0.8, 0.1, 9), 6, "others do not take the reads that are missing");
+        let mut few = SharedDepth::default();
+        few.adapt(0.1, 0.4, 4);
+        assert_eq!(few.0, 4);
+        few.adapt(0.1, 0.0, 4);
+        assert_eq!(few.0, 4, "there are no more threads");
+    }
+
+    #[test]
+    fn there_is_always_a_floor() {
+        let slow = Sharing::Gentle.allow(Load::Waiting, Bytes(1), SharedDepth::default(), 1, 0.9);
+        assert_eq!(slow, Allowed { depth: 1, rate: Some(Bytes(1)) });
+    }
+
+    #[test]
+    fn a_server_that_does_not_run_is_no_traffic() {
+        assert_eq!(ServerTraffic::new(|| None).read_busy(), None);
+        assert_eq!(ServerTraffic::new(|| Some(u32::MAX)).read_busy(), None);
+        let own = std::process::id();
+        let traffic = ServerTraffic::new(move || Some(own));
+        assert_eq!(traffic.read_work(), None, "nobody has looked yet");
+        assert!(traffic.read_busy().is_some(), "it runs, and serves nobody");
+        assert!(traffic.read_work().is_some());
+    }
+}

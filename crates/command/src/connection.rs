@@ -1,0 +1,351 @@
+//! The options that say which server and which databases are meant.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use clap::Args;
+
+use postgres::{
+    Address, ConnectOptions, Error, Parameters, Psql, Server, SystemUser, hide_password, parse_connection_string,
+    quote_argument,
+};
+use terminal::PastedCommands;
+
+/// Which server, and which of its databases.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Connection (as psql's; PG* variables and ~/.pgpass count too)")]
+pub struct ConnectionArguments {
+    /// Server's host, or the directory of its socket; several are tried in turn: a,b
+    #[arg(short = 'h', long, value_name = "HOST")]
+    pub host: Option<String>,
+
+    /// Server's port
+    #[arg(short, long)]
+    pub port: Option<String>,
+
+    /// User to connect as [default: the operating system's; as root on a socket the server's owner]
+    #[arg(short = 'U', long, value_name = "USER")]
+    pub username: Option<String>,
+
+    /// Only this database (and the shared catalogs); may be repeated. Without it: every database of the cluster. Or a
+    /// connection string or URI: 'host=db user=app', postgresql://app@db/shop
+    #[arg(short = 'd', long = "dbname", value_name = "DATABASE")]
+    pub databases: Vec<String>,
+
+    /// Ask for a password before connecting; without it, when the server wants one
+    #[arg(short = 'W', long = "password")]
+    pub ask_password: bool,
+
+    /// Never ask for a password
+    #[arg(short = 'w', long, conflicts_with = "ask_password")]
+    pub no_password: bool,
+
+    /// Connect as this user of the operating system, for peer authentication (needs root)
+    #[arg(long = "as", value_name = "USER")]
+    pub system_user: Option<String>,
+
+    /// The data directory: of a stopped server, or of the one connected to when it is not where the server says
+    #[arg(short = 'D', long, value_name = "DIRECTORY", env = "PGTHAW_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+
+    /// The password that was asked for: once in a run.
+    #[arg(skip)]
+    pub asked: Arc<OnceLock<String>>,
+
+    /// As [`ConnectOptions::preferred_database`].
+    #[arg(skip)]
+    pub preferred_database: Option<String>,
+
+    /// As [`ConnectOptions::keeps_first`].
+    #[arg(skip)]
+    pub keeps_first: bool,
+}
+
+/// What psql takes without an option, for commands that take nothing else so.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PositionalArguments {
+    /// As -d
+    #[arg(value_name = "DBNAME")]
+    database: Option<String>,
+
+    /// As -U
+    #[arg(value_name = "USERNAME")]
+    user: Option<String>,
+}
+
+impl ConnectionArguments {
+    /// These arguments with what was said without an option. That means what it means to psql: after `-d` the first is the user.
+    pub fn with(mut self, positional: PositionalArguments) -> ConnectionArguments {
+        let mut words = [positional.database, positional.user].into_iter().flatten();
+        if self.databases.is_empty() {
+            self.databases.extend(words.next());
+        }
+        self.username = self.username.or(words.next());
+        self
+    }
+
+    /// Does a server have to answer? With `--data-dir` alone none has to.
+    pub fn names_server(&self) -> bool {
+        let is_in_string =
+            |parameters: Parameters| ["host", "hostaddr", "port"].iter().any(|key| parameters.get(key).is_some());
+        self.host.is_some() || self.port.is_some() || self.connection_string().ok().flatten().is_some_and(is_in_string)
+    }
+
+    /// Did the user say which cluster is meant: by its server, or its directory?
+    pub fn names_cluster(&self) -> bool {
+        self.names_server() || self.data_dir.is_some()
+    }
+
+    /// Was anything said of a server, a role or a database?
+    pub fn says_anything(&self) -> bool {
+        self.host.is_some() || self.port.is_some() || self.username.is_some() || !self.databases.is_empty()
+    }
+
+    /// The databases that are meant, in the order of the command line; none is all.
+    pub fn databases(&self) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        for text in &self.databases {
+            match parse_connection_string(text)? {
+                Some(parameters) => names.extend(parameters.get("dbname").map(str::to_owned)),
+                None => names.push(text.clone()),
+            }
+        }
+        Ok(names)
+    }
+
+    /// What the connection string among the `-d` says; `None`: they are names.
+    fn connection_string(&self) -> Result<Option<Parameters>, Error> {
+        let mut found = None;
+        for text in &self.databases {
+            match parse_connection_string(text)? {
+                Some(_) if found.is_some() => {
+                    return Err(Error::ConnectionString {
+                        reason: "there are two of them, and one server is meant".into(),
+                    });
+                }
+                Some(parameters) => found = Some(parameters),
+                None => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// The options for the first connection.
+    pub fn connect_options(&self) -> Result<ConnectOptions, Error> {
+        let mut parameters = self.connection_string()?.unwrap_or_default();
+        if let Some(password) = self.asked.get() {
+            parameters.set("password", password.clone());
+        }
+        let port = self.port.as_deref().filter(|port| !port.is_empty());
+        let is_list = port.is_some_and(|port| port.contains(','));
+        if is_list && parameters.get("port").is_none() {
+            parameters.set("port", port.unwrap_or_default().to_owned());
+        }
+        Ok(ConnectOptions {
+            host: self.host.clone(),
+            port: match port.filter(|_| !is_list) {
+                Some(text) => Some(text.parse().map_err(|_| Error::wrong_port(text))?),
+                None => None,
+            },
+            user: self.username.clone(),
+            database: self.databases()?.first().cloned(),
+            parameters,
+            system_user: self.system_user.clone(),
+            address_was_read: false,
+            preferred_database: self.preferred_database.clone(),
+            keeps_first: self.keeps_first,
+        })
+    }
+
+    /// Connects, and asks for a password where one is missing and somebody is there to give it.
+    pub async fn connect(&self, to: impl Fn(ConnectOptions) -> ConnectOptions) -> Result<Server, Error> {
+        if self.ask_password && self.asked.get().is_none() {
+            let options = to(self.connect_options()?);
+            match options.withheld_from()? {
+                Some(address) => terminal::print_remark(&format!(
+                    "no password is asked for (-W), for {address} would be told none: its address was read in a data directory (if it is your server, name it beside -D, with -h and -p)"
+                )),
+                None => {
+                    let who = options.describe()?.user.or(SystemUser::current().ok().map(|user| user.name));
+                    self.ask(&who.unwrap_or_default()).await?;
+                }
+            }
+        }
+        let server = match Server::connect(&to(self.connect_options()?)).await {
+            Err(Error::PasswordMissing { address, user }) if !self.no_password && self.asked.get().is_none() => {
+                if !self.ask(&user).await? {
+                    return Err(Error::PasswordMissing { address, user });
+                }
+                Server::connect(&to(self.connect_options()?)).await?
+            }
+            outcome => outcome?,
+        };
+        let monitor = Some(Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role));
+        let pasted = self.pasted_commands(&server.describe(), server.psql());
+        terminal::complete_commands_with(PastedCommands { monitor, ..pasted });
+        Ok(server)
+    }
+
+    /// Asks; false when nobody is there.
+    async fn ask(&self, user: &str) -> Result<bool, Error> {
+        let answer = terminal::ask_password(&format!("Password for user {user}: ")).await;
+        let answer = answer.map_err(|source| Error::file("ask for a password on", "/dev/tty".as_ref(), source))?;
+        Ok(answer.is_some_and(|password| self.asked.set(password).is_ok()))
+    }
+
+    /// Lets every command that is printed lead to the server that these options mean.
+    pub fn complete_printed_commands(&self) {
+        // Options that cannot be understood are told by whoever connects.
+        let options = self.connect_options();
+        let address = options.as_ref().ok().and_then(|options| options.describe().ok()).unwrap_or_default();
+        let address = self.told_address(address);
+        // Root is nobody there by himself.
+        let socket = options.ok().and_then(|options| options.socket_file()).filter(|_| SystemUser::is_root());
+        let psql = match socket.and_then(|file| SystemUser::owner_of_socket(&file)) {
+            Some(owner) if address.user.is_none() => Psql::as_user(&owner, &address),
+            _ => Psql::at(&address),
+        };
+        terminal::complete_commands_with(self.pasted_commands(&address, psql));
+    }
+
+    /// What of an address leads to what is meant: of a directory that is named alone the variables say nothing, for its server may listen
+    /// elsewhere.
+    fn told_address(&self, address: Address) -> Address {
+        if self.data_dir.is_some() && !self.names_server() {
+            return Address { user: address.user, ..Address::default() };
+        }
+        address
+    }
+
+    /// What leads to the same server and databases, as it would be typed.
+    fn pasted_commands(&self, address: &Address, psql: Psql) -> PastedCommands {
+        let directory = self.data_dir.as_ref().map(|path| path.display().to_string());
+        let string = self.connection_string().ok().flatten().map(|parameters| parameters.render_without_password());
+        let databases: Vec<Option<String>> = match &string {
+            // As it was given: it says more than host, port and role, or wins over them.
+            Some(_) => vec![string.clone()],
+            None => self.databases.iter().cloned().map(Some).collect(),
+        };
+        let render = |(option, value): (&str, &Option<String>)| {
+            value.as_ref().map(|value| format!(" {option} {}", quote_argument(value))).unwrap_or_default()
+        };
+        let directory = render(("-D", &directory));
+        let system_user = render(("--as", &self.system_user));
+        let databases: String = databases.iter().map(|database| render(("-d", database))).collect();
+        // Of a directory that was named no server has to answer.
+        let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
+        let typed = typed_words();
+        PastedCommands {
+            // Another user is himself: he may be nobody else.
+            options_without_user: format!("{}{directory}{databases}", Address { user: None, ..address.clone() }),
+            options: format!("{address}{directory}{system_user}{databases}"),
+            psql: psql.to_string(),
+            typed: render_typed(&typed),
+            typed_without_user: render_typed(&without_user(&typed)),
+            untyped: unnamed.to_string(),
+            monitor: None,
+        }
+    }
+}
+
+/// The words that were typed, without what says whether to ask for a password.
+fn typed_words() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().trim_end().to_owned());
+    words.filter(|word| !matches!(&**word, "-w" | "--no-password" | "-W" | "--password")).collect()
+}
+
+/// The words without `-U`, `--as` and their values.
+fn without_user(words: &[String]) -> Vec<String> {
+    let mut left = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match &**word {
+            "-U" | "--username" | "--as" => drop(words.next()),
+            "--" => {
+                left.push(word.clone());
+                left.extend(words.by_ref().cloned());
+            }
+            joined if ["-U", "--username=", "--as="].iter().any(|option| joined.starts_with(option)) => {}
+            _ => left.push(word.clone()),
+        }
+    }
+    left
+}
+
+/// The command line that these words are, without passwords.
+fn render_typed(words: &[String]) -> String {
+    let shown = words.iter().map(|word| quote_argument(&hide_password(word).unwrap_or_else(|| word.clone())));
+    ["pgthaw".to_owned()].into_iter().chain(shown).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(databases: &[&str]) -> ConnectionArguments {
+        let databases = databases.iter().map(|name| (*name).to_owned()).collect();
+        ConnectionArguments { databases, ..ConnectionArguments::default() }
+    }
+
+    #[test]
+    fn a_database_is_a_name_or_stands_in_a_connection_string() {
+        assert_eq!(typed(&["shop", "other"]).databases().unwrap(), ["shop", "other"]);
+        let string = typed(&["host=db dbname=shop password=geheim"]);
+        assert_eq!(string.databases().unwrap(), ["shop"]);
+        assert!(string.names_server());
+        assert_eq!(string.connect_options().unwrap().database.as_deref(), Some("shop"));
+        assert!(typed(&["host=db"]).databases().unwrap().is_empty(), "no database is every database");
+        assert!(typed(&["host=a", "host=b"]).connect_options().is_err());
+        let told = typed(&["postgress://u:geheim@h/d"]).databases().unwrap_err().to_string();
+        assert!(!told.contains("geheim"), "{told}");
+    }
+
+    #[test]
+    fn a_command_is_told_without_its_user() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for typed in [
+            "map -U ann --top 3",
+            "map -Uann --top 3",
+            "map --username ann --top 3",
+            "map --username=ann --top 3",
+            "map --as nobody --top 3",
+            "map -U ann --as=nobody --top 3",
+        ] {
+            assert_eq!(without_user(&words(typed)), words("map --top 3"));
+        }
+        assert_eq!(without_user(&words("run -U ann -- psql -U bob")), words("run -- psql -U bob"));
+    }
+
+    #[test]
+    fn words_without_an_option_mean_what_they_mean_to_psql() {
+        let words = |database: &str, user: Option<&str>| PositionalArguments {
+            database: Some(database.into()),
+            user: user.map(str::to_owned),
+        };
+        let both = typed(&[]).with(words("shop", Some("app")));
+        assert_eq!((both.databases, both.username.as_deref()), (vec!["shop".into()], Some("app")));
+        let after_option = typed(&["shop"]).with(words("app", None));
+        assert_eq!((after_option.databases, after_option.username.as_deref()), (vec!["shop".into()], Some("app")));
+    }
+
+    #[test]
+    fn a_printed_command_leads_to_the_same_server_and_has_no_password() {
+        let mut arguments = typed(&["shop", "$(reboot)"]);
+        arguments.data_dir = Some("/srv/pg".into());
+        let address = Address { host: Some("/tmp/a b".into()), port: Some(5433), user: None };
+        let pasted = arguments.pasted_commands(&address, Psql::at(&address));
+        assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -D /srv/pg -d shop -d '$(reboot)'");
+        assert_eq!(pasted.psql, "psql -h '/tmp/a b' -p 5433");
+        // What a variable says is no address of a directory that is named alone.
+        let alone = ConnectionArguments { data_dir: arguments.data_dir.clone(), ..typed(&[]) };
+        assert_eq!(alone.told_address(address.clone()), Address::default());
+        let both = ConnectionArguments { port: Some("5433".into()), ..alone };
+        assert_eq!(both.told_address(address.clone()), address);
+        let as_another = ConnectionArguments { system_user: Some("nobody".into()), ..typed(&[]) };
+        let pasted = as_another.pasted_commands(&Address::default(), Psql::anywhere());
+        assert_eq!((&*pasted.options, &*pasted.options_without_user), (" --as nobody", ""));
+        let string = typed(&["postgresql://app:geheim@db/shop?sslmode=require"]);
+        let pasted = string.pasted_commands(&address, Psql::at(&address));
+        assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -d 'dbname=shop host=db sslmode=require user=app'");
+    }
+}

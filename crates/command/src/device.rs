@@ -1,0 +1,89 @@
+//! What a device can give: as told, as probed, or a common cloud volume.
+
+use std::path::Path;
+
+use cache::warm::probe::{DeviceRecord, ProfileStore};
+use cache::warm::{self, DeviceProfile, Error};
+use host::linux::block_device::{BlockDevice, DEFAULT_READ_AHEAD, read_block_device};
+use host::linux::cgroup::{ReadLimit, read_limit_of};
+use host::units::Bytes;
+use model::{Device, READ_CPU_SECONDS};
+
+/// A read on a device of which only limits are told: of a common cloud volume.
+pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
+
+/// The profile of a directory's device under the limit that this process has.
+pub fn find_profile(directory: &std::path::Path) -> Result<Option<DeviceRecord>, Error> {
+    let device = read_block_device(directory)?;
+    ProfileStore::open().find(&device, own_limit(&device))
+}
+
+/// The device by the limits that are told, and where its figures are from.
+pub fn read_device_with(
+    riops: Option<f64>,
+    rbps: Option<Bytes>,
+    directory: Option<&Path>,
+) -> Result<(Device, String), warm::Error> {
+    let stored = match directory.map(find_profile) {
+        // A device that cannot be found out has no profile either.
+        None | Some(Err(warm::Error::Linux(_))) => None,
+        Some(found) => found?,
+    };
+    let is_told = riops.is_some() || rbps.is_some();
+    let (device, source) = match stored {
+        Some(record) => {
+            let device = probed(&record);
+            let day = record.measured_at.strftime("%Y-%m-%d");
+            let source = if is_told { format!("as told; latency as probed {day}") } else { format!("probed {day}") };
+            let limited = Device {
+                reads_per_second: riops.unwrap_or(device.reads_per_second),
+                bandwidth: rbps.map_or(device.bandwidth, |rbps| rbps.0 as f64),
+                ..device
+            };
+            (limited, source)
+        }
+        None => {
+            let common = DeviceProfile::default();
+            let riops = riops.unwrap_or(common.reads_per_second);
+            let rbps = rbps.unwrap_or(common.bandwidth).0 as f64;
+            let source = if is_told { "as told" } else { "a common cloud volume, for nothing is known of this one" };
+            (Device::with_limits(riops, rbps, DEFAULT_LATENCY_SECONDS), source.to_owned())
+        }
+    };
+    let described = format!(
+        "the device serves {:.0} reads/s and {} ({source})",
+        device.reads_per_second,
+        Bytes(device.bandwidth as u64).per_second()
+    );
+    Ok((device, described))
+}
+
+/// A measured device: how long a read takes by how many are in flight, without the kernel's own work.
+pub fn probed(record: &DeviceRecord) -> Device {
+    let measurement = &record.measurement;
+    let point = |point: &cache::warm::probe::DepthPoint| {
+        let depth = f64::from(point.depth);
+        (depth, depth / point.reads_per_second.max(f64::MIN_POSITIVE))
+    };
+    let mut latency: Vec<(f64, f64)> = measurement.by_depth.iter().map(point).collect();
+    if latency.is_empty() {
+        latency.push((1.0, measurement.latency_us_p50 * 1e-6));
+    }
+    latency.iter_mut().for_each(|(_, seconds)| *seconds = (*seconds - READ_CPU_SECONDS).max(READ_CPU_SECONDS));
+    Device {
+        reads_per_second: measurement.profile.reads_per_second,
+        bandwidth: measurement.profile.bandwidth.0 as f64,
+        latency,
+    }
+}
+
+/// How far the kernel reads ahead: as told, as the device is set, or Linux's own default.
+pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes {
+    let set = || read_block_device(directory?).ok().map(|device| device.read_ahead_bytes);
+    told.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
+}
+
+/// The limit that this process is under; none where cgroups cannot be seen.
+pub fn own_limit(device: &BlockDevice) -> ReadLimit {
+    read_limit_of(std::process::id(), device.number).unwrap_or_default()
+}

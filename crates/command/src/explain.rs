@@ -1,0 +1,122 @@
+//! Finds the kind and the hint of whatever went wrong.
+
+use std::io;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use super::{NoThreads, NotALabServer, Panicked, SettingsError, document, http, table};
+use host::failure::{ErrorKind, Explain, FullDisk};
+use host::linux::machine::{read_free_bytes, read_mount};
+
+use host::linux;
+
+use cache::trace;
+use cache::warm;
+
+/// The kind and hint of the first error in the chain that has them.
+pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
+    let Some(found) = error.chain().find_map(as_explain) else {
+        let source = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+        let full = source.and_then(|source| FullDisk::of_file(source, Path::new(""), None));
+        return (ErrorKind::Failed, full.map(|full| describe_full_disk(&full)));
+    };
+    let full = found.full_disk().map(|full| describe_full_disk(&full));
+    (found.kind(), full.or_else(|| found.hint()))
+}
+
+/// Which disk is full, and what to do.
+fn describe_full_disk(full: &FullDisk) -> String {
+    // The file itself is not there.
+    let there = full.path.iter().flat_map(|path| path.ancestors()).find(|path| path.exists());
+    let disk = there.and_then(|path| Some((read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
+    let disk = disk.map(|(free, point)| format!("{} is full ({free} are free); ", point.display())).unwrap_or_default();
+    let instead = full.instead.map(|instead| format!(", or name another place with {instead}")).unwrap_or_default();
+    format!("{disk}free some space{instead}")
+}
+
+/// What went wrong, and why: each cause once. Our own errors end with their cause's words, as do those of many
+/// libraries, and name it as their source too.
+pub fn describe(error: &anyhow::Error) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut is_told_whole = false;
+    for cause in error.chain() {
+        // These end with what the server said; what sqlx calls it adds only a line of the server's sources.
+        if is_told_whole && cause.is::<sqlx::Error>() {
+            break;
+        }
+        is_told_whole = cause.is::<postgres::Error>();
+        let text = cause.to_string();
+        if !texts.iter().any(|told| told.contains(&text)) {
+            texts.push(text);
+        }
+    }
+    // A server may say as much as it likes.
+    let mut told = texts.join(": ");
+    if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
+        told.truncate(end);
+        told.push('…');
+    }
+    // A program's or a server's own words may quote a command with its password.
+    postgres::keep_text(told)
+}
+
+/// Characters that are told of a message; longer ones are cut.
+const TOLD_CHARACTERS: usize = 10_000;
+
+/// Finds an error of one type that explains itself.
+pub type Cast = for<'a> fn(&'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain>;
+
+/// The [`Cast`] of a type.
+pub fn cast<'a, E: Explain + 'static>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
+    cause.downcast_ref::<E>().map(|error| error as &dyn Explain)
+}
+
+/// The error types that both programs know, one a line.
+const SHARED: &[Cast] = &[
+    cast::<linux::Error>,
+    cast::<postgres::Error>,
+    cast::<observe::Error>,
+    cast::<cache::Error>,
+    cast::<warm::Error>,
+    cast::<trace::Error>,
+    cast::<model::Error>,
+    cast::<document::Error>,
+    cast::<http::Error>,
+    cast::<table::Error>,
+    cast::<Panicked>,
+    cast::<NoThreads>,
+    cast::<NotALabServer>,
+    cast::<SettingsError>,
+];
+
+/// Those of the program that runs.
+static OWN: OnceLock<&'static [Cast]> = OnceLock::new();
+
+/// Adds the error types of the program that runs. A program has one list.
+pub fn explain_also(own: &'static [Cast]) {
+    OWN.get_or_init(|| own);
+}
+
+fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
+    let own = OWN.get().copied().unwrap_or_default();
+    SHARED.iter().chain(own).find_map(|cast| cast(cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || io::Error::from_raw_os_error(2);
+        let told = "cannot open /x: No such file or directory (os error 2)";
+        assert_eq!(describe(&cache::Error::file("open", Path::new("/x"), cause()).into()), told);
+        let within = postgres::Error::Connect { address: "/tmp:1".into(), source: sqlx::Error::Io(cause()) };
+        let told = "cannot connect to /tmp:1: No such file or directory (os error 2)";
+        assert_eq!(describe(&within.into()), told);
+        let context = Err::<(), _>(cause()).context("cannot write manual pages").unwrap_err();
+        assert_eq!(describe(&context), "cannot write manual pages: No such file or directory (os error 2)");
+    }
+}

@@ -1,0 +1,66 @@
+//! What every command takes, and how each ends.
+
+use host::failure::ErrorKind;
+use host::files::FileMode;
+use host::linux::signals::status_of_end;
+
+/// What every command takes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct OutputArguments {
+    /// Print one JSON document with stable field names (docs/formats.md) instead of text
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+
+    /// Draw no progress, and write failures alone to standard error
+    #[arg(short, long, global = true, help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Who may read the files that are written, as in chmod: 640 lets the group read them [default: 600]
+    #[arg(long, global = true, value_name = "MODE", env = "PGTHAW_MODE", help_heading = "Output")]
+    pub mode: Option<FileMode>,
+
+    /// Print help; -h is psql's host
+    #[arg(short = '?', long, global = true, action = clap::ArgAction::Help, help_heading = "Output")]
+    help: Option<bool>,
+}
+
+impl OutputArguments {
+    /// As they are, but drawing no progress.
+    pub fn without_progress(self) -> OutputArguments {
+        OutputArguments { quiet: true, ..self }
+    }
+
+    /// Should progress be drawn?
+    pub fn shows_progress(self) -> bool {
+        !self.json && !self.quiet
+    }
+}
+
+/// How a command that did not fail ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    Done,
+    /// The command did its work, and the answer is that this kind of thing is the matter.
+    Because(ErrorKind),
+    /// The command answers by its exit status, as its help says.
+    Answer(u8),
+}
+
+impl ExitStatus {
+    /// The process's exit status.
+    pub fn code(self) -> u8 {
+        match self {
+            ExitStatus::Done => 0,
+            ExitStatus::Because(kind) => exit_status_of(kind),
+            ExitStatus::Answer(code) => code,
+        }
+    }
+}
+
+/// The exit status for a failure of this kind: after a signal that of the signal, as shells have it.
+pub fn exit_status_of(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Interrupted => status_of_end().unwrap_or(kind.exit_code()),
+        kind => kind.exit_code(),
+    }
+}

@@ -1,0 +1,155 @@
+//! Finds and reads `pgthaw.toml`.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::error::SettingsError;
+use host::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, read_open_text_at_most};
+
+/// The name in every directory that is looked into.
+const NAME: &str = "pgthaw.toml";
+/// What may stand at the top of the file, for every command that has the option: the file names the list, the option one
+/// of it.
+const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("mode", "mode")];
+
+const ONLY_TOP_KEYS: &str =
+    "only lab_servers and mode can stand at the top of the file; options go below their command: [restore]";
+
+/// One line of the file: `connections = 4` in `[restore]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The command, or `connection`; `None` for a key at the top.
+    pub table: Option<String>,
+    /// The long option without its dashes.
+    pub option: String,
+    /// As they would be typed; several when the file has a list.
+    pub values: Vec<String>,
+}
+
+impl Setting {
+    /// How messages name it: `restore.connections`.
+    pub fn key(&self) -> String {
+        self.table.iter().chain([&self.option]).cloned().collect::<Vec<_>>().join(".")
+    }
+}
+
+/// The settings that a file holds, not yet compared with the options that there are.
+#[derive(Clone, Debug, Default)]
+pub struct SettingsFile {
+    path: PathBuf,
+    table: toml::Table,
+}
+
+impl SettingsFile {
+    /// The file that `PGTHAW_CONFIG` names; without it the first there is of `./pgthaw.toml`,
+    /// `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and `/etc/pgthaw/pgthaw.toml`. No file is as good as an empty one.
+    pub fn find() -> Result<SettingsFile, SettingsError> {
+        SettingsFile::find_in(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
+    }
+
+    /// Finds the file as [`SettingsFile::find`] does, in another environment.
+    pub(super) fn find_in(environment: impl Fn(&str) -> Option<PathBuf>) -> Result<SettingsFile, SettingsError> {
+        if let Some(named) = environment("PGTHAW_CONFIG") {
+            return SettingsFile::read(&named);
+        }
+        let config = environment("XDG_CONFIG_HOME").or_else(|| Some(environment("HOME")?.join(".config")));
+        let places = [Some(PathBuf::from(".")), config.map(|c| c.join("pgthaw")), Some(PathBuf::from("/etc/pgthaw"))];
+        for path in places.into_iter().flatten().map(|directory| directory.join(NAME)) {
+            if path.exists() {
+                let file = open_regular(&path).map_err(|source| cannot_read(&path, source))?;
+                require_own(&path, &file)?;
+                return SettingsFile::read_open(&path, file);
+            }
+        }
+        Ok(SettingsFile::default())
+    }
+
+    /// Reads a file whoever it belongs to.
+    pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
+        SettingsFile::read_open(path, open_regular_or_pipe(path).map_err(|source| cannot_read(path, source))?)
+    }
+
+    fn read_open(path: &Path, file: File) -> Result<SettingsFile, SettingsError> {
+        let text = read_open_text_at_most(file, SMALL_FILE_BYTES_MAX);
+        SettingsFile::parse(path, &text.map_err(|source| cannot_read(path, source))?)
+    }
+
+    /// Reads TOML that came from `path`.
+    pub fn parse(path: &Path, text: &str) -> Result<SettingsFile, SettingsError> {
+        let table = text.parse().map_err(|error: toml::de::Error| {
+            // Not the line itself, as the library shows it: it may hold a password, or be of a file that is none of ours.
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            SettingsError::Syntax { path: path.to_owned(), problem: format!("line {line}: {}", error.message()) }
+        })?;
+        Ok(SettingsFile { path: path.to_owned(), table })
+    }
+
+    /// Every key, those at the top first, as the options they mean.
+    pub fn settings(&self) -> Result<Vec<Setting>, SettingsError> {
+        let mut settings = Vec::new();
+        for (name, value) in &self.table {
+            let toml::Value::Table(table) = value else {
+                let known = TOP_KEYS.iter().find(|(key, _)| key == name);
+                let (_, option) = known.ok_or_else(|| self.error(name, ONLY_TOP_KEYS.into()))?;
+                settings.push(self.setting(None, option, value)?);
+                continue;
+            };
+            for (option, value) in table {
+                settings.push(self.setting(Some(name), option, value)?);
+            }
+        }
+        Ok(settings)
+    }
+
+    /// An error of one key.
+    pub fn error(&self, key: &str, problem: String) -> SettingsError {
+        SettingsError::Setting { path: self.path.clone(), key: key.to_owned(), problem }
+    }
+
+    fn setting(&self, table: Option<&str>, option: &str, value: &toml::Value) -> Result<Setting, SettingsError> {
+        let values = match value {
+            toml::Value::Array(list) => list.iter().map(as_typed).collect(),
+            one => as_typed(one).map(|text| vec![text]),
+        };
+        let setting = Setting {
+            table: table.map(str::to_owned),
+            option: option.replace('_', "-"),
+            values: values.clone().unwrap_or_default(),
+        };
+        match values {
+            Some(_) => Ok(setting),
+            None => Err(self.error(&setting.key(), "must be a text, a number, true, false, or a list of such".into())),
+        }
+    }
+}
+
+/// A value as it would be typed on the command line.
+fn as_typed(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(truth) => Some(truth.to_string()),
+        toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => None,
+    }
+}
+
+/// A file found by its name alone counts only when it is the user's own or root's: settings can name programs to run.
+fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
+    // A link of somebody else's would say which of this user's files counts.
+    let facts = [file.metadata(), path.symlink_metadata()];
+    let owners = facts.map(|facts| facts.map(|facts| facts.uid()));
+    let [file, link] = owners.map(|owner| owner.map_err(|source| cannot_read(path, source)));
+    let is_own = |owner: u32| owner == 0 || owner == rustix::process::geteuid().as_raw();
+    match is_own(file?) && is_own(link?) {
+        true => Ok(()),
+        false => Err(SettingsError::NotOwned(path.to_owned())),
+    }
+}
+
+fn cannot_read(path: &Path, source: io::Error) -> SettingsError {
+    SettingsError::Read { path: path.to_owned(), source }
+}

@@ -1,0 +1,202 @@
+//! Settings from `pgthaw.toml`: a value in the file becomes the default of the option that it names, so a flag wins
+//! over the environment, and the environment over the file.
+//!
+//! ```toml
+//! lab_servers = [7391827364501928374]   # of every command that asks: --lab-server
+//!
+//! [connection]                          # of every command that connects
+//! host = "/var/run/postgresql"
+//!
+//! [restore]                             # of one command: its long options
+//! connections = 4
+//! ```
+
+mod error;
+mod file;
+mod forgotten_dashes;
+mod successors;
+#[cfg(test)]
+mod tests;
+mod translated;
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgAction, Args as _, Command, Parser};
+
+pub use error::SettingsError;
+pub use file::{Setting, SettingsFile};
+use forgotten_dashes::find_forgotten_dashes;
+pub use successors::{GONE, find_successor};
+pub use translated::find_translation;
+
+use super::ConnectionArguments;
+
+/// The table whose keys count for every command that connects.
+const CONNECTION: &str = "connection";
+
+/// Reads the command line, with the defaults that the settings file gives. Help, and what clap refuses, end the program
+/// as clap ends it.
+///
+/// Tables of the commands `elsewhere` are those of the other program.
+pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) -> Result<C, SettingsError> {
+    let file = SettingsFile::find();
+    let command = match file.and_then(|file| apply_settings(make_command::<C>(), &file, elsewhere)) {
+        Ok(command) => command,
+        // Who asks for help gets it, whatever the file is like.
+        Err(problem) => match make_command::<C>().try_get_matches_from(arguments) {
+            Err(error) if !error.use_stderr() => error.exit(),
+            _ => return Err(problem),
+        },
+    };
+    let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
+    parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(error), Err))
+}
+
+/// What clap, which refuses a word, does not know to say.
+fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
+    let refused =
+        [ContextKind::InvalidSubcommand, ContextKind::InvalidArg].into_iter().find_map(|kind| error.get(kind));
+    let Some(ContextValue::String(refused)) = refused else { return None };
+    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    find_translation(&words, Some(refused))
+        .or_else(|| find_forgotten_dashes(error, arguments))
+        .or_else(|| find_successor(error, arguments))
+}
+
+/// clap looks at the terminal itself, and takes one that does not tell its size to be 100 columns wide.
+fn make_command<C: Parser>() -> Command {
+    let command = C::command();
+    match terminal::Canvas::of_stdout(true).width {
+        Some(width) => command.max_term_width(width),
+        None => command,
+    }
+}
+
+/// Ends the program as clap does; what it says against the command line fits the terminal as all else does.
+fn refuse(error: clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let code = error.exit_code();
+    let text = without_tip(error).render();
+    let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
+    terminal::print_complaint(text.trim_end());
+    terminal::exit(code)
+}
+
+/// An error without the tip to pass as a value what was meant as an option: that is never what was meant.
+fn without_tip(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested);
+    }
+    error
+}
+
+/// Gives the options of `command` and its subcommands the defaults that the file names. A key that no option has, and
+/// a value that the option would refuse, are errors.
+pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&str]) -> Result<Command, SettingsError> {
+    for setting in file.settings()? {
+        let places = places_of(&command, &setting);
+        // A key at the top is one of those that are known.
+        let is_other = match setting.table.as_deref() {
+            None => !elsewhere.is_empty(),
+            Some(table) => elsewhere.contains(&table),
+        };
+        if places.is_empty() && is_other {
+            continue;
+        }
+        if places.is_empty() {
+            return Err(file.error(&setting.key(), unknown(&command, &setting)));
+        }
+        for place in &places {
+            check(&command, place, &setting).map_err(|problem| file.error(&setting.key(), problem))?;
+            command = with_default(command, place, &setting);
+        }
+    }
+    Ok(command)
+}
+
+/// The commands, by the path of their names, whose option the setting means.
+fn places_of(command: &Command, setting: &Setting) -> Vec<Vec<String>> {
+    let is_meant = |path: &[String]| match setting.table.as_deref() {
+        None => true,
+        Some(CONNECTION) => is_connection_option(&setting.option),
+        Some(table) => path.first().is_some_and(|name| name == table),
+    };
+    let mut places = Vec::new();
+    visit(command, &mut Vec::new(), &mut |command, path| {
+        if is_meant(path) && has_option(command, &setting.option) {
+            places.push(path.to_vec());
+        }
+    });
+    places
+}
+
+fn visit(command: &Command, path: &mut Vec<String>, see: &mut impl FnMut(&Command, &[String])) {
+    see(command, path);
+    for subcommand in command.get_subcommands() {
+        path.push(subcommand.get_name().to_owned());
+        visit(subcommand, path, see);
+        path.pop();
+    }
+}
+
+fn has_option(command: &Command, option: &str) -> bool {
+    command.get_arguments().any(|argument| argument.get_long() == Some(option))
+}
+
+fn is_connection_option(option: &str) -> bool {
+    has_option(&ConnectionArguments::augment_args(Command::new(CONNECTION)), option)
+}
+
+/// Lets clap itself judge the values, as if they were typed.
+fn check(command: &Command, place: &[String], setting: &Setting) -> Result<(), String> {
+    let typed = setting.values.iter().map(|value| match takes_value(command, place, &setting.option) {
+        true => Ok(format!("--{}={value}", setting.option)),
+        false if value == "true" || value == "false" => Ok(format!("--{}", setting.option)),
+        false => Err(format!("is {value}, and must be true or false")),
+    });
+    let typed = typed.collect::<Result<Vec<String>, String>>()?;
+    let program = [command.get_name().to_owned()];
+    let arguments = program.iter().chain(place).chain(&typed);
+    use clap::error::ErrorKind::{ArgumentConflict, InvalidValue, TooManyValues, ValueValidation};
+    match command.clone().try_get_matches_from(arguments) {
+        Err(error) if error.kind() == ArgumentConflict && typed.len() > 1 => Err("takes one value, not a list".into()),
+        Err(error) if [InvalidValue, TooManyValues, ValueValidation].contains(&error.kind()) => {
+            let text = error.to_string();
+            Err(text.lines().next().unwrap_or(&text).trim_start_matches("error: ").to_owned())
+        }
+        // That another option is missing is for the real command line to say.
+        _ => Ok(()),
+    }
+}
+
+fn takes_value(command: &Command, place: &[String], option: &str) -> bool {
+    let command = place.iter().try_fold(command, |command, name| command.find_subcommand(name));
+    let mut arguments = command.into_iter().flat_map(Command::get_arguments);
+    let argument = arguments.find(|argument| argument.get_long() == Some(option));
+    argument.is_some_and(|argument| matches!(argument.get_action(), ArgAction::Set | ArgAction::Append))
+}
+
+fn with_default(command: Command, place: &[String], setting: &Setting) -> Command {
+    let Some((name, rest)) = place.split_first() else {
+        return command.mut_args(|argument| match argument.get_long() {
+            Some(long) if long == setting.option => argument.required(false).default_values(&setting.values),
+            _ => argument,
+        });
+    };
+    command.mut_subcommand(name, |subcommand| with_default(subcommand, rest, setting))
+}
+
+fn unknown(command: &Command, setting: &Setting) -> String {
+    let table = setting.table.as_deref().unwrap_or_default();
+    if !table.is_empty() && table != CONNECTION && command.find_subcommand(table).is_none() {
+        return format!("there is no command {table}");
+    }
+    match table {
+        "" => format!("no command has an option --{}", setting.option),
+        CONNECTION => format!("--{} is no option of the connection", setting.option),
+        command => format!("{command} has no option --{}", setting.option),
+    }
+}

@@ -1,0 +1,80 @@
+//! Tests that cannot test everywhere. What is lacking is said, and is a failure where it has to be there. The tests of all crates have it in
+//! common.
+
+use std::fmt::Display;
+
+/// With the value `root` whatever root can have on a machine that `scripts/setup --for test` has prepared has to be there.
+const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
+
+/// Leaves a test, or what makes something for one, because this is lacking: returns `()`, `None` or `false`. What the `machine` lacks,
+/// such as a file system that knows holes, is never required: no privilege and no package would bring it.
+#[macro_export]
+macro_rules! untested {
+    (machine: $($why:tt)+) => {{
+        $crate::untested::say(&format_args!($($why)+));
+        return Default::default();
+    }};
+    ($($why:tt)+) => {{
+        $crate::untested::require(&format_args!($($why)+));
+        return Default::default();
+    }};
+}
+
+/// Leaves a test that only root can do.
+#[macro_export]
+macro_rules! needs_root {
+    () => {
+        if !rustix::process::geteuid().is_root() {
+            $crate::untested!("it takes root");
+        }
+    };
+}
+
+#[allow(clippy::print_stderr)]
+pub fn say(why: &dyn Display) {
+    eprintln!("not tested here: {why}");
+}
+
+pub fn require(why: &dyn Display) {
+    assert!(
+        std::env::var_os(REQUIRE).is_none_or(|required| required != "root"),
+        "not tested, though {REQUIRE}=root says that it can be: {why}"
+    );
+    say(why);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Output};
+
+    use super::REQUIRE;
+
+    /// Set in the process of its own in which this test leaves itself.
+    const LEAVES: &str = "PGTHAW_TEST_LEAVES";
+
+    #[test]
+    fn what_is_lacking_is_said_and_fails_where_it_is_required() {
+        match std::env::var(LEAVES).as_deref() {
+            Ok("machine") => untested!(machine: "there is no {}", "moon"),
+            Ok(_) => untested!("there is no {}", "moon"),
+            Err(_) => {}
+        }
+        let (_, path) = module_path!().split_once("::").unwrap();
+        let name = format!("{path}::what_is_lacking_is_said_and_fails_where_it_is_required");
+        let run = |lacks: &str, required: &str| -> Output {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "--nocapture", &name]).env(LEAVES, lacks).env(REQUIRE, required);
+            command.output().unwrap()
+        };
+        for (lacks, required, passes) in
+            [("root", "", true), ("root", "root", false), ("machine", "", true), ("machine", "root", true)]
+        {
+            let output = run(lacks, required);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.success(), passes, "{lacks} {required}: {said}");
+            assert!(String::from_utf8_lossy(&output.stdout).contains("running 1 test"), "{name} is this test");
+            let words = if passes { "not tested here: there is no moon" } else { "there is no moon" };
+            assert!(said.contains(words), "{lacks} {required}: {said}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What a model cannot be made of.
+
+use host::failure::{ErrorKind, Explain};
+use host::units::Bytes;
+
+/// A figure that no server can have.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    #[error("{what} is {value}: it must be a number above 0")]
+    NotPositive { what: &'static str, value: f64 },
+    #[error(
+        "a transaction that reads from the device cannot take less time ({cold_seconds} s) than one that does not ({hit_seconds} s)"
+    )]
+    ColdFasterThanWarm { cold_seconds: f64, hit_seconds: f64 },
+    #[error("shared_buffers of {buffers} do not fit into {memory} of memory")]
+    BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
+    #[error("a film tells what other memory does to its job, and nothing of {changes}")]
+    FilmTellsOfMemory { changes: String },
+    #[error("there are no pages to warm")]
+    NoPages,
+    #[error("these figures give no forecast: its times are beyond a hundred years")]
+    NoForecast,
+    #[error("a forecast for a server needs one that runs, or a snapshot: what its clients ask for is not in its files")]
+    NoServer,
+    #[error("rows are counted by the catalog of a server that runs")]
+    NoRows,
+    #[error("the server does not run, so what a warm transaction takes is not known")]
+    StoppedServer,
+    #[error(
+        "how the blocks of {relation} lie is not known: a transaction asked for {blocks:.1} of them without a scan of an index, a bitmap or the table"
+    )]
+    UnknownAccess { relation: String, blocks: f64 },
+    #[error("what a read takes is not known")]
+    NoDevice,
+    #[error("the server is idle, so what a warm transaction takes is not known")]
+    IdleServer,
+    #[error(
+        "no client of the database \"{database}\" is at work: the server is idle there, so what a warm transaction takes is not known"
+    )]
+    IdleDatabase { database: String },
+    #[error(
+        "the server is not warm: {reads}, so its {tps:.0} transactions per second are those of a cold server, and what a warm transaction takes is not known"
+    )]
+    ColdServer { tps: f64, reads: String },
+    #[error("the file is empty")]
+    Empty,
+    #[error("there are no progress lines, no lines of a pgbench log and no columns of time and rate in it")]
+    UnknownFormat,
+    #[error("{intervals} intervals are too few to judge: at least {fewest} are needed")]
+    TooShort { intervals: usize, fewest: usize },
+    #[error("none of its {intervals} intervals has a figure")]
+    NoFigures { intervals: u64 },
+    #[error("not a single transaction was served")]
+    NoTransactions,
+    #[error("line {line}: time runs backwards, from {before} to {after}")]
+    TimeBackwards { line: u64, before: f64, after: f64 },
+    #[error("line {line}: {seconds} is no time of a run: {why}")]
+    NoTime { line: u64, seconds: f64, why: &'static str },
+    #[error("line {line}: \"{}\" is not a figure that can stand here", shorten(text))]
+    BadNumber { line: u64, text: String },
+    #[error("line {line} is not like the lines before it: \"{}\"", shorten(text))]
+    BadLine { line: u64, text: String },
+    #[error("line {line} has decimal commas, and commas between its columns too")]
+    DecimalCommas { line: u64 },
+}
+
+/// Characters of a line that an error repeats.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// The beginning of a line that may be anything, without what a terminal would obey.
+fn shorten(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(SHOWN_CHARACTERS).collect()
+}
+
+impl Error {
+    /// `value` if it is a finite number above 0.
+    pub(super) fn check_positive(what: &'static str, value: f64) -> Result<f64, Error> {
+        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Error::NotPositive { what, value }) }
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::NotPositive { .. } => None,
+            Error::ColdFasterThanWarm { .. } => {
+                Some("the first is the latency when nothing is cached, the second when everything is".into())
+            }
+            Error::BuffersBeyondMemory { .. } => Some(
+                "memory is for shared_buffers and the page cache together: --memory 16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
+                    .into(),
+            ),
+            Error::FilmTellsOfMemory { .. } => Some("change the memory alone: --what-if memory=16GiB".into()),
+            Error::NoPages => Some(
+                "say how many blocks each relation has that a transaction reads (--pages 163968 --pages 27392), or name the database whose clients are at work (-d shop)"
+                    .into(),
+            ),
+            Error::NoForecast => Some(
+                "watch the usual transactions, and longer (--observe 60), or give bare numbers: --pages, --hit, and --miss or --riops"
+                    .into(),
+            ),
+            Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
+            Error::NoRows => Some("start the server, or name the one that runs (-h, -p, -d)".into()),
+            Error::StoppedServer => Some("say it (--hit 0.2ms or --tps 5000, with --clients 8)".into()),
+            Error::UnknownAccess { .. } => Some(
+                "rows by ctid, TABLESAMPLE, VACUUM and ANALYZE do so, and nothing counts where: watch again when these are over, or give bare numbers (--pages, --hit, and --miss or --riops)"
+                    .into(),
+            ),
+            Error::NoDevice => Some("say --miss, what a cold transaction takes, or --riops, what the device serves".into()),
+            Error::IdleServer => Some("say it (--hit 0.2ms --clients 8), or ask while its clients are at work".into()),
+            Error::IdleDatabase { .. } => Some(
+                "name the database that is at work (-d), say what it does when warm (--tps 5000 --clients 8, or --hit 0.2ms), or ask while its clients are at work"
+                    .into(),
+            ),
+            Error::ColdServer { tps, .. } => Some(format!(
+                "say what it does when warm (--tps 5000, or --hit 0.2ms), or ask when it is; if it always reads so much, this is its normal throughput: --tps {}",
+                tps.round().max(1.0)
+            )),
+            Error::Empty | Error::UnknownFormat => Some(
+                "give it what `pgbench --progress=1` prints, an aggregated log, or a CSV file with a header such as \"time,tps\""
+                    .into(),
+            ),
+            Error::NoFigures { .. } => Some("pgbench prints nan for what it could not measure: see what it complained of".into()),
+            Error::TooShort { .. } => Some("run longer, or report more often: `pgbench --progress=1`".into()),
+            Error::NoTransactions => Some("see in the server's log what kept it from serving any".into()),
+            Error::TimeBackwards { .. } => Some(
+                "a file holds one run; logs of several threads are joined with `sort -n -k1,1` (aggregated) or `sort -n -k5,6`"
+                    .into(),
+            ),
+            Error::NoTime { .. } => Some("a file holds one run, and its times are in seconds: divide milliseconds by 1000".into()),
+            Error::BadNumber { .. } | Error::BadLine { .. } => Some("mend the line or take it out".into()),
+            Error::DecimalCommas { .. } => Some("separate the columns by semicolons or tabs".into()),
+        }
+    }
+}

@@ -1,0 +1,663 @@
+//! Integrates the warm-up over transactions.
+//!
+//! The state is how likely a page of each bin is still missing. That depends on the transactions done, on what the kernel
+//! read ahead by the way, and on what the warmer has read; the speed with which transactions are done depends on it in turn.
+
+use serde::Serialize;
+
+use super::runs::{Ahead, Runs, behind_a_mark, behind_a_miss};
+use super::tiers::{SteadyMisses, compute_steady_misses, survival};
+use super::{AccessKind, Bin, Device, PageClass, Server, Warmer, Workload};
+use crate::Error;
+
+/// A step is this share of the transactions done so far, and at least the first step.
+const STEP: f64 = 0.03;
+const FIRST_STEP: f64 = 0.5;
+
+/// A step takes at most this share of the time that the warmer needs alone.
+const WARMER_STEP: f64 = 0.01;
+
+/// The end: so close to the steady throughput and to its reads.
+const CLOSE: f64 = 1e-3;
+
+/// Rounds in which marks of a full cache find their number.
+const MARK_ROUNDS: usize = 30;
+
+/// The kernel's work on a page that comes with another in one read, as a share of that on a read: a cached page takes 3.4 µs to
+/// copy, a read 33 µs (docs/model.md).
+const PAGE_WORK: f64 = 0.1;
+
+/// A forecast ends here in any case.
+const MOST_STEPS: usize = 5000;
+
+/// A hundred years: what takes longer is not of this world, and so are the figures that say so.
+const LONGEST_SECONDS: f64 = 100.0 * 366.0 * 24.0 * 3600.0;
+
+/// What a warm-up does over time, from what is cached at the start until the steady state.
+pub fn compute_forecast(workload: &Workload, server: &Server, warmer: Option<&Warmer>) -> Result<Forecast, Error> {
+    workload.check()?;
+    server.check()?;
+    let bins = workload.bins();
+    let steady = compute_steady_misses(&bins, server.buffers_pages, server.os_pages);
+    let runs = compute_runs(workload, server);
+    let mut model = Model::new(workload, server, warmer, (bins, &runs), steady);
+    let end = model.look(Moment::Steady);
+    let mut points = vec![model.look(Moment::Now).point];
+    while points.len() < MOST_STEPS && !model.is_done(&points[points.len() - 1], &end) {
+        model.step();
+        points.push(model.look(Moment::Now).point);
+    }
+    let is_endless = points.last().is_some_and(|last| last.seconds > LONGEST_SECONDS);
+    if is_endless || !points.iter().chain([&end.point]).all(ForecastPoint::is_finite) {
+        return Err(Error::NoForecast);
+    }
+    Ok(Forecast {
+        points,
+        steady_tps: end.point.tps,
+        steady_reading_share: end.point.reading_share,
+        warmer_ends_seconds: model.warmer_ended,
+    })
+}
+
+/// What ranges take of each class that is asked for in ranges.
+fn compute_runs(workload: &Workload, server: &Server) -> Vec<Option<Runs>> {
+    let asked: f64 = workload.classes.iter().map(|class| class.accesses).sum();
+    let overlap = workload.hit_seconds / asked / server.device.latency_at(1.0).max(f64::MIN_POSITIVE);
+    let of = |class: &PageClass| {
+        let is_range = class.access().kind != AccessKind::Point;
+        is_range.then(|| Runs::new(class.pages, class.run_pages, workload.read_ahead_pages, overlap))
+    };
+    workload.classes.iter().map(of).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moment {
+    Now,
+    Steady,
+}
+
+/// What a look at a moment tells.
+#[derive(Clone, Debug)]
+struct View {
+    point: ForecastPoint,
+    warmer_reads: f64,
+    by_class: Vec<ClassView>,
+}
+
+/// What a transaction does to a class.
+#[derive(Clone, Debug, Default)]
+struct ClassView {
+    /// Reads that it waits for.
+    misses: f64,
+    /// Its pages or ranges that need a read.
+    reading: f64,
+    /// The kernel's work for it, in reads of one page that nobody read ahead.
+    work: f64,
+    /// Pages read, and reads of the device, with what is read ahead.
+    read_pages: f64,
+    reads: f64,
+    /// How likely a missing page of each bin is read ahead.
+    ahead: Vec<f64>,
+    /// By how many the marked pages of each bin become more.
+    marks: Vec<f64>,
+}
+
+#[derive(Clone, Debug)]
+struct Model<'a> {
+    workload: &'a Workload,
+    server: &'a Server,
+    warmer: Option<&'a Warmer>,
+    bins: Vec<Vec<Bin>>,
+    runs: &'a [Option<Runs>],
+    steady: SteadyMisses,
+    seconds: f64,
+    transactions: f64,
+    /// What read-ahead brought of each class and bin, as the exponent of the probability that it missed a page.
+    ahead: Vec<Vec<f64>>,
+    /// Pages of each class and bin at which the kernel reads on; also in the steady state.
+    marks: Vec<Vec<f64>>,
+    steady_marks: Vec<Vec<f64>>,
+    /// The share of each class and bin that the warmer has not read, and what it was when the warmer's step began.
+    unwarmed: Vec<Vec<f64>>,
+    unwarmed_before: Vec<Vec<f64>>,
+    /// The warmer's step, and the reads of it that are done.
+    warm_step: usize,
+    warm_reads: f64,
+    warmer_ended: Option<f64>,
+    /// Transactions when the page cache was full.
+    full_since: Option<f64>,
+}
+
+impl<'a> Model<'a> {
+    fn new(
+        workload: &'a Workload,
+        server: &'a Server,
+        warmer: Option<&'a Warmer>,
+        (bins, runs): (Vec<Vec<Bin>>, &'a [Option<Runs>]),
+        steady: SteadyMisses,
+    ) -> Model<'a> {
+        let each_bin = |value: f64| -> Vec<Vec<f64>> { bins.iter().map(|bins| vec![value; bins.len()]).collect() };
+        let one_by_one = server.device.latency_at(1.0).max(1.0 / server.device.reads_per_second);
+        let mut model = Model {
+            ahead: each_bin(0.0),
+            marks: each_bin(0.0),
+            steady_marks: each_bin(0.0),
+            unwarmed: each_bin(1.0),
+            unwarmed_before: each_bin(1.0),
+            workload,
+            server,
+            warmer: warmer.filter(|warmer| !warmer.steps.is_empty()),
+            bins,
+            runs,
+            steady,
+            seconds: workload.startup_reads * one_by_one,
+            transactions: 0.0,
+            warm_step: 0,
+            warm_reads: 0.0,
+            warmer_ended: None,
+            full_since: None,
+        };
+        model.settle_steady_marks();
+        model
+    }
+
+    /// Where a full cache drops marked pages as fast as others are marked.
+    fn settle_steady_marks(&mut self) {
+        let missing = self.all_missing(Moment::Steady);
+        let reads_ahead = self.workload.read_ahead_pages >= 3.0;
+        if !reads_ahead || missing.iter().flatten().all(|missing| *missing == 0.0) {
+            return;
+        }
+        for _ in 0..MARK_ROUNDS {
+            let views: Vec<ClassView> =
+                (0..self.bins.len()).map(|class| self.look_at_class(class, &missing[class], Moment::Steady)).collect();
+            let dropped = views.iter().map(|view| view.read_pages).sum::<f64>() / self.server.os_pages;
+            for (class, view) in views.iter().enumerate() {
+                for (bin, change) in view.marks.iter().enumerate() {
+                    let (marks, weight) = (self.steady_marks[class][bin], self.bins[class][bin].weight);
+                    // Newton's step towards as many as come and go: each goes when it is asked for, or dropped.
+                    let next = marks + (change - marks * dropped) / (weight + dropped).max(f64::MIN_POSITIVE);
+                    self.steady_marks[class][bin] = next.clamp(0.0, self.bins[class][bin].pages);
+                }
+            }
+        }
+    }
+
+    fn all_missing(&self, moment: Moment) -> Vec<Vec<f64>> {
+        let of = |class: usize| (0..self.bins[class].len()).map(|bin| self.missing(class, bin, moment)).collect();
+        (0..self.bins.len()).map(of).collect()
+    }
+
+    /// The probability that a page of a bin is not cached anywhere.
+    fn missing(&self, class: usize, bin: usize, moment: Moment) -> f64 {
+        let steady = self.steady.device[class][bin];
+        if moment == Moment::Steady {
+            return steady;
+        }
+        let until = self.full_since.unwrap_or(self.transactions);
+        let filled = survival(self.bins[class][bin].weight, until)
+            * (-self.ahead[class][bin]).exp()
+            * self.unwarmed[class][bin]
+            * (1.0 - self.workload.classes[class].resident_share);
+        // A full cache forgets what it holds by accident within as many transactions as filled it.
+        let age = self.full_since.map_or(0.0, |since| (self.transactions - since) / since.max(1.0));
+        filled + (steady - filled) * age.min(1.0)
+    }
+
+    fn look(&self, moment: Moment) -> View {
+        let buffers_age = match moment {
+            Moment::Now => self.transactions.min(self.steady.buffers_time),
+            Moment::Steady => self.steady.buffers_time,
+        };
+        let all_missing = self.all_missing(moment);
+        let (mut copies, mut pages, mut resident) = (0.0, 0.0, 0.0);
+        for (class, bins) in self.bins.iter().enumerate() {
+            for (place, bin) in bins.iter().enumerate() {
+                let missing = all_missing[class][place];
+                copies += bin.pages * bin.weight * (survival(bin.weight, buffers_age) - missing).max(0.0);
+                resident += bin.pages * (1.0 - missing);
+                pages += bin.pages;
+            }
+        }
+        let by_class: Vec<ClassView> =
+            (0..self.bins.len()).map(|class| self.look_at_class(class, &all_missing[class], moment)).collect();
+        let sum = |of: fn(&ClassView) -> f64| by_class.iter().map(of).sum::<f64>();
+        let (misses, read_pages, reads) =
+            (sum(|view| view.misses), sum(|view| view.read_pages), sum(|view| view.reads));
+        let workload = self.workload;
+        let demand = Demand {
+            cpu_seconds: workload.hit_seconds
+                + copies * workload.copy_seconds
+                + sum(|view| view.work) * workload.read_seconds,
+            misses,
+            reads,
+            bytes: read_pages * self.server.block_bytes,
+        };
+        let is_warming = moment == Moment::Now && self.is_warming();
+        let warmer = self.warmer.filter(|_| is_warming);
+        let flow = compute_flow(workload.clients, self.server.cores, demand, &self.server.device, warmer);
+        let without = |(class, view): (usize, &ClassView)| {
+            let runs = workload.classes[class].accesses / workload.classes[class].run_pages;
+            (1.0 - (view.reading / runs).min(1.0)).powf(runs)
+        };
+        let point = ForecastPoint {
+            seconds: self.seconds,
+            transactions: self.transactions,
+            tps: flow.tps,
+            reads_per_second: flow.tps * reads,
+            reading_share: 1.0 - by_class.iter().enumerate().map(without).product::<f64>(),
+            pages_per_transaction: read_pages,
+            resident_share: resident / pages,
+        };
+        View { point, warmer_reads: flow.warmer_reads, by_class }
+    }
+
+    /// What a transaction reads of a class, and what the kernel reads beside it.
+    fn look_at_class(&self, class: usize, missing: &[f64], moment: Moment) -> ClassView {
+        match &self.runs[class] {
+            Some(runs) => self.look_at_ranges(class, missing, runs),
+            None => self.look_at_points(class, missing, moment),
+        }
+    }
+
+    /// What ranges take, by the share that is missing around them.
+    fn look_at_ranges(&self, class: usize, missing: &[f64], runs: &Runs) -> ClassView {
+        let bins = &self.bins[class];
+        let mut view = ClassView { marks: vec![0.0; bins.len()], ahead: vec![0.0; bins.len()], ..ClassView::default() };
+        for (place, bin) in bins.iter().enumerate() {
+            let asked = bin.pages * bin.weight * missing[place];
+            let taken = runs.at(missing[place]);
+            let (reads, beyond) = (asked * taken.reads, asked * taken.beyond);
+            view.misses += asked * taken.waits;
+            view.reading += asked * taken.reading;
+            view.reads += reads;
+            view.read_pages += asked + beyond;
+            view.work += reads + PAGE_WORK * (asked + beyond - reads).max(0.0);
+            view.ahead[place] = bin.weight * taken.beyond;
+        }
+        view
+    }
+
+    fn look_at_points(&self, class: usize, missing: &[f64], moment: Moment) -> ClassView {
+        let bins = &self.bins[class];
+        let gaps: f64 = bins.iter().zip(missing).map(|(bin, missing)| bin.pages * missing).sum();
+        let pages: f64 = bins.iter().map(|bin| bin.pages).sum();
+        let window = self.workload.read_ahead_pages;
+        let is_scattered = self.workload.classes[class].popularity.is_scattered();
+        let all_marks = if moment == Moment::Steady { &self.steady_marks } else { &self.marks };
+        let mut view = ClassView { marks: vec![0.0; bins.len()], ahead: vec![0.0; bins.len()], ..ClassView::default() };
+        // What is read ahead and marked anywhere in the class.
+        let (mut anywhere, mut marked) = (0.0, 0.0);
+        let mut around = (behind_a_miss(gaps / pages, window), behind_a_mark(gaps / pages, window));
+        for (place, bin) in bins.iter().enumerate() {
+            let misses = bin.pages * bin.weight * missing[place];
+            if !is_scattered {
+                around = (behind_a_miss(missing[place], window), behind_a_mark(missing[place], window));
+            }
+            let (at_miss, at_mark): (Ahead, Ahead) = around;
+            let passed = all_marks[class][place] * bin.weight;
+            let ahead = misses * at_miss.pages + passed * at_mark.pages;
+            view.misses += misses;
+            view.read_pages += misses + ahead;
+            view.reads += misses * (1.0 + at_miss.reads) + passed * at_mark.reads;
+            let new_marks = misses * at_miss.marks + passed * at_mark.marks;
+            view.marks[place] -= passed;
+            if is_scattered {
+                anywhere += ahead;
+                marked += new_marks;
+            } else {
+                view.marks[place] += new_marks;
+                view.ahead[place] = ahead / (bin.pages * missing[place]).max(f64::MIN_POSITIVE);
+            }
+        }
+        if is_scattered && gaps > 0.0 {
+            for (place, bin) in bins.iter().enumerate() {
+                view.ahead[place] = anywhere / gaps;
+                view.marks[place] += marked * bin.pages * missing[place] / gaps;
+            }
+        }
+        (view.reading, view.work) = (view.misses, view.misses);
+        view
+    }
+
+    /// Pages that fill the larger tier: until then nothing is forgotten by both.
+    fn capacity(&self) -> f64 {
+        let Server { buffers_pages, os_pages, .. } = self.server;
+        if buffers_pages.is_finite() { os_pages.max(*buffers_pages) } else { *os_pages }
+    }
+
+    fn is_warming(&self) -> bool {
+        self.warmer
+            .is_some_and(|warmer| self.warm_step < warmer.steps.len() && self.seconds >= warmer.begins_after_seconds)
+    }
+
+    /// One step, by what the middle of it looks like.
+    fn step(&mut self) {
+        let view = self.look(Moment::Now);
+        let mut transactions = (STEP * self.transactions).max(FIRST_STEP);
+        if let Some(warmer) = self.warmer.filter(|warmer| self.warm_step < warmer.steps.len()) {
+            let reads: f64 = warmer.steps.iter().map(|step| step.reads).sum();
+            let device = &self.server.device;
+            let alone = (reads * warmer.read_bytes / device.bandwidth).max(reads / device.reads_per_second);
+            transactions = transactions.min((WARMER_STEP * alone * view.point.tps).max(1e-3));
+        }
+        let mut middle = self.clone();
+        middle.advance(transactions / 2.0, &view);
+        // A warmer that ends in the first half of the step has to end in the step too.
+        let ends = self.is_warming() && !middle.is_warming();
+        let view = if ends { view } else { middle.look(Moment::Now) };
+        self.advance(transactions, &view);
+    }
+
+    fn advance(&mut self, transactions: f64, view: &View) {
+        let seconds = transactions / view.point.tps;
+        self.seconds += seconds;
+        self.transactions += transactions;
+        let dropped = match self.full_since {
+            Some(_) => view.by_class.iter().map(|class| class.read_pages).sum::<f64>() / self.server.os_pages,
+            None => 0.0,
+        };
+        for (class, seen) in view.by_class.iter().enumerate() {
+            for (bin, change) in seen.marks.iter().enumerate() {
+                let marks = &mut self.marks[class][bin];
+                *marks = (*marks + (change - *marks * dropped) * transactions).clamp(0.0, self.bins[class][bin].pages);
+            }
+        }
+        if self.full_since.is_none() {
+            for (class, seen) in view.by_class.iter().enumerate() {
+                for (bin, share) in seen.ahead.iter().enumerate() {
+                    self.ahead[class][bin] += share * transactions;
+                }
+            }
+            let pages: f64 = self.bins.iter().flatten().map(|bin| bin.pages).sum();
+            if view.point.resident_share * pages >= self.capacity() {
+                self.full_since = Some(self.transactions);
+            }
+        }
+        self.advance_warmer(view.warmer_reads * seconds);
+    }
+
+    /// The warmer does so many reads. Where the workload was sooner there is nothing left to read from the device.
+    fn advance_warmer(&mut self, mut reads: f64) {
+        while let Some(step) = self.warmer.and_then(|warmer| warmer.steps.get(self.warm_step)).copied() {
+            let bins = step.bin.map_or(0..self.bins[step.class].len(), |bin| bin..bin + 1);
+            let fetched = |bin: usize| survival(self.bins[step.class][bin].weight, self.transactions);
+            let pages: f64 = bins.clone().map(|bin| self.bins[step.class][bin].pages).sum();
+            let missing: f64 = bins.clone().map(|bin| self.bins[step.class][bin].pages * fetched(bin)).sum();
+            let needed = (step.reads - self.warm_reads) * (missing / pages).max(1e-6);
+            let done = if needed <= reads {
+                step.reads
+            } else {
+                self.warm_reads + reads / needed * (step.reads - self.warm_reads)
+            };
+            for bin in bins {
+                let brought = step.share * done / step.reads;
+                self.unwarmed[step.class][bin] = (self.unwarmed_before[step.class][bin] - brought).max(0.0);
+            }
+            self.warm_reads = done;
+            if needed > reads {
+                return;
+            }
+            reads -= needed;
+            self.unwarmed_before[step.class].clone_from(&self.unwarmed[step.class]);
+            self.warm_step += 1;
+            self.warm_reads = 0.0;
+            if self.warmer.is_some_and(|warmer| self.warm_step == warmer.steps.len()) {
+                self.warmer_ended = Some(self.seconds);
+            }
+        }
+    }
+
+    /// Where transactions that read are few, each may still read much ahead: what gets warm has to be warm by the pages too.
+    fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
+        let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
+        let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
+        let is_read = now.is_warm() || !end.point.is_warm();
+        is_warmed && is_fast && is_read && (now.reading_share - end.point.reading_share).abs() < CLOSE
+    }
+}
+
+// ---- curve ----
+
+/// The state at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ForecastPoint {
+    pub seconds: f64,
+    /// Done since the start.
+    pub transactions: f64,
+    /// Transactions per second.
+    pub tps: f64,
+    /// Reads from the device per second, by the workload.
+    pub reads_per_second: f64,
+    /// Share of transactions that read from the device, 0 to 1.
+    pub reading_share: f64,
+    /// Pages that the workload reads from the device for a transaction, those that are read ahead included.
+    pub pages_per_transaction: f64,
+    /// Share of the pages that are cached, 0 to 1.
+    pub resident_share: f64,
+}
+
+impl ForecastPoint {
+    /// Do fewer than 1 % of transactions read from the device, by the pages that are read?
+    pub(super) fn is_warm(&self) -> bool {
+        self.pages_per_transaction < WARM_SHARE
+    }
+
+    /// Are these figures that can be told?
+    pub(super) fn is_finite(&self) -> bool {
+        let ForecastPoint { seconds, transactions, tps, reads_per_second, .. } = *self;
+        let ForecastPoint { reading_share, pages_per_transaction, resident_share, .. } = *self;
+        [seconds, transactions, tps, reads_per_second, reading_share, pages_per_transaction, resident_share]
+            .into_iter()
+            .all(f64::is_finite)
+    }
+}
+
+/// The course of a warm-up, from its start to its steady state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    pub points: Vec<ForecastPoint>,
+    /// Transactions per second in the steady state.
+    pub steady_tps: f64,
+    /// Share of transactions that read from the device in the steady state: 0 where the cache holds everything.
+    pub steady_reading_share: f64,
+    /// When the warmer is done; `None` without one, or when it does not get there.
+    pub warmer_ends_seconds: Option<f64>,
+}
+
+/// Warm is: fewer transactions than this read from the device.
+const WARM_SHARE: f64 = 0.01;
+
+impl Forecast {
+    /// Seconds until throughput is `share` of the steady one, and stays there.
+    pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
+        let level = share * self.steady_tps;
+        self.last_crossing(|point| point.tps >= level, |point| point.tps - level)
+    }
+
+    /// Seconds until fewer than 1 % of transactions read from the device, by the pages that are read, as `bench` measures it;
+    /// `None` when they always do.
+    pub fn seconds_to_warm(&self) -> Option<f64> {
+        let excess = |point: &ForecastPoint| WARM_SHARE - point.pages_per_transaction;
+        self.last_crossing(ForecastPoint::is_warm, excess)
+    }
+
+    /// Transactions done after `seconds`; after the last point at the steady rate.
+    pub fn transactions_after(&self, seconds: f64) -> f64 {
+        let next = self.points.partition_point(|point| point.seconds < seconds);
+        match (next.checked_sub(1).and_then(|before| self.points.get(before)), self.points.get(next)) {
+            (Some(one), Some(other)) => {
+                let share = (seconds - one.seconds) / (other.seconds - one.seconds);
+                one.transactions + share * (other.transactions - one.transactions)
+            }
+            (Some(last), None) => last.transactions + (seconds - last.seconds) * self.steady_tps,
+            (None, first) => first.map_or(0.0, |first| first.transactions),
+        }
+    }
+
+    /// When the last point that is not `there` is left behind, between points by the signed `excess`.
+    fn last_crossing(
+        &self,
+        there: impl Fn(&ForecastPoint) -> bool,
+        excess: impl Fn(&ForecastPoint) -> f64,
+    ) -> Option<f64> {
+        let Some(before) = self.points.iter().rposition(|point| !there(point)) else {
+            return self.points.first().map(|point| point.seconds);
+        };
+        let (one, other) = (&self.points[before], self.points.get(before + 1)?);
+        let (below, above) = (excess(one), excess(other));
+        let share = if above > below { -below / (above - below) } else { 1.0 };
+        Some(one.seconds + share * (other.seconds - one.seconds))
+    }
+}
+
+// ---- network ----
+//
+// Throughput of clients that go round between cores and device: a closed queueing network of two stations.
+//
+// With exponential times the number of clients at the device has the product form of Gordon and Newell (1967); with one
+// client, and where one station is the limit, the result does not depend on how times are distributed.
+
+/// What the clients ask for in one transaction, on average.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand {
+    pub cpu_seconds: f64,
+    /// Reads that a client waits for.
+    pub misses: f64,
+    /// All reads, and their bytes: also those of what is read ahead.
+    pub reads: f64,
+    pub bytes: f64,
+}
+
+/// What comes of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flow {
+    /// Transactions per second.
+    pub tps: f64,
+    /// Reads per second of the warmer.
+    pub warmer_reads: f64,
+}
+
+/// Solves the network for so many clients. `warmer` keeps its reads in flight all the time.
+pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, warmer: Option<&Warmer>) -> Flow {
+    let clients = clients as usize;
+    let read_bytes = if demand.reads > 0.0 { demand.bytes / demand.reads } else { 0.0 };
+    let cycle = |depth: usize| match warmer {
+        Some(warmer) => warmer.shared_cycle_seconds(device, depth as f64, read_bytes),
+        None => device.latency_at(depth as f64),
+    };
+    // Logarithms of the unnormalised probabilities of so many clients at each station.
+    let mut at_device = Vec::with_capacity(clients + 1);
+    let mut at_cpu = Vec::with_capacity(clients + 1);
+    let (mut device_sum, mut cpu_sum) = (0.0, 0.0);
+    at_device.push(0.0);
+    at_cpu.push(0.0);
+    for depth in 1..=clients {
+        device_sum += (demand.misses * cycle(depth) / depth as f64).ln();
+        cpu_sum += (demand.cpu_seconds / (depth as f64).min(cores)).ln();
+        at_device.push(device_sum);
+        at_cpu.push(cpu_sum);
+    }
+    let normal = |clients: usize| log_sum((0..=clients).map(|depth| at_device[depth] + at_cpu[clients - depth]));
+    let total = normal(clients);
+    let flowing = (normal(clients - 1) - total).exp();
+    // A budget of reads or bytes per second delays nobody as long as it lasts; then it is what there is.
+    let tps = if warmer.is_none() { flowing.min(device.most_per_second(demand.reads, demand.bytes)) } else { flowing };
+    let rate = |warmer: &Warmer| {
+        let share = |depth: usize| (at_device[depth] + at_cpu[clients - depth] - total).exp();
+        (0..=clients).map(|depth| share(depth) * f64::from(warmer.depth) / cycle(depth)).sum()
+    };
+    Flow { tps, warmer_reads: warmer.map_or(0.0, rate) }
+}
+
+/// The logarithm of a sum of exponentials.
+fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let greatest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    greatest + logs.map(|log| (log - greatest).exp()).sum::<f64>().ln()
+}
+
+#[cfg(test)]
+mod curve_tests {
+    use super::*;
+    use crate::general::{Device, PageClass, Popularity, Server, Workload, compute_forecast};
+
+    fn forecast(read_ahead_pages: f64) -> Forecast {
+        let class = |pages: f64| PageClass {
+            name: format!("{pages} pages"),
+            pages,
+            accesses: 1.0,
+            run_pages: 1.0,
+            popularity: Popularity::Uniform,
+            resident_share: 0.0,
+        };
+        let workload = Workload {
+            clients: 4,
+            classes: vec![class(32_787.0), class(5486.0)],
+            hit_seconds: 0.107e-3,
+            copy_seconds: 0.0,
+            read_seconds: 0.0,
+            read_ahead_pages,
+            startup_reads: 0.0,
+        };
+        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
+        let server =
+            Server { device, cores: 2.0, buffers_pages: f64::INFINITY, os_pages: f64::INFINITY, block_bytes: 8192.0 };
+        compute_forecast(&workload, &server, None).unwrap()
+    }
+
+    /// The farther the kernel reads ahead, the more pages a rare read brings: transactions that read are no measure of them.
+    #[test]
+    fn what_fits_into_memory_gets_warm_however_far_the_kernel_reads_ahead() {
+        let windows = (1..=2048).filter(|window: &u32| window.is_power_of_two() || window.is_multiple_of(37));
+        let mut before: Option<f64> = None;
+        for window in windows {
+            let forecast = forecast(window.into());
+            let warm = forecast.seconds_to_warm();
+            let seconds = warm.unwrap_or_else(|| panic!("{window} pages: {:?}", forecast.points.last()));
+            assert!(forecast.points.last().is_some_and(ForecastPoint::is_warm), "{window}");
+            // From one window to the next by no leap.
+            assert!(
+                before.is_none_or(|before| (0.5..1.5).contains(&(seconds / before))),
+                "{window}: {before:?} {seconds}"
+            );
+            before = Some(seconds);
+        }
+    }
+}
+
+#[cfg(test)]
+mod network_tests {
+    use super::*;
+
+    fn tps(clients: u32, reads: f64) -> f64 {
+        let demand = Demand { cpu_seconds: 1e-3, misses: reads, reads, bytes: reads * 8192.0 };
+        compute_flow(clients, 2.0, demand, &Device::with_limits(1000.0, 1e9, 2e-3), None).tps
+    }
+
+    #[test]
+    fn one_client_waits_for_one_thing_after_the_other() {
+        assert!((tps(1, 1.0) - 1.0 / 3e-3).abs() < 1e-9);
+        assert!((tps(1, 0.0) - 1000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn many_clients_reach_the_limit_that_is_tightest() {
+        assert_eq!(tps(200, 2.0), 500.0);
+        assert!((tps(200, 0.0) - 2000.0).abs() < 1e-6);
+        assert!((tps(200, 0.01) - 2000.0).abs() < 1.0);
+        assert!(tps(4, 0.5) < tps(5, 0.5) && tps(5, 0.5) < 2000.0);
+    }
+
+    #[test]
+    fn a_warmer_takes_its_share_and_no_more() {
+        let warmer = Warmer { steps: Vec::new(), depth: 4, read_bytes: 262_144.0, begins_after_seconds: 0.0 };
+        let demand = Demand { cpu_seconds: 1e-4, misses: 2.0, reads: 2.0, bytes: 16_384.0 };
+        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
+        let alone = compute_flow(8, 2.0, demand, &device, None);
+        let beside = compute_flow(8, 2.0, demand, &device, Some(&warmer));
+        let bytes = beside.tps * 2.0 * 8192.0 + beside.warmer_reads * 262_144.0;
+        assert!((alone.tps - 1500.0).abs() < 5.0);
+        assert!((bytes / 131_072_000.0 - 1.0).abs() < 0.01 && beside.tps < alone.tps, "{beside:?}");
+        assert!(beside.warmer_reads > 400.0, "{beside:?}");
+    }
+}

@@ -1,0 +1,578 @@
+//! What is asked of a server, and what the server has.
+
+use std::fmt;
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use host::units::Bytes;
+
+/// Pages that transactions choose from in the same way: an index's root, its inner pages, its leaves, the heap, TOAST.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageClass {
+    pub name: String,
+    pub pages: f64,
+    /// Pages of it that a transaction asks for, on average.
+    pub accesses: f64,
+    /// Neighbouring pages that it asks for one after the other, on average: 1 is a page here and there, all pages a whole table.
+    pub run_pages: f64,
+    pub popularity: Popularity,
+    /// Share that is cached at the start, whatever its popularity, 0 to 1.
+    pub resident_share: f64,
+}
+
+/// How a transaction asks for pages of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessKind {
+    /// A page here and there.
+    Point,
+    /// Neighbours, from anywhere on.
+    Range,
+    /// All pages in their order.
+    Scan,
+}
+
+/// What a transaction asks for of a class, for people and for `--json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Access {
+    pub name: String,
+    pub kind: AccessKind,
+    pub blocks: f64,
+    /// Blocks that it asks for one after the other, and how often a transaction does.
+    pub run_blocks: f64,
+    pub runs_per_transaction: f64,
+}
+
+/// Shorter runs are no ranges: a row's second block now and then.
+const LONGEST_POINT: f64 = 1.05;
+
+/// Longer ones are whole tables.
+const SHORTEST_SCAN: f64 = 0.9;
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Access { name, blocks, run_blocks, runs_per_transaction: runs, .. } = self;
+        match self.kind {
+            AccessKind::Point => write!(f, "{name}: {blocks:.0} blocks, {runs:.2} of them in a transaction"),
+            AccessKind::Range => {
+                write!(f, "{name}: {blocks:.0} blocks, ranges of {run_blocks:.1} neighbours, {runs:.2} a transaction")
+            }
+            AccessKind::Scan => {
+                write!(f, "{name}: {blocks:.0} blocks, read from end to end, {runs:.2} times a transaction")
+            }
+        }
+    }
+}
+
+impl PageClass {
+    /// How a transaction asks for it.
+    pub fn access(&self) -> Access {
+        let kind = match self.run_pages {
+            run if run < LONGEST_POINT => AccessKind::Point,
+            run if run >= SHORTEST_SCAN * self.pages => AccessKind::Scan,
+            _ => AccessKind::Range,
+        };
+        Access {
+            name: self.name.clone(),
+            kind,
+            blocks: self.pages,
+            run_blocks: self.run_pages,
+            runs_per_transaction: self.accesses / self.run_pages,
+        }
+    }
+}
+
+/// What clients do, each waiting for its answer before it asks again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    pub clients: u32,
+    pub classes: Vec<PageClass>,
+    /// Seconds of a core that a transaction takes when all its pages are in shared_buffers, the client's own time included.
+    pub hit_seconds: f64,
+    /// Seconds of a core that a page costs that is copied from the page cache, and one that is read from the device.
+    pub copy_seconds: f64,
+    pub read_seconds: f64,
+    /// Pages that the kernel reads ahead at most: 1 or less without read-ahead.
+    pub read_ahead_pages: f64,
+    /// Reads of the device, one after the other, before the first transaction: of the catalogs, by a server that has just
+    /// been started.
+    pub startup_reads: f64,
+}
+
+/// What the server has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    pub device: Device,
+    /// Cores that server and clients share.
+    pub cores: f64,
+    /// Pages that fit into shared_buffers; infinite where one tier holds everything.
+    pub buffers_pages: f64,
+    /// Pages that fit into the page cache.
+    pub os_pages: f64,
+    pub block_bytes: f64,
+}
+
+/// What reads beside the workload, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warmer {
+    pub steps: Vec<WarmStep>,
+    /// Reads in flight.
+    pub depth: u32,
+    pub read_bytes: f64,
+    pub begins_after_seconds: f64,
+}
+
+/// Pages that are read before those of the next step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarmStep {
+    /// Place of the class in the workload.
+    pub class: usize,
+    /// The bin of [`Popularity::bins`], the most popular first; `None`: all pages as they lie in the file.
+    pub bin: Option<usize>,
+    /// Share of these pages that it brings, 0 to 1: the steps of one bin bring all of it at most.
+    pub share: f64,
+    /// Reads of the warmer's size that it takes, gaps included.
+    pub reads: f64,
+}
+
+impl Workload {
+    /// Refuses what no server can have.
+    pub fn check(&self) -> Result<(), Error> {
+        Error::check_positive("the number of clients", self.clients.into())?;
+        Error::check_positive("the time of a cached transaction in seconds", self.hit_seconds)?;
+        if self.classes.is_empty() {
+            return Err(Error::NoPages);
+        }
+        for class in &self.classes {
+            Error::check_positive("a number of pages", class.pages)?;
+            Error::check_positive("the pages that a transaction asks for", class.accesses)?;
+            Error::check_positive("the pages of a range", class.run_pages)?;
+        }
+        Ok(())
+    }
+
+    /// The bins of each class, by expected accesses of a page in a transaction.
+    pub(super) fn bins(&self) -> Vec<Vec<Bin>> {
+        let of = |class: &PageClass| {
+            let bins = class.popularity.bins(class.pages);
+            bins.into_iter().map(|bin| Bin { weight: bin.weight * class.accesses, ..bin }).collect()
+        };
+        self.classes.iter().map(of).collect()
+    }
+}
+
+impl Server {
+    /// Memory that shared_buffers and the page cache share, in pages; infinite where everything fits.
+    pub fn memory_pages(&self) -> f64 {
+        self.os_pages + if self.buffers_pages.is_finite() { self.buffers_pages } else { 0.0 }
+    }
+
+    /// Gives shared_buffers their part of the memory, and what is left to the page cache; infinite `buffers_pages` are none of
+    /// their own.
+    ///
+    /// # Errors
+    /// When the memory does not hold them.
+    pub fn divide_memory(&mut self, memory_pages: f64, buffers_pages: f64) -> Result<(), Error> {
+        self.buffers_pages = buffers_pages;
+        self.os_pages = memory_pages;
+        if buffers_pages.is_finite() && memory_pages.is_finite() {
+            if buffers_pages > memory_pages {
+                let bytes = |pages: f64| Bytes((pages * self.block_bytes) as u64);
+                return Err(Error::BuffersBeyondMemory { buffers: bytes(buffers_pages), memory: bytes(memory_pages) });
+            }
+            // Where there is no room the server has one page of it at a time.
+            self.os_pages = (memory_pages - buffers_pages).max(1.0);
+        }
+        Ok(())
+    }
+
+    /// Refuses what no server can have.
+    pub fn check(&self) -> Result<(), Error> {
+        let device = &self.device;
+        // No limit is as good as any.
+        for (what, value) in [
+            ("the number of cores", self.cores),
+            ("the reads per second of the device", device.reads_per_second),
+            ("the bandwidth of the device", device.bandwidth),
+            ("the size of the page cache", self.os_pages),
+            ("the size of shared_buffers", self.buffers_pages),
+        ] {
+            if value.is_nan() || value <= 0.0 {
+                return Err(Error::NotPositive { what, value });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Warmer {
+    /// Reads all classes, one after the other, as their files lie: `cat` and its like.
+    pub fn in_file_order(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {
+        let step = |(class, one): (usize, &PageClass)| WarmStep {
+            class,
+            bin: None,
+            share: 1.0,
+            reads: one.pages * block_bytes / read_bytes,
+        };
+        Warmer {
+            steps: workload.classes.iter().enumerate().map(step).collect(),
+            depth,
+            read_bytes,
+            begins_after_seconds: 0.0,
+        }
+    }
+
+    /// Reads the most popular pages of all classes first, in reads of full size: `pgthaw restore` where what is hot lies
+    /// together.
+    pub fn hottest_first(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {
+        let bins = workload.bins();
+        let mut steps: Vec<(f64, WarmStep)> = Vec::new();
+        for (class, bins) in bins.iter().enumerate() {
+            for (place, bin) in bins.iter().enumerate() {
+                let reads = bin.pages * block_bytes / read_bytes;
+                steps.push((bin.weight, WarmStep { class, bin: Some(place), share: 1.0, reads }));
+            }
+        }
+        steps.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let steps = steps.into_iter().map(|(_, step)| step).collect();
+        Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
+    }
+
+    /// Seconds until all that is in flight on the device is served once: `depth` reads of `bytes` of the workload, and its own,
+    /// which keep the device at its limit. The limits hold for the sum; a queue serves who waits in turn, so each gets its share of
+    /// what is in flight.
+    pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
+        let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
+        let reads = depth + beside;
+        let by_bytes = (depth * bytes + beside * beside_bytes) / device.bandwidth;
+        device.latency_at(reads).max(reads / device.reads_per_second).max(by_bytes)
+    }
+}
+
+// ---- popularity ----
+//
+// How often each page of a class is asked for.
+//
+// Pages of like popularity share a bin, so that a class of a million pages is some hundred numbers.
+
+/// Bins of a smooth distribution over the positions of a table.
+const SMOOTH_BINS: usize = 256;
+
+/// How a class's pages are chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Popularity {
+    Uniform,
+    /// pgbench's `random_zipfian(1, rows, exponent)` over the rows of a table.
+    Zipfian {
+        exponent: f64,
+        rows_per_page: f64,
+        /// Are the popular rows scattered (`permute`), or do they lie side by side?
+        is_permuted: bool,
+    },
+    /// pgbench's `random_gaussian(1, rows, parameter)`: the middle of the table.
+    Gaussian {
+        parameter: f64,
+    },
+    /// pgbench's `random_exponential(1, rows, parameter)`: its beginning.
+    Exponential {
+        parameter: f64,
+    },
+    /// A share of the pages gets a share of the accesses, such as the newest tenth 99 %.
+    Hot {
+        page_share: f64,
+        access_share: f64,
+    },
+    /// Measured: numbers of pages, and how often one of them is asked for, relative to the others.
+    Measured(Vec<Bin>),
+}
+
+impl Popularity {
+    /// Do pages of like popularity lie anywhere, or side by side? Of what was measured it is not known.
+    pub fn is_scattered(&self) -> bool {
+        matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
+    }
+
+    /// Bins of a class of `pages`, the most popular first; all accesses together are 1.
+    pub fn bins(&self, pages: f64) -> Vec<Bin> {
+        let mut bins = match self {
+            Popularity::Uniform => vec![Bin { pages, weight: 1.0 }],
+            Popularity::Zipfian { exponent, rows_per_page, is_permuted: false } => {
+                zipf_bins(pages, *rows_per_page, *exponent)
+            }
+            Popularity::Zipfian { exponent, rows_per_page, is_permuted: true } => {
+                permuted_zipf_bins(pages, *rows_per_page, *exponent)
+            }
+            Popularity::Gaussian { parameter } => {
+                smooth_bins(pages, |x| (-0.5 * (2.0 * parameter * (x - 0.5)).powi(2)).exp())
+            }
+            Popularity::Exponential { parameter } => smooth_bins(pages, |x| (-parameter * x).exp()),
+            Popularity::Hot { page_share, access_share } => vec![
+                Bin { pages: pages * page_share, weight: access_share / (pages * page_share) },
+                Bin { pages: pages * (1.0 - page_share), weight: (1.0 - access_share) / (pages * (1.0 - page_share)) },
+            ],
+            Popularity::Measured(bins) => bins.clone(),
+        };
+        bins.retain(|bin| bin.pages > 0.0 && bin.weight >= 0.0 && bin.weight.is_finite());
+        let accesses: f64 = bins.iter().map(|bin| bin.pages * bin.weight).sum();
+        bins.iter_mut().for_each(|bin| bin.weight /= accesses.max(f64::MIN_POSITIVE));
+        bins.sort_by(|one, other| other.weight.total_cmp(&one.weight));
+        bins
+    }
+}
+
+/// Equal stretches of the table, each with the density in its middle.
+fn smooth_bins(pages: f64, density: impl Fn(f64) -> f64) -> Vec<Bin> {
+    let bins = SMOOTH_BINS.min(pages.ceil() as usize).max(1);
+    let bin = |place| Bin { pages: pages / bins as f64, weight: density((f64::from(place) + 0.5) / bins as f64) };
+    (0..bins as u32).map(bin).collect()
+}
+
+// ---- zipf ----
+
+/// Pages of like popularity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bin {
+    pub pages: f64,
+    /// Share of the accesses that each single page gets.
+    pub weight: f64,
+}
+
+/// Neighbouring ranks of side-by-side rows share a bin when they differ by less than this factor.
+const RATIO: f64 = 1.05;
+
+/// The most popular rows that get a page of their own when rows are scattered.
+const HEAD_ROWS: f64 = 1024.0;
+
+/// Pages that stand for all others when rows are scattered, the rows of a page that are drawn, and bins made of them.
+const SAMPLED_PAGES: usize = 2048;
+const SAMPLED_ROWS: usize = 64;
+const SAMPLED_BINS: usize = 64;
+
+/// Terms of the generalised harmonic number that are summed one by one.
+const EXACT_TERMS: u32 = 64;
+
+/// Σ k^-s for k from 1 to `n`, n any number above 0: Euler and Maclaurin's formula behind the first terms.
+fn harmonic(n: f64, s: f64) -> f64 {
+    if n < 1.0 {
+        return n.max(0.0);
+    }
+    let exact = n.min(f64::from(EXACT_TERMS)).floor();
+    let sum: f64 = (1..=exact as u32).map(|k| f64::from(k).powf(-s)).sum();
+    let integral = |a: f64, b: f64| {
+        if (s - 1.0).abs() < 1e-12 { (b / a).ln() } else { (b.powf(1.0 - s) - a.powf(1.0 - s)) / (1.0 - s) }
+    };
+    // From half a term below to half a term above: the midpoint rule.
+    if n > exact { sum + integral(exact + 0.5, n + 0.5) } else { sum }
+}
+
+/// Rows in the order of their popularity on the pages of a table.
+pub fn zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
+    let accesses = |page: f64| harmonic(page * rows_per_page, exponent);
+    let mut bins = Vec::new();
+    let mut from = 0.0;
+    while from < pages {
+        let to = (from * RATIO).floor().max(from + 1.0).min(pages);
+        bins.push(Bin { pages: to - from, weight: (accesses(to) - accesses(from)) / (to - from) });
+        from = to;
+    }
+    bins
+}
+
+/// Rows anywhere: each of the most popular ones is alone on its page with rows that hardly count; of the other pages a
+/// sample is filled with rows drawn evenly from the rest, and stands for all.
+pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
+    let rows = (pages * rows_per_page).max(1.0);
+    let head = HEAD_ROWS.min((pages / 4.0).floor());
+    let weight = |rank: f64| rank.powf(-exponent);
+    let rest_mean = (harmonic(rows, exponent) - harmonic(head, exponent)) / (rows - head).max(1.0);
+    let mut bins: Vec<Bin> = (1..=head as u32)
+        .map(|rank| Bin { pages: 1.0, weight: weight(f64::from(rank)) + (rows_per_page - 1.0) * rest_mean })
+        .collect();
+    let mut sample = sample_pages(rows_per_page, |share| weight(head + share * (rows - head)));
+    sample.sort_by(|one, other| other.total_cmp(one));
+    let pages_each = (pages - head) / SAMPLED_BINS as f64;
+    for group in sample.chunks(SAMPLED_PAGES / SAMPLED_BINS) {
+        bins.push(Bin { pages: pages_each, weight: group.iter().sum::<f64>() / group.len() as f64 });
+    }
+    bins
+}
+
+/// Weights of pages whose rows are drawn evenly: `weight` is that of the row at a share of all ranks. Each place on a page
+/// takes its rows from all strata once, so little is left to chance.
+fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
+    // The same forecast for the same question.
+    let mut random = StdRng::seed_from_u64(0x7468_6177);
+    let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);
+    let mut pages = vec![0.0; SAMPLED_PAGES];
+    let mut order: Vec<usize> = (0..SAMPLED_PAGES).collect();
+    for _ in 0..drawn {
+        order.shuffle(&mut random);
+        for (stratum, page) in order.iter().enumerate() {
+            let share = (stratum as f64 + random.random::<f64>()) / SAMPLED_PAGES as f64;
+            pages[*page] += weight(share) * rows_per_page / drawn as f64;
+        }
+    }
+    pages
+}
+
+// ---- device ----
+//
+// What a block device gives, by how much is asked of it at once.
+
+/// A device's limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Random reads that it serves in a second; infinite where there is no limit.
+    pub reads_per_second: f64,
+    /// Bytes that it delivers in a second; infinite where there is no limit.
+    pub bandwidth: f64,
+    /// Seconds of one read with so many in flight, by rising depth; beyond the last the latency grows with the depth.
+    pub latency: Vec<(f64, f64)>,
+}
+
+impl Device {
+    /// A device whose latency is the same at every depth until a limit is reached.
+    pub fn with_limits(reads_per_second: f64, bandwidth: f64, latency_seconds: f64) -> Device {
+        Device { reads_per_second, bandwidth, latency: vec![(1.0, latency_seconds), (1e9, latency_seconds)] }
+    }
+
+    /// Seconds of a read with `depth` in flight.
+    pub fn latency_at(&self, depth: f64) -> f64 {
+        let Some(next) = self.latency.iter().position(|(at, _)| *at >= depth) else {
+            let (deepest, seconds) = self.latency.last().copied().unwrap_or((1.0, 0.0));
+            return seconds * depth / deepest;
+        };
+        let (at, seconds) = self.latency[next];
+        if next == 0 {
+            return seconds;
+        }
+        let (before, seconds_before) = self.latency[next - 1];
+        seconds_before + (seconds - seconds_before) * (depth - before) / (at - before)
+    }
+
+    /// How often in a second `reads` with `bytes` in all can be done: by the limits alone, which are budgets.
+    pub fn most_per_second(&self, reads: f64, bytes: f64) -> f64 {
+        let by_reads = if reads > 0.0 { self.reads_per_second / reads } else { f64::INFINITY };
+        let by_bytes = if bytes > 0.0 { self.bandwidth / bytes } else { f64::INFINITY };
+        by_reads.min(by_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warmer_and_the_workload_share_the_limits() {
+        let device = Device::with_limits(3000.0, 125e6, 0.5e-3);
+        let warmer = Warmer { steps: Vec::new(), depth: 4, read_bytes: 262_144.0, begins_after_seconds: 0.0 };
+        let shared = warmer.shared_cycle_seconds(&device, 1.0, 8192.0);
+        assert_eq!(shared, (8192.0 + 4.0 * 262_144.0) / 125e6);
+    }
+}
+
+#[cfg(test)]
+mod popularity_tests {
+    use super::*;
+
+    #[test]
+    fn all_pages_and_all_accesses_are_in_bins() {
+        let zipfian = |is_permuted| Popularity::Zipfian { exponent: 1.07, rows_per_page: 61.0, is_permuted };
+        for popularity in [
+            Popularity::Uniform,
+            zipfian(false),
+            zipfian(true),
+            Popularity::Gaussian { parameter: 5.0 },
+            Popularity::Exponential { parameter: 10.0 },
+            Popularity::Hot { page_share: 0.1, access_share: 0.99 },
+        ] {
+            for pages in [1.0, 7.0, 1e3, 1e6] {
+                let bins = popularity.bins(pages);
+                let total: f64 = bins.iter().map(|bin| bin.pages).sum();
+                let accesses: f64 = bins.iter().map(|bin| bin.pages * bin.weight).sum();
+                assert!((total / pages - 1.0).abs() < 1e-9, "{popularity:?} {pages}: {total}");
+                assert!((accesses - 1.0).abs() < 1e-9, "{popularity:?} {pages}: {accesses}");
+                assert!(bins.windows(2).all(|pair| pair[0].weight >= pair[1].weight) && bins.len() < 1500);
+            }
+        }
+    }
+
+    /// Share of the accesses that go to the most popular `share` of the pages.
+    fn head(popularity: &Popularity, share: f64) -> f64 {
+        let pages = 1e5;
+        let mut left = share * pages;
+        let mut accesses = 0.0;
+        for bin in popularity.bins(pages) {
+            accesses += bin.weight * bin.pages.min(left);
+            left = (left - bin.pages).max(0.0);
+        }
+        accesses
+    }
+
+    #[test]
+    fn pgbenchs_distributions_are_what_its_manual_says() {
+        // random_gaussian: 67 % of the values fall into the middle 1/parameter of the range, 95 % into 2/parameter.
+        let gaussian = Popularity::Gaussian { parameter: 5.0 };
+        assert!((head(&gaussian, 0.2) - 0.6827).abs() < 0.01 && (head(&gaussian, 0.4) - 0.9545).abs() < 0.01);
+        // random_exponential: the first value's share is (1 - e^(-parameter/n)) / (1 - e^(-parameter)).
+        let exponential = Popularity::Exponential { parameter: 3.0 };
+        let expected = (1.0 - (-0.3_f64).exp()) / (1.0 - (-3.0_f64).exp());
+        assert!((head(&exponential, 0.1) - expected).abs() < 1e-3);
+    }
+}
+
+#[cfg(test)]
+mod zipf_tests {
+    use super::*;
+    use crate::general::Popularity;
+
+    #[test]
+    fn harmonic_numbers_are_the_sums() {
+        for s in [0.5, 0.9, 1.0, 1.07, 2.0] {
+            let sum: f64 = (1..=100_000_u32).map(|k| f64::from(k).powf(-s)).sum();
+            assert!((harmonic(1e5, s) / sum - 1.0).abs() < 1e-5, "{s}");
+        }
+    }
+
+    #[test]
+    fn scattered_rows_make_the_pages_that_theory_expects() {
+        // Of pages with r rows each, drawn independently, a share φ(i)^r is untouched after i accesses, where φ is the
+        // mean of e^(-i q) over the rows.
+        let (pages, rows_per_page, exponent) = (20_000.0, 61.0, 1.07);
+        let bins = Popularity::Zipfian { exponent, rows_per_page, is_permuted: true }.bins(pages);
+        let rows = (pages * rows_per_page) as u32;
+        let total = harmonic(rows.into(), exponent);
+        for accesses in [1e4, 1e5, 1e6] {
+            let untouched: f64 = bins.iter().map(|bin| bin.pages * (-accesses * bin.weight).exp()).sum::<f64>() / pages;
+            let mean = (1..=rows).map(|k| (-accesses * f64::from(k).powf(-exponent) / total).exp()).sum::<f64>();
+            let expected = (mean / f64::from(rows)).powf(rows_per_page);
+            assert!((untouched - expected).abs() < 0.01, "{accesses}: {untouched} {expected}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod device_tests {
+    use super::*;
+
+    #[test]
+    fn the_tightest_limit_counts() {
+        let device = Device::with_limits(3000.0, 125e6, 0.5e-3);
+        assert_eq!(device.most_per_second(2.0, 16_384.0), 1500.0);
+        assert_eq!(device.most_per_second(1.0, 262_144.0), 125e6 / 262_144.0);
+        assert_eq!(device.most_per_second(0.0, 0.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn latency_is_read_between_depths_and_grows_beyond() {
+        let device = Device { latency: vec![(1.0, 8e-3), (4.0, 20e-3)], ..Device::with_limits(1e9, 1e12, 0.0) };
+        for (depth, seconds) in [(1.0, 8e-3), (2.5, 14e-3), (4.0, 20e-3), (8.0, 40e-3)] {
+            assert!((device.latency_at(depth) - seconds).abs() < 1e-12, "{depth}");
+        }
+        assert_eq!(device.latency_at(0.5), 8e-3);
+    }
+}

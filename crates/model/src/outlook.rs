@@ -1,0 +1,302 @@
+//! What a person asks of a forecast: how long until half of the throughput, until nearly all of it, until warm, and how
+//! sure that is.
+
+use serde::{Deserialize, Serialize};
+
+use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_forecast};
+use super::{Device, Error, PageClass};
+use host::units::Bytes;
+
+/// By how much the device and the warm transaction may differ from what was said of them, as a share. Devices are shared,
+/// and a probe is a moment.
+pub const UNCERTAINTY: f64 = 0.15;
+
+/// Points of a curve that are kept: a drawing has no more.
+const KEPT_POINTS: usize = 300;
+
+/// One warm-up to forecast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The scenario's name for people: `cold restart`, `with a restore`, `riops=10000`.
+    pub name: String,
+    pub workload: Workload,
+    pub server: Server,
+    pub warmer: Option<Warmer>,
+}
+
+/// Seconds, and what they are when device and processor are [`UNCERTAINTY`] better or worse than told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct Span {
+    pub seconds: f64,
+    pub low: f64,
+    /// `None`: in the worse case not at all.
+    pub high: Option<f64>,
+}
+
+/// The answer for one scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outlook {
+    pub name: String,
+    /// Transactions per second at the start, and in the steady state.
+    pub cold_tps: f64,
+    pub steady_tps: f64,
+    /// Seconds until each share of `steady_tps`; `None`: never.
+    pub to_50_seconds: Option<Span>,
+    pub to_90_seconds: Option<Span>,
+    pub to_95_seconds: Option<Span>,
+    /// Seconds until fewer than 1 % of the transactions read from the device; `None`: never, as the cache is too small.
+    pub warm_after_seconds: Option<Span>,
+    /// Share of the transactions that read from the device in the steady state.
+    pub steady_reading_share: f64,
+    pub warmer_ends_seconds: Option<f64>,
+    /// Transactions that a warm server would have served until `warm_after_seconds`, and this one does not.
+    pub lost_transactions: Option<f64>,
+    pub points: Vec<ForecastPoint>,
+}
+
+/// Forecasts a scenario, and both ends of what it may be.
+pub fn compute_outlook(scenario: &Scenario) -> Result<Outlook, Error> {
+    let run = |factor: f64| {
+        let server = Server { device: scale_device(&scenario.server.device, factor), ..scenario.server.clone() };
+        let workload = Workload { hit_seconds: scenario.workload.hit_seconds / factor, ..scenario.workload.clone() };
+        compute_forecast(&workload, &server, scenario.warmer.as_ref())
+    };
+    let (likely, better, worse) = (run(1.0)?, run(1.0 + UNCERTAINTY)?, run(1.0 - UNCERTAINTY)?);
+    let span = |of: &dyn Fn(&Forecast) -> Option<f64>| {
+        let seconds = of(&likely)?;
+        Some(Span { seconds, low: of(&better).unwrap_or(seconds).min(seconds), high: of(&worse) })
+    };
+    let [to_50_seconds, to_90_seconds, to_95_seconds] =
+        [0.5, 0.9, 0.95].map(|share| span(&|forecast: &Forecast| forecast.seconds_to_share(share)));
+    let warm_after_seconds = span(&Forecast::seconds_to_warm);
+    let lost = |warm: Span| warm.seconds * likely.steady_tps - likely.transactions_after(warm.seconds);
+    Ok(Outlook {
+        name: scenario.name.clone(),
+        cold_tps: likely.points[0].tps,
+        steady_tps: likely.steady_tps,
+        to_50_seconds,
+        to_90_seconds,
+        to_95_seconds,
+        warm_after_seconds,
+        steady_reading_share: likely.steady_reading_share,
+        warmer_ends_seconds: likely.warmer_ends_seconds,
+        lost_transactions: warm_after_seconds.map(lost),
+        points: thin(&likely.points),
+    })
+}
+
+/// A device that is `factor` times as fast.
+fn scale_device(device: &Device, factor: f64) -> Device {
+    Device {
+        reads_per_second: device.reads_per_second * factor,
+        bandwidth: device.bandwidth * factor,
+        latency: device.latency.iter().map(|(depth, seconds)| (*depth, seconds / factor)).collect(),
+    }
+}
+
+/// Points at least a small part of the whole apart, in time or in throughput.
+fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let highest = points.iter().map(|point| point.tps).fold(0.0, f64::max);
+    let step = 2.0 / KEPT_POINTS as f64;
+    let mut kept = vec![*first];
+    for point in points {
+        let before = kept[kept.len() - 1];
+        let is_later = point.seconds - before.seconds >= step * last.seconds;
+        if is_later || (point.tps - before.tps).abs() >= step * highest {
+            kept.push(*point);
+        }
+    }
+    kept.push(*last);
+    kept
+}
+
+// ---- instant ----
+//
+// Instants of a run in words, the same in every place that tells of one.
+
+/// What is so from its beginning on: the run began there, in its first second.
+pub const AT_ONCE: &str = "at once";
+
+/// What is computed to be so very soon, and is not so from its beginning on.
+pub const VERY_SOON: &str = "<0.1 s";
+
+/// Is it the beginning, as instants are shown?
+pub fn is_at_once(seconds: f64) -> bool {
+    seconds < 0.05
+}
+
+/// `after 3.0 s`, with the instant as it is `shown`; or at once.
+pub fn tell_after(seconds: f64, shown: &str) -> String {
+    tell("after", seconds, shown)
+}
+
+/// `from 3.0 s`, or at once.
+pub fn tell_from(seconds: f64, shown: &str) -> String {
+    tell("from", seconds, shown)
+}
+
+/// A computed instant, as it is `shown`. Beside it stands what is computed of the very beginning, so that alone is at once.
+pub fn show_computed(seconds: f64, shown: String) -> String {
+    match seconds {
+        ..=0.0 => AT_ONCE.to_owned(),
+        _ if is_at_once(seconds) => VERY_SOON.to_owned(),
+        _ => shown,
+    }
+}
+
+/// The same in a sentence: `after 3.0 s`, within the first moment, or at once.
+pub fn tell_computed_after(seconds: f64, shown: &str) -> String {
+    match seconds {
+        ..=0.0 => AT_ONCE.to_owned(),
+        _ if is_at_once(seconds) => "within 0.1 s".to_owned(),
+        _ => format!("after {shown}"),
+    }
+}
+
+fn tell(word: &str, seconds: f64, shown: &str) -> String {
+    if is_at_once(seconds) { AT_ONCE.to_owned() } else { format!("{word} {shown}") }
+}
+
+// ---- cold start ----
+//
+// A cold start on Linux as a scenario: one way for every forecast of a real server, so that none forgets what the kernel adds.
+
+/// What the kernel's work on a read takes of a processor, beyond copying a cached block: 33 µs on the machine of the lab
+/// (docs/model.md). Of a latency that was measured it is a part.
+pub const READ_CPU_SECONDS: f64 = 33e-6;
+
+/// Reads of catalogs, one after the other, before a server that has just been started runs its first transaction: of some 160
+/// blocks, many of them read ahead (docs/model.md).
+const STARTUP_READS: f64 = 40.0;
+
+/// A server that has just been started, and nothing is cached.
+#[derive(Clone, Debug)]
+pub struct ColdStart {
+    pub clients: u32,
+    pub classes: Vec<PageClass>,
+    /// Seconds of a core that a transaction takes when all its pages are in shared_buffers.
+    pub hit_seconds: f64,
+    pub cores: f64,
+    pub device: Device,
+    /// How far the kernel reads ahead.
+    pub read_ahead: Bytes,
+    pub block_bytes: f64,
+    /// Pages that fit into shared_buffers, and into the page cache; infinite where one tier holds everything.
+    pub buffers_pages: f64,
+    pub os_pages: f64,
+    /// Reads of the clients before their first transaction.
+    pub client_reads: f64,
+}
+
+impl ColdStart {
+    /// The scenario of a server that nothing but its clients warms.
+    pub fn scenario(self) -> Scenario {
+        let workload = Workload {
+            clients: self.clients,
+            classes: self.classes,
+            hit_seconds: self.hit_seconds,
+            copy_seconds: 0.0,
+            read_seconds: READ_CPU_SECONDS,
+            read_ahead_pages: self.read_ahead.0 as f64 / self.block_bytes,
+            startup_reads: STARTUP_READS + self.client_reads,
+        };
+        let server = Server {
+            device: self.device,
+            cores: self.cores,
+            buffers_pages: self.buffers_pages,
+            os_pages: self.os_pages,
+            block_bytes: self.block_bytes,
+        };
+        Scenario { name: "cold restart".into(), workload, server, warmer: None }
+    }
+}
+
+/// Seconds of a core that a transaction takes on a warm server, which is bound by its cores.
+pub fn compute_hit_seconds(warm_tps: f64, clients: f64, cores: f64) -> f64 {
+    clients.min(cores) / warm_tps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bin, PageClass, Popularity};
+
+    fn scenario(warmer: bool) -> Scenario {
+        let class = |name: &str, pages| PageClass {
+            name: name.into(),
+            pages,
+            accesses: 1.0,
+            run_pages: 1.0,
+            popularity: Popularity::Uniform,
+            resident_share: 0.0,
+        };
+        let workload = Workload {
+            clients: 8,
+            classes: vec![class("heap", 163_968.0), class("index", 27_392.0)],
+            hit_seconds: 0.1e-3,
+            copy_seconds: 0.0,
+            read_seconds: 0.0,
+            read_ahead_pages: 1.0,
+            startup_reads: 0.0,
+        };
+        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
+        let server =
+            Server { device, cores: 2.0, buffers_pages: f64::INFINITY, os_pages: f64::INFINITY, block_bytes: 8192.0 };
+        let warmer = warmer.then(|| Warmer::hottest_first(&workload, 8192.0, 4, 262_144.0));
+        Scenario { name: "a".into(), workload, server, warmer }
+    }
+
+    #[test]
+    fn the_span_holds_the_answer_and_a_warmer_shortens_it() {
+        let cold = compute_outlook(&scenario(false)).unwrap();
+        let warm = cold.warm_after_seconds.unwrap();
+        assert!(warm.low < warm.seconds && warm.seconds < warm.high.unwrap(), "{warm:?}");
+        assert!((cold.cold_tps / 1500.0 - 1.0).abs() < 0.05 && (cold.steady_tps / 20_000.0 - 1.0).abs() < 0.01);
+        assert!(cold.points.len() <= 2 * KEPT_POINTS && cold.lost_transactions.unwrap() > 0.0);
+        let restored = compute_outlook(&scenario(true)).unwrap();
+        assert!(restored.warm_after_seconds.unwrap().seconds < 0.5 * warm.seconds, "{restored:?}");
+    }
+
+    #[test]
+    fn a_cache_that_is_too_small_is_never_warm() {
+        let mut small = scenario(false);
+        small.server.os_pages = 100_000.0;
+        let outlook = compute_outlook(&small).unwrap();
+        assert_eq!((outlook.warm_after_seconds, outlook.lost_transactions), (None, None));
+        assert!(outlook.steady_reading_share > 0.3 && outlook.to_50_seconds.is_some());
+    }
+
+    /// A transaction that reads a whole table leaves so little missing that a probability ends below what a number holds.
+    #[test]
+    fn however_many_pages_a_transaction_asks_for_its_times_are_finite_or_never() {
+        let bins = || vec![Bin { pages: 9000.0, weight: 1.0 }, Bin { pages: 1000.0, weight: 50.0 }];
+        for accesses in [1.0, 30.0, 1e3, 16_394.0, 1e6] {
+            for read_ahead_pages in [1.0, 3.0, 16.0, 32.0, 2048.0] {
+                for (popularity, os_pages) in [
+                    (Popularity::Uniform, f64::INFINITY),
+                    (Popularity::Measured(bins()), f64::INFINITY),
+                    (Popularity::Hot { page_share: 0.1, access_share: 0.99 }, 5000.0),
+                ] {
+                    let mut one = scenario(false);
+                    one.workload.classes.truncate(1);
+                    one.workload.classes[0] =
+                        PageClass { pages: 10_000.0, accesses, popularity, ..one.workload.classes[0].clone() };
+                    one.workload.read_ahead_pages = read_ahead_pages;
+                    one.server.os_pages = os_pages;
+                    let warmer = Warmer::hottest_first(&one.workload, 8192.0, 4, 262_144.0);
+                    for warmer in [None, Some(warmer)] {
+                        let outlook = compute_outlook(&Scenario { warmer, ..one.clone() }).unwrap();
+                        let what = format!("{accesses} pages, {read_ahead_pages} ahead of {os_pages}: {outlook:?}");
+                        let half = outlook.to_50_seconds.unwrap_or_else(|| panic!("{what}"));
+                        assert!(half.seconds.is_finite() && half.high.is_none_or(f64::is_finite), "{what}");
+                        assert!(outlook.points.iter().all(|point| point.tps > 0.0 && point.tps.is_finite()), "{what}");
+                        assert!(os_pages.is_finite() || outlook.warm_after_seconds.is_some(), "{what}");
+                        assert!(outlook.points.iter().all(|point| point.pages_per_transaction >= 0.0), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A measured throughput curve: transactions in equal stretches of time, from whatever pgbench or a person wrote.
+
+mod reader;
+
+use super::Error;
+use pgbench::{BUILTIN_SCRIPTS, PgbenchReport};
+
+pub use reader::Reader;
+
+/// Fewer intervals say nothing about a trend.
+const FEWEST_INTERVALS: usize = 10;
+
+/// No server does so many transactions in a second, or in an interval.
+const MOST_RATE: f64 = 1e12;
+
+/// What happened in one stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bucket {
+    pub transactions: f64,
+    /// Seconds of the stretch for which there are figures; 0 where there are none.
+    pub covered_seconds: f64,
+    /// Reads from the device by the workload.
+    pub reads: f64,
+}
+
+impl Bucket {
+    /// Transactions per second; `None` where there are no figures.
+    pub fn rate(&self) -> Option<f64> {
+        (self.covered_seconds > 0.0).then(|| self.transactions / self.covered_seconds)
+    }
+}
+
+/// A throughput curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Seconds that each bucket stands for.
+    pub width_seconds: f64,
+    /// The curve's buckets without gaps, from the start of the workload on.
+    pub buckets: Vec<Bucket>,
+    /// Are `reads` measured?
+    pub has_reads: bool,
+    pub facts: Facts,
+    /// What the reader should know, for people.
+    pub remarks: Vec<String>,
+}
+
+/// What the source tells beside the curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Facts {
+    pub clients: Option<u32>,
+    /// pgbench's scaling factor.
+    pub scale: Option<u32>,
+    /// Was it a script other than pgbench's own? Then the scale says nothing about its pages.
+    pub is_own_script: bool,
+    /// Did something read the data beside the workload? Then the closed form, which knows the workload's own reads alone,
+    /// does not apply.
+    pub has_warmer: bool,
+    /// Did the clients hold back (`pgbench --rate`)? Then throughput does not say what the server could do.
+    pub is_rate_limited: bool,
+}
+
+impl Facts {
+    /// What pgbench's report says of it. pgbench tells a scale of 1 for scripts that were given none; a larger one was told by
+    /// whoever ran the script, for it chooses from as many rows.
+    pub fn of(report: &PgbenchReport) -> Facts {
+        let is_builtin = report.script.as_deref().is_none_or(|name| BUILTIN_SCRIPTS.contains(&name));
+        Facts {
+            clients: report.clients,
+            scale: report.scale,
+            is_own_script: !is_builtin && report.scale.is_none_or(|scale| scale <= 1),
+            has_warmer: false,
+            is_rate_limited: report.has_rate,
+        }
+    }
+
+    /// Pages that pgbench's built-in scripts choose from, by scale: the heap and the primary key of pgbench_accounts at
+    /// its default fill factor (61 rows of a page of 8 kB, 366 entries of a leaf).
+    pub fn pages(&self) -> Option<f64> {
+        let rows = f64::from(self.scale?) * 100_000.0;
+        (!self.is_own_script).then_some(rows / 61.0 + rows / 366.0)
+    }
+}
+
+impl Series {
+    /// The series, if it says anything at all of what a server serves.
+    pub fn check(self) -> Result<Series, Error> {
+        if self.transactions() <= 0.0 && self.intervals() > 0 {
+            return Err(Error::NoTransactions);
+        }
+        self.check_length()
+    }
+
+    /// The series, if it is long enough to be judged. That nothing was served is an answer too.
+    pub fn check_length(self) -> Result<Series, Error> {
+        match self.intervals() {
+            intervals if intervals < FEWEST_INTERVALS => Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS }),
+            _ => Ok(self),
+        }
+    }
+
+    /// Buckets with figures.
+    fn intervals(&self) -> usize {
+        self.buckets.iter().filter(|bucket| bucket.covered_seconds > 0.0).count()
+    }
+
+    /// How long it is.
+    pub fn seconds(&self) -> f64 {
+        self.width_seconds * self.buckets.len() as f64
+    }
+
+    /// Transactions in all.
+    pub fn transactions(&self) -> f64 {
+        self.buckets.iter().map(|bucket| bucket.transactions).sum()
+    }
+
+    /// Transactions in the buckets that begin before `seconds`.
+    pub fn transactions_until(&self, seconds: f64) -> f64 {
+        let buckets = (seconds / self.width_seconds).ceil().max(0.0) as usize;
+        self.buckets.iter().take(buckets).map(|bucket| bucket.transactions).sum()
+    }
+
+    /// Seconds for which there are figures.
+    pub fn covered_seconds(&self) -> f64 {
+        self.buckets.iter().map(|bucket| bucket.covered_seconds).sum()
+    }
+
+    /// This curve in at most `most` buckets; what is left of an uneven division at the end is dropped.
+    pub fn coarsened(&self, most: usize) -> Series {
+        let group = self.buckets.len().div_ceil(most.max(1)).max(1);
+        let sum = |buckets: &[Bucket]| {
+            buckets.iter().fold(Bucket::default(), |sum, one| Bucket {
+                transactions: sum.transactions + one.transactions,
+                covered_seconds: sum.covered_seconds + one.covered_seconds,
+                reads: sum.reads + one.reads,
+            })
+        };
+        Series {
+            width_seconds: self.width_seconds * group as f64,
+            buckets: self.buckets.chunks_exact(group).map(sum).collect(),
+            ..self.clone()
+        }
+    }
+}
+
+// ---- collector ----
+//
+// Gathers counts over time in bounded memory: when there are too many buckets, two become one.
+
+/// Buckets at most. A run of an hour in seconds fits.
+const MOST_BUCKETS: usize = 4096;
+
+/// Counts by time since the start of the workload.
+#[derive(Debug)]
+pub struct Collector {
+    width_seconds: f64,
+    buckets: Vec<Bucket>,
+    has_reads: bool,
+}
+
+impl Collector {
+    /// Buckets of `width_seconds`, above 0, until there are too many.
+    pub fn new(width_seconds: f64) -> Collector {
+        Collector { width_seconds, buckets: Vec::new(), has_reads: false }
+    }
+
+    /// Adds what happened between two times, spread evenly. Nothing happens when there is no time between them.
+    pub fn add(&mut self, start: f64, end: f64, transactions: f64, reads: Option<f64>) {
+        if end <= start || start < 0.0 || !end.is_finite() {
+            return;
+        }
+        self.has_reads |= reads.is_some();
+        self.make_room(end);
+        let first = (start / self.width_seconds) as usize;
+        for place in first..self.buckets.len() {
+            let from = (place as f64 * self.width_seconds).max(start);
+            let to = ((place + 1) as f64 * self.width_seconds).min(end);
+            if to <= from {
+                break;
+            }
+            let share = (to - from) / (end - start);
+            let bucket = &mut self.buckets[place];
+            bucket.transactions += transactions * share;
+            bucket.reads += reads.unwrap_or(0.0) * share;
+            bucket.covered_seconds += to - from;
+        }
+    }
+
+    /// Counts one transaction that ended at `time`; all time until then is covered.
+    pub fn count(&mut self, time: f64) {
+        if !(0.0..f64::MAX).contains(&time) {
+            return;
+        }
+        self.make_room(time);
+        // The exact end of the last bucket belongs to it.
+        let place = ((time / self.width_seconds) as usize).min(self.buckets.len().saturating_sub(1));
+        if let Some(bucket) = self.buckets.get_mut(place) {
+            bucket.transactions += 1.0;
+        }
+    }
+
+    /// Says that everything until `end` was measured, also where nothing was counted.
+    pub fn cover_until(&mut self, end: f64) {
+        self.make_room(end);
+        let width = self.width_seconds;
+        for (place, bucket) in self.buckets.iter_mut().enumerate() {
+            bucket.covered_seconds = (end - place as f64 * width).clamp(0.0, width);
+        }
+    }
+
+    /// What was gathered. A last bucket that is covered to less than half is dropped.
+    pub fn finish(mut self, facts: Facts, remarks: Vec<String>) -> Series {
+        while self.buckets.last().is_some_and(|last| last.covered_seconds < self.width_seconds / 2.0) {
+            self.buckets.pop();
+        }
+        Series { width_seconds: self.width_seconds, buckets: self.buckets, has_reads: self.has_reads, facts, remarks }
+    }
+
+    /// Makes buckets until `end`, of twice the width as often as needed.
+    fn make_room(&mut self, end: f64) {
+        while end / self.width_seconds > MOST_BUCKETS as f64 {
+            let pairs = self.buckets.chunks(2).map(|pair| {
+                let other = pair.get(1).copied().unwrap_or_default();
+                Bucket {
+                    transactions: pair[0].transactions + other.transactions,
+                    covered_seconds: pair[0].covered_seconds + other.covered_seconds,
+                    reads: pair[0].reads + other.reads,
+                }
+            });
+            self.buckets = pairs.collect();
+            self.width_seconds *= 2.0;
+        }
+        // Rounding must not make a bucket of a billionth of a second.
+        let needed = (end / self.width_seconds - 1e-9).ceil().max(1.0) as usize;
+        if needed > self.buckets.len() {
+            self.buckets.resize(needed, Bucket::default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod collector_tests {
+    use super::*;
+
+    fn rates(collector: Collector) -> Vec<Option<f64>> {
+        collector.finish(Facts::default(), Vec::new()).buckets.iter().map(Bucket::rate).collect()
+    }
+
+    #[test]
+    fn intervals_fall_into_their_buckets() {
+        let mut collector = Collector::new(1.0);
+        collector.add(0.0, 1.0, 10.0, None);
+        collector.add(1.0, 3.0, 40.0, None);
+        collector.add(4.0, 5.0, 30.0, None);
+        assert_eq!(rates(collector), [Some(10.0), Some(20.0), Some(20.0), None, Some(30.0)]);
+    }
+
+    #[test]
+    fn nothing_is_lost_when_buckets_are_joined() {
+        let mut collector = Collector::new(1.0);
+        for second in 0..100_000 {
+            collector.add(f64::from(second), f64::from(second) + 1.0, 3.0, Some(1.0));
+        }
+        let series = collector.finish(Facts::default(), Vec::new());
+        assert!(series.buckets.len() <= MOST_BUCKETS && series.buckets.len() > MOST_BUCKETS / 4);
+        assert!((series.transactions() - 300_000.0).abs() < 1e-3);
+        assert!(series.buckets.iter().all(|bucket| (bucket.rate().unwrap() - 3.0).abs() < 1e-6));
+    }
+
+    #[test]
+    fn single_transactions_are_counted_where_they_ended() {
+        let mut collector = Collector::new(1.0);
+        for time in [0.1, 0.2, 2.5, 3.0] {
+            collector.count(time);
+        }
+        collector.cover_until(3.0);
+        assert_eq!(rates(collector), [Some(2.0), Some(0.0), Some(2.0)]);
+    }
+
+    #[test]
+    fn a_leap_in_time_takes_no_memory() {
+        let mut collector = Collector::new(1e-3);
+        collector.add(0.0, 1e-3, 1.0, None);
+        collector.add(1e12, 1e12 + 1.0, 1.0, None);
+        collector.add(f64::NAN, f64::NAN, 1.0, None);
+        assert!(collector.buckets.len() <= MOST_BUCKETS);
+    }
+}

@@ -1,0 +1,541 @@
+//! Takes a file line by line, finds out what it is, and makes a [`Series`] of it in bounded memory.
+
+use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series};
+use crate::Error;
+use host::units::counted;
+use pgbench::{
+    EARLIEST_EPOCH, PgbenchReport, TransactionEnd, is_progress, parse_interval, parse_number, parse_progress,
+    parse_transaction,
+};
+
+/// A transaction of another thread of pgbench may stand this much too late in the log.
+const LOG_DISORDER_SECONDS: f64 = 1.0;
+
+/// A time beyond it is none in seconds.
+const LATEST_EPOCH: f64 = 1e11;
+
+/// No run lasts longer.
+const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
+
+/// Reads one file.
+#[derive(Debug, Default)]
+pub struct Reader {
+    line: u64,
+    format: Format,
+    /// What pgbench says of the run.
+    report: PgbenchReport,
+    /// A first sample whose interval is not known before the second.
+    first: Option<Sample>,
+    origin: f64,
+    last_time: f64,
+    collector: Option<Collector>,
+    /// Sum of throughput × latency over the progress lines that have both, and how many there are.
+    in_flight: f64,
+    latencies: u64,
+    /// Intervals with a figure, and without.
+    figures: u64,
+    missing: u64,
+    cut_short: u64,
+}
+
+#[derive(Debug, Default, PartialEq)]
+enum Format {
+    #[default]
+    Unknown,
+    Progress,
+    Intervals,
+    Transactions,
+    Columns(Columns),
+}
+
+/// What was measured up to a time.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    end: f64,
+    rate: f64,
+    is_count: bool,
+    reads: Option<f64>,
+}
+
+impl Reader {
+    /// Takes the next line, with or without its end.
+    pub fn push_line(&mut self, line: &str) -> Result<(), Error> {
+        self.line += 1;
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        if self.format == Format::Unknown {
+            self.format = detect(line);
+        }
+        match &self.format {
+            Format::Unknown => self.report.note(line),
+            Format::Progress => self.push_progress(line)?,
+            Format::Intervals => {
+                let bad = || Error::BadLine { line: self.line, text: line.to_owned() };
+                let (start, interval) = parse_interval(line).ok_or_else(bad)?;
+                self.push_interval(start as f64, interval.transactions as f64)?;
+            }
+            Format::Transactions => self.push_transaction(line)?,
+            Format::Columns(columns) if columns.is_header(line) => {}
+            Format::Columns(columns) => {
+                let figures = columns.parse(line, self.line)?;
+                let (end, rate) = (figures.time, figures.rate);
+                self.push_sample(Sample { end, rate, is_count: figures.is_count, reads: figures.reads })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was read.
+    pub fn finish(mut self) -> Result<Series, Error> {
+        match self.format {
+            Format::Unknown if self.line == 0 => return Err(Error::Empty),
+            Format::Unknown => return Err(Error::UnknownFormat),
+            Format::Transactions => {
+                let end = self.last_time - self.origin;
+                if let Some(collector) = &mut self.collector {
+                    collector.cover_until(end);
+                }
+            }
+            _ => {}
+        }
+        let mut remarks = Vec::new();
+        if self.missing > 0 {
+            remarks.push(format!("left out: {} without a figure", counted(self.missing, "interval")));
+        }
+        if self.cut_short > 0 {
+            remarks.push(format!("left out: {} cut short", counted(self.cut_short, "progress line")));
+        }
+        if self.missing > 0 && self.figures == 0 {
+            return Err(Error::NoFigures { intervals: self.missing });
+        }
+        let intervals = usize::from(self.first.is_some());
+        let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
+        let mut facts = Facts::of(&self.report);
+        // Little's law: as many transactions are under way as clients ask, unless they hold back.
+        if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
+            facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
+        }
+        collector.finish(facts, remarks).check_length()
+    }
+
+    fn push_progress(&mut self, line: &str) -> Result<(), Error> {
+        self.report.note(line);
+        match parse_progress(line) {
+            Some(progress) => {
+                let (end, rate) = (progress.until_seconds, progress.tps);
+                if let Some(milliseconds) = progress.latency_ms_mean.filter(|_| rate.is_finite()) {
+                    self.in_flight += rate * milliseconds / 1e3;
+                    self.latencies += 1;
+                }
+                self.push_sample(Sample { end, rate, is_count: false, reads: None })?;
+            }
+            None if is_progress(line) => self.cut_short += 1,
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn push_sample(&mut self, sample: Sample) -> Result<(), Error> {
+        if !sample.end.is_finite() {
+            return Err(Error::BadNumber { line: self.line, text: sample.end.to_string() });
+        }
+        if sample.end.abs() > LATEST_EPOCH {
+            return Err(Error::NoTime {
+                line: self.line,
+                seconds: sample.end,
+                why: "seconds since 1970 come to it in the year 5138",
+            });
+        }
+        if sample.rate < 0.0 || sample.rate > MOST_RATE {
+            return Err(Error::BadNumber { line: self.line, text: sample.rate.to_string() });
+        }
+        if self.collector.is_some() {
+            return self.add_sample(sample);
+        }
+        match self.first {
+            // pgbench counts from its start.
+            None if self.format == Format::Progress && sample.end < EARLIEST_EPOCH && sample.end > 0.0 => {
+                self.begin(0.0, sample.end);
+                self.add_sample(sample)
+            }
+            None => {
+                self.first = Some(sample);
+                Ok(())
+            }
+            Some(first) => {
+                self.check_time(first.end, sample.end)?;
+                let width = sample.end - first.end;
+                self.begin(first.end - width, width);
+                self.add_sample(first)?;
+                self.add_sample(sample)
+            }
+        }
+    }
+
+    fn begin(&mut self, origin: f64, width: f64) {
+        self.origin = origin;
+        self.last_time = origin;
+        self.collector = Some(Collector::new(width));
+    }
+
+    fn add_sample(&mut self, sample: Sample) -> Result<(), Error> {
+        self.check_time(self.last_time, sample.end)?;
+        self.check_length(sample.end)?;
+        let (start, end) = (self.last_time - self.origin, sample.end - self.origin);
+        self.last_time = sample.end;
+        if sample.rate.is_nan() {
+            self.missing += 1;
+            return Ok(());
+        }
+        self.figures += 1;
+        let seconds = if sample.is_count { 1.0 } else { end - start };
+        let reads = sample.reads.filter(|reads| reads.is_finite()).map(|reads| reads * seconds);
+        if let Some(collector) = &mut self.collector {
+            collector.add(start, end, sample.rate * seconds, reads);
+        }
+        Ok(())
+    }
+
+    /// An interval of an aggregated log ends where the next one begins; the last one is dropped, for it was not whole.
+    fn push_interval(&mut self, start: f64, transactions: f64) -> Result<(), Error> {
+        let next = Sample { end: start, rate: transactions, is_count: true, reads: None };
+        let Some(whole) = self.first.replace(next) else { return Ok(()) };
+        // Threads log the same interval one after the other when their logs were joined and sorted.
+        if whole.end == start {
+            self.first = Some(Sample { rate: whole.rate + transactions, ..whole });
+            return Ok(());
+        }
+        self.check_time(whole.end, start)?;
+        if self.collector.is_none() {
+            self.begin(whole.end, start - whole.end);
+        }
+        self.add_sample(Sample { end: start, ..whole })
+    }
+
+    fn push_transaction(&mut self, line: &str) -> Result<(), Error> {
+        let bad = || Error::BadLine { line: self.line, text: line.to_owned() };
+        let logged = parse_transaction(line).ok_or_else(bad)?;
+        let end = logged.second as f64 + f64::from(logged.microsecond) / 1e6;
+        if self.collector.is_none() {
+            self.begin(end, 1.0);
+        }
+        if end < self.last_time - LOG_DISORDER_SECONDS {
+            return Err(Error::TimeBackwards { line: self.line, before: self.last_time, after: end });
+        }
+        self.check_length(end)?;
+        self.last_time = self.last_time.max(end);
+        // What failed or was not begun is not served, and shows that nothing was.
+        if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
+            collector.count((end - self.origin).max(0.0));
+        }
+        Ok(())
+    }
+
+    fn check_time(&self, before: f64, after: f64) -> Result<(), Error> {
+        if after > before { Ok(()) } else { Err(Error::TimeBackwards { line: self.line, before, after }) }
+    }
+
+    fn check_length(&self, end: f64) -> Result<(), Error> {
+        if end - self.origin <= LONGEST_SECONDS {
+            return Ok(());
+        }
+        Err(Error::NoTime { line: self.line, seconds: end, why: "more than a year after the run's beginning" })
+    }
+}
+
+/// What the first line with figures is.
+fn detect(line: &str) -> Format {
+    if parse_progress(line).is_some() {
+        Format::Progress
+    } else if parse_interval(line).is_some() {
+        Format::Intervals
+    } else if parse_transaction(line).is_some() {
+        Format::Transactions
+    } else {
+        Columns::detect(line).map_or(Format::Unknown, Format::Columns)
+    }
+}
+
+// ---- csv ----
+//
+// Time and rate in columns: with a header that names them, or the first two.
+
+/// Where the columns are, and what separates them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    separator: char,
+    count: usize,
+    time: usize,
+    rate: usize,
+    /// Is the column transactions in the interval, and not in a second?
+    is_count: bool,
+    reads: Option<usize>,
+}
+
+/// Figures of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    pub time: f64,
+    /// Transactions per second; NaN where the cell is empty.
+    pub rate: f64,
+    /// Instead of a rate, when the column was one of counts.
+    pub is_count: bool,
+    /// Reads in the same unit as `rate`.
+    pub reads: Option<f64>,
+}
+
+const TIMES: [&str; 10] =
+    ["time", "t", "second", "seconds", "elapsed", "timestamp", "ts", "time_s", "seconds_elapsed", "elapsed_seconds"];
+const RATES: [&str; 6] = ["rate", "tps", "throughput", "qps", "transactions_per_second", "rate_per_second"];
+const COUNTS: [&str; 2] = ["transactions", "count"];
+const READS: [&str; 4] = ["reads", "device_reads", "reads_per_second", "foreground_reads"];
+
+impl Columns {
+    /// What the first line that has figures or their names says; `None` when it is neither.
+    pub fn detect(line: &str) -> Option<Columns> {
+        let separator = [';', '\t', ','].into_iter().find(|separator| line.contains(*separator))?;
+        let cells: Vec<String> = line.split(separator).map(normalise).collect();
+        let place = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
+        let count = cells.len();
+        if let (Some(time), Some(rate)) = (place(&TIMES), place(&RATES).or_else(|| place(&COUNTS))) {
+            let is_count = place(&RATES).is_none();
+            return Some(Columns { separator, count, time, rate, is_count, reads: place(&READS) });
+        }
+        // Four numbers between commas may be two with decimal commas: that needs a header.
+        let is_plain = count == 2 || (count == 3 && separator != ',');
+        let are_numbers = is_plain && parse_time(&cells[0]).is_some() && parse_number(&cells[1]).is_some();
+        are_numbers.then_some(Columns { separator, count, time: 0, rate: 1, is_count: false, reads: None })
+    }
+
+    /// Is this the line that names the columns?
+    pub fn is_header(&self, line: &str) -> bool {
+        line.split(self.separator).nth(self.time).is_some_and(|cell| TIMES.contains(&normalise(cell).as_str()))
+    }
+
+    /// The figures of line `number` of the file.
+    pub fn parse(&self, line: &str, number: u64) -> Result<Figures, Error> {
+        let cells: Vec<&str> = line.split(self.separator).map(|cell| cell.trim().trim_matches('"')).collect();
+        if cells.len() == 2 * self.count && self.separator == ',' {
+            return Err(Error::DecimalCommas { line: number });
+        }
+        if cells.len() != self.count {
+            return Err(Error::BadLine { line: number, text: line.to_owned() });
+        }
+        let bad = |text: &str| Error::BadNumber { line: number, text: text.to_owned() };
+        let cell_number = |text: &str| match text {
+            "" => Ok(f64::NAN),
+            text => parse_number(text).ok_or_else(|| bad(text)),
+        };
+        Ok(Figures {
+            time: parse_time(cells[self.time]).ok_or_else(|| bad(cells[self.time]))?,
+            rate: cell_number(cells[self.rate])?,
+            is_count: self.is_count,
+            reads: self.reads.map(|place| cell_number(cells[place])).transpose()?,
+        })
+    }
+}
+
+fn normalise(cell: &str) -> String {
+    cell.trim().trim_start_matches('\u{feff}').trim_matches('"').to_ascii_lowercase().replace(' ', "_")
+}
+
+// ---- time ----
+
+/// A number, or a time of day as seconds since 1970.
+pub fn parse_time(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let of_day = || {
+        let at = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+            let local: jiff::civil::DateTime = text.parse().ok()?;
+            local.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+        })?;
+        Some(at.as_millisecond() as f64 / 1000.0)
+    };
+    parse_number(text).or_else(of_day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Series, Error> {
+        let mut reader = Reader::default();
+        text.lines().try_for_each(|line| reader.push_line(line))?;
+        reader.finish()
+    }
+
+    fn lines(count: u32, line: impl Fn(u32) -> String) -> String {
+        (1..=count).map(|number| line(number) + "\n").collect()
+    }
+
+    fn assert_steady_rate(series: &Series, count: usize, rate: f64) {
+        assert_eq!(series.buckets.len(), count);
+        for bucket in &series.buckets {
+            assert!((bucket.rate().unwrap() - rate).abs() < 1e-6 * rate, "{bucket:?}");
+        }
+    }
+
+    #[test]
+    fn reads_what_pgbench_prints() {
+        let text = format!(
+            "pgbench (18.1, server 15.3)\nstarting vacuum...end.\n{}progress: 21.0 s, 99\nscaling factor: 10\nnumber of clients: 4\n",
+            lines(20, |second| format!("progress: {second}.0 s, 500.0 tps, lat 0.2 ms stddev 0.1, 0 failed"))
+        );
+        let series = read(&text).unwrap();
+        assert_steady_rate(&series, 20, 500.0);
+        assert_eq!(series.facts, Facts { clients: Some(4), scale: Some(10), ..Facts::default() });
+        assert_eq!(series.remarks, ["left out: 1 progress line cut short"]);
+    }
+
+    #[test]
+    fn reads_timestamps_of_the_epoch() {
+        let line = |second| format!("progress: {}.5 s, 500.0 tps, lat 0.2 ms stddev 0.1", 1_700_000_000 + second * 10);
+        let series = read(&lines(12, line)).unwrap();
+        assert_eq!(series.width_seconds, 10.0);
+        assert_steady_rate(&series, 12, 500.0);
+    }
+
+    #[test]
+    fn reads_logs() {
+        let aggregated = lines(21, |second| format!("{} 500 1 1 1 1", 1_700_000_000 + second));
+        assert_steady_rate(&read(&aggregated).unwrap(), 20, 500.0);
+        let joined = lines(42, |half| format!("{} 250 1 1 1 1", 1_700_000_000 + half.div_ceil(2)));
+        assert_steady_rate(&read(&joined).unwrap(), 20, 500.0);
+        let single =
+            lines(2001, |tenth| format!("0 {tenth} 99 0 {} {}", 1_700_000_000 + tenth / 100, tenth % 100 * 10_000));
+        let series = read(&single).unwrap();
+        assert!((series.transactions() - 2000.0).abs() < 2.0 && series.buckets.len() == 20, "{series:?}");
+    }
+
+    #[test]
+    fn reads_columns_in_every_dress() {
+        assert_steady_rate(&read(&lines(20, |second| format!("{second},500"))).unwrap(), 20, 500.0);
+        let german = format!("Zeit;x\n{}", lines(20, |second| format!("{second},5;500,0")));
+        assert_steady_rate(&read(&german).unwrap(), 20, 500.0);
+        let counted = format!("second,transactions,reads\n{}", lines(20, |two| format!("{},1000,50", two * 2)));
+        let series = read(&counted).unwrap();
+        assert_steady_rate(&series, 20, 500.0);
+        assert!(series.has_reads && (series.buckets[3].reads - 50.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_missing_figure_is_a_gap() {
+        let text = format!(
+            "time,tps\n{}",
+            lines(20, |second| match second {
+                5 => "5,NaN".into(),
+                6 => "6,".into(),
+                _ => format!("{second},500"),
+            })
+        );
+        let series = read(&text).unwrap();
+        assert_eq!(series.buckets.iter().filter(|bucket| bucket.rate().is_none()).count(), 2);
+        assert_eq!(series.remarks.len(), 1);
+    }
+
+    #[test]
+    fn bad_input_is_refused_by_name() {
+        let progress = |second: u32, rate: &str| format!("progress: {second}.0 s, {rate} tps, lat 1 ms stddev 1\n");
+        assert_eq!(read(""), Err(Error::Empty));
+        assert_eq!(read("hello\nworld\n"), Err(Error::UnknownFormat));
+        let two = progress(1, "5.0") + &progress(2, "5.0");
+        assert_eq!(read(&two), Err(Error::TooShort { intervals: 2, fewest: FEWEST_INTERVALS }));
+        assert_eq!(read("1,5\n"), Err(Error::TooShort { intervals: 1, fewest: FEWEST_INTERVALS }));
+        let zero: String = (1..20).map(|second| progress(second, "0.0")).collect();
+        let silent = read(&zero).unwrap();
+        assert_eq!((silent.transactions(), silent.clone().check()), (0.0, Err(Error::NoTransactions)));
+        let milliseconds = lines(12, |second| format!("{},500", 1_700_000_000_000_u64 + u64::from(second) * 1000));
+        let told = read(&milliseconds).unwrap_err();
+        assert!(matches!(told, Error::NoTime { line: 1, .. }), "{told}");
+        let years = lines(12, |year| format!("{},500", u64::from(year) * 40_000_000));
+        let told = read(&years).unwrap_err();
+        assert!(matches!(told, Error::NoTime { line: 2, .. }), "{told}");
+        let log = format!(
+            "{}0 9 99 0 4700000000 0\n",
+            lines(20, |second| format!("0 {second} 99 0 {} 0", 1_700_000_000 + second))
+        );
+        assert!(matches!(read(&log), Err(Error::NoTime { line: 21, .. })), "{:?}", read(&log));
+        let back = two.clone() + &progress(1, "5.0");
+        assert_eq!(read(&back), Err(Error::TimeBackwards { line: 3, before: 2.0, after: 1.0 }));
+        assert!(matches!(read("1,5\n2,-7\n"), Err(Error::BadNumber { line: 2, .. })));
+        assert!(matches!(read("1,5\n2,inf\n"), Err(Error::BadNumber { .. })));
+        assert!(matches!(read("time,tps\nnan,5\n"), Err(Error::BadNumber { .. })));
+        assert_eq!(read("time,tps\n1,0,5,0\n"), Err(Error::DecimalCommas { line: 2 }));
+        let only_nan = format!("time,tps\n{}", lines(20, |second| format!("{second},nan")));
+        assert_eq!(read(&only_nan), Err(Error::NoFigures { intervals: 20 }));
+        assert!(matches!(read("1,1e300\n2,1e300\n"), Err(Error::BadNumber { .. })));
+        // A number beyond all that a float holds is read as infinite.
+        for absurd in ["1700000005 5e999 1 1 1 1", "1e999 5 1 1 1 1", "0 1 2 0 1e999 7"] {
+            assert!(read(&format!("{absurd}\n{absurd}\n")).is_err(), "{absurd}");
+        }
+        let logs = "1700000005 5 1 1 1 1\n1700000006 5 1 1 1 1\n1700000001 5 1 1 1 1\n";
+        assert!(matches!(read(logs), Err(Error::TimeBackwards { line: 3, .. })));
+    }
+
+    #[test]
+    fn clients_are_told_by_their_latency_where_the_summary_is_missing() {
+        let text = lines(20, |second| format!("progress: {second}.0 s, 500.0 tps, lat 7.9 ms stddev 0.1, 0 failed"));
+        assert_eq!(read(&text).unwrap().facts.clients, Some(4));
+        let waiting =
+            lines(20, |second| format!("progress: {second}.0 s, 500.0 tps, lat 7.9 ms stddev 0.1, lag 0.1 ms"));
+        assert_eq!(read(&waiting).unwrap().facts.clients, None);
+    }
+
+    #[test]
+    fn the_scale_of_a_script_of_ones_own_is_believed_where_somebody_told_it() {
+        let own = |scale: u32| {
+            let progress = lines(20, |second| format!("progress: {second}.0 s, 500.0 tps"));
+            read(&format!("{progress}transaction type: hot.sql\nscaling factor: {scale}\n")).unwrap().facts.pages()
+        };
+        assert!(own(1).is_none() && own(10).is_some());
+    }
+}
+
+#[cfg(test)]
+mod csv_tests {
+    use super::*;
+
+    fn read(header: &str, line: &str) -> Result<(f64, f64), Error> {
+        Columns::detect(header).unwrap().parse(line, 2).map(|figures| (figures.time, figures.rate))
+    }
+
+    #[test]
+    fn a_header_names_the_columns() {
+        assert_eq!(read("time,latency,tps", "1,0.2,4711.5"), Ok((1.0, 4711.5)));
+        assert_eq!(read("\u{feff}\"Seconds\";\"TPS\"", "1,5;4711,5"), Ok((1.5, 4711.5)));
+        assert_eq!(read("timestamp\trate", "1970-01-01T00:00:10Z\t7"), Ok((10.0, 7.0)));
+        let counts = Columns::detect("second,transactions,device_reads").unwrap();
+        let figures = counts.parse("3,500,12", 4).unwrap();
+        assert!(figures.is_count && figures.reads == Some(12.0));
+    }
+
+    #[test]
+    fn without_a_header_there_are_two_columns() {
+        assert_eq!(read("1,4711.5", "2,4712.5"), Ok((2.0, 4712.5)));
+        for line in ["1,0,4711,3", "pgbench (18.1, server 15.3)", "starting vacuum...end.", "a;b"] {
+            assert_eq!(Columns::detect(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(read("time,tps", "1,0,4711,3"), Err(Error::DecimalCommas { line: 2 }));
+        assert!(matches!(read("time,tps", "1"), Err(Error::BadLine { .. })));
+        assert!(matches!(read("time,tps", "1,many"), Err(Error::BadNumber { .. })));
+        assert!(read("time,tps", "1,").unwrap().1.is_nan());
+    }
+}
+
+#[cfg(test)]
+mod time_tests {
+    use super::*;
+
+    #[test]
+    fn reads_times_of_day() {
+        assert_eq!(parse_time("1970-01-01T00:01:00Z"), Some(60.0));
+        assert_eq!(parse_time("1970-01-01 00:01:00.5"), Some(60.5));
+        assert_eq!(parse_time("soon"), None);
+    }
+}

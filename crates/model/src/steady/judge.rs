@@ -1,0 +1,490 @@
+//! From the curve to the verdict.
+
+use super::judgement::{Flat, LEAST_TAIL_SHARE, Reason};
+use super::tail::{DEEPEST, Noise, SAME_LEVEL, Tail, Trend};
+use super::{Judgement, Verdict};
+use crate::statistics::compute_running_median;
+use crate::{Bucket, Fit, Series, fit_warm_up};
+
+/// The steady part must have so many values.
+const LEAST_TAIL_VALUES: usize = 10;
+
+/// Where reads prove that it is warm, fewer values are enough.
+const PROVEN_TAIL_VALUES: usize = 5;
+
+/// A tail that falls by less than this, or rises by less than what counts as the same level, is steady. What changes by more does
+/// so beyond so many standard errors of its noise.
+const LEAST_FALL: f64 = 0.03;
+const ERRORS: f64 = 3.0;
+
+/// Standard errors on either side of a 95 % interval, and what it has at least as a share of the level. The noise is measured from
+/// the curve that it is judged by, and what is slower than a third of it is hardly seen there: 1.96 of them held the true
+/// level in 77 % of the warm curves of lab/verdicts, these in 92 to 96 %.
+const INTERVAL: f64 = 4.5;
+const LEAST_INTERVAL: f64 = 0.005;
+
+/// A level that its noise leaves open by more, as a share of it, is none: its interval has nought in it.
+const TOLD_LEVEL: f64 = 1.0;
+
+/// The same where reads prove that it is warm, whatever neighbours do to its level. (Real runs beside busy ones have up to 2.0.)
+const PROVEN_LEVEL: f64 = 2.3;
+
+/// A level that would have to last for more values to be told never will be.
+const MOST_TOLD_VALUES: usize = 20_000;
+
+/// Above this probability a rise is not over.
+const LIKELY: f64 = 0.35;
+
+/// The last rise of a warm-up that is over is no more than this.
+const LEVELLED_RISE: f64 = 0.08;
+
+/// The tail's second half rises by no more than this when the rise is over, or by this part of the tail's rise, or not beyond so
+/// many standard errors. A straight rise has half of it there.
+const LATE_RISE: f64 = 0.01;
+const LATE_SHARE: f64 = 0.33;
+const LATE_ERRORS: f64 = 2.0;
+
+/// A step down to a level that lasts for so much of the run is the steady level.
+const NEW_LEVEL_SHARE: f64 = 0.5;
+
+/// Warm is: fewer than 1 % of transactions read from the device.
+const WARM_READS: f64 = 0.01;
+
+/// A period shows when it is seen so often.
+const PERIODS: f64 = 3.0;
+
+/// Share of the steady throughput that a run has reached where it begins to be steady, and by its fit at its end.
+const REACHED_SHARE: f64 = 0.95;
+
+/// Share of the level that a rise comes to where it is dated, and below which a second is a slow one.
+const DATED_SHARE: f64 = 0.98;
+const SLOW_SECOND: f64 = 0.92;
+
+/// Reads per transaction may fall by this share from the tail's first half to its second and still be at their floor.
+const READS_FALL: f64 = 0.15;
+
+/// A stall at the end that has lasted so long is no dip that recovers.
+const SILENT_SECONDS: f64 = 5.0;
+
+/// Judges a run. `pages` is how many the workload chooses from, where somebody knows.
+pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
+    let tail = Tail::find(series);
+    let fitted = fit_where_it_applies(series, &tail);
+    let pages = pages.or(series.facts.pages());
+    let mut judgement = describe(series, &tail, fitted, decide(series, &tail, pages));
+    let verdict = judgement.verdict;
+    // A level that its own curve never reached is none.
+    judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
+    if let (Verdict::NotReached, Some(fit), Some(pages)) = (verdict, &judgement.fit, pages)
+        && fit.contradicts(pages)
+    {
+        judgement.drop_promise(pages);
+    }
+    judgement
+}
+
+/// The fit, or why there is none.
+fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
+    if series.facts.has_warmer {
+        return Err("a warmer read beside the workload");
+    }
+    if series.facts.is_rate_limited {
+        return Err("the rate was limited");
+    }
+    if !tail.has_warm_up && tail.trend.change <= 0.0 {
+        return Err("throughput did not rise");
+    }
+    fit_warm_up(series).ok_or("the closed form comes nowhere near the curve")
+}
+
+/// The first value at a level with neighbours that are there too (their running median), so that one lucky second is no
+/// arrival, and nothing is dated to a value that lies below.
+fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
+    let smooth = compute_running_median(rates);
+    rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
+}
+
+/// The rules, in the order of what they would hide.
+fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> Reason {
+    let reads = read_floor(series, tail);
+    let rises = tail.trend.exceeds(SAME_LEVEL, ERRORS) && !has_levelled_off(tail);
+    let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, ERRORS);
+    let least = least_values(reads);
+    let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
+    if series.transactions() <= 0.0 {
+        return Reason::NothingServed { seconds: series.seconds() };
+    }
+    let silent = silent_seconds(series, tail);
+    if silent >= SILENT_SECONDS && tail.period.is_none() {
+        return Reason::SilentAtEnd { seconds: silent };
+    }
+    if let Some(faster) = tail.faster_before.filter(|_| falls || tail.share() < NEW_LEVEL_SHARE) {
+        return Reason::FasterBefore { share: faster - 1.0 };
+    }
+    if reads == Some(Floor::Falling) {
+        return Reason::ReadsFall;
+    }
+    if is_short {
+        return Reason::TooShort;
+    }
+    let seconds = tail.trend_seconds;
+    if rises {
+        let Trend { change, error } = tail.trend;
+        return Reason::Rises { share: change, error: INTERVAL * error, seconds };
+    }
+    if falls {
+        let Trend { change, error } = tail.fall;
+        // The trend is one of logarithms.
+        return Reason::Falls { share: -change.exp_m1(), error: INTERVAL * error, seconds };
+    }
+    if series.facts.is_rate_limited && reads != Some(Floor::Warm) {
+        return Reason::RateLimited;
+    }
+    if reads == Some(Floor::Warm) {
+        return decide_level(tail, PROVEN_LEVEL);
+    }
+    if let Some(reason) = suspect_cold(series, tail, pages) {
+        return reason;
+    }
+    let least_pages = pages.filter(|_| !series.facts.has_warmer).unwrap_or(0.0) * OWN_RISE;
+    let approach = find_approach(&tail.count_done(), &tail.logs, &tail.noise, least_pages);
+    if approach.unfinished > LIKELY && !tail.has_leapt() {
+        return Reason::Unfinished { share: approach.share, probability: approach.unfinished };
+    }
+    decide_level(tail, TOLD_LEVEL)
+}
+
+fn decide_level(tail: &Tail, told: f64) -> Reason {
+    let error = level_error(tail, tail.len());
+    match tail.period {
+        _ if error > told => Reason::Noisy { error },
+        Some(_) => Reason::Dips,
+        None => Reason::KeptLevel { error },
+    }
+}
+
+/// The 95 % interval, either way, of a level that lasts for so many values with the tail's noise.
+fn level_error(tail: &Tail, values: usize) -> f64 {
+    (INTERVAL * tail.noise.level_error(values)).hypot(LEAST_INTERVAL)
+}
+
+/// Seconds after which the tail's level would have lasted long enough to be one, and to be told from its noise.
+fn told_seconds(tail: &Tail, reads: Option<Floor>) -> Option<f64> {
+    let told = if reads == Some(Floor::Warm) { PROVEN_LEVEL } else { TOLD_LEVEL };
+    let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
+    let mut lengths = std::iter::successors(Some(tail.len().max(least_values(reads))), longer);
+    let values = lengths.find(|values| level_error(tail, *values) <= told)?;
+    let (start, lasts) = (tail.start_seconds(), values as f64 * tail.width);
+    Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)))
+}
+
+/// The end of a warm-up leads into the level from a few percent below. A rise that goes on does so in the second half.
+fn has_levelled_off(tail: &Tail) -> bool {
+    let Trend { change, .. } = tail.trend;
+    change < LEVELLED_RISE && !tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * change), LATE_ERRORS)
+}
+
+/// Seconds at the end with next to no throughput: a stall that is not over.
+fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
+    let is_silent = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate <= DEEPEST * tail.level);
+    series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
+}
+
+/// What the reads say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Floor {
+    /// Hardly any.
+    Warm,
+    /// As many as before: data larger than the cache.
+    Reached,
+    Falling,
+}
+
+/// Values that a tail must have.
+fn least_values(reads: Option<Floor>) -> usize {
+    if reads == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES }
+}
+
+/// `None` when reads are not known.
+fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
+    if !series.has_reads {
+        return None;
+    }
+    let from = (tail.start_seconds() / series.width_seconds) as usize;
+    let buckets = &series.buckets[from.min(series.buckets.len())..];
+    let per_transaction = |buckets: &[Bucket]| {
+        let transactions: f64 = buckets.iter().map(|bucket| bucket.transactions).sum();
+        buckets.iter().map(|bucket| bucket.reads).sum::<f64>() / transactions.max(1.0)
+    };
+    let (first, second) = buckets.split_at(buckets.len() / 2);
+    let (before, after) = (per_transaction(first), per_transaction(second));
+    Some(match after {
+        ..WARM_READS => Floor::Warm,
+        _ if after < (1.0 - READS_FALL) * before => Floor::Falling,
+        _ => Floor::Reached,
+    })
+}
+
+/// Since when it is steady: since it has risen to its level, as far as enough of it is left.
+fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
+    let share = ((tail.rates.len() as f64 * LEAST_TAIL_SHARE).ceil() as usize).max(least);
+    let periods = tail.period.map_or(0, |period| PERIODS as usize * period);
+    let latest = tail.rates.len().saturating_sub(share.max(periods));
+    // What hardly rose is dated by less, for noise moves its beginning as much.
+    let dated_share = if tail.has_warm_up { DATED_SHARE } else { SLOW_SECOND };
+    let from = tail.start.max(tail.find_risen(dated_share).min(latest)) as f64 * tail.width;
+    // Of several seconds that are one value, the first may have been slow.
+    let first = (from / series.width_seconds).round() as usize;
+    let is_slow = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate < SLOW_SECOND * tail.level);
+    let group = (tail.width / series.width_seconds) as usize - 1;
+    from + series.buckets.iter().skip(first).take(group).take_while(is_slow).count() as f64 * series.width_seconds
+}
+
+fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Reason) -> Judgement {
+    let verdict = reason.verdict();
+    let no_fit = fitted.as_ref().err().map(|why| (*why).to_owned());
+    let fit = fitted.ok();
+    let is_level = matches!(verdict, Verdict::Steady | Verdict::Periodic);
+    let curve = fit.as_ref().and_then(|fit| fit.curve().ok());
+    let steady_tps = match verdict {
+        Verdict::Steady => Some(tail.level),
+        // With its dips, for they belong to it.
+        Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
+        // The fit's promise, where the measurement bounds it.
+        Verdict::NotReached => {
+            fit.as_ref().filter(|fit| fit.knows_warm()).and(curve.as_ref()).map(|curve| curve.steady_throughput())
+        }
+        Verdict::Degrading => None,
+    };
+    let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
+    let reached = |share: f64| {
+        let measured = find_reached(&tail.rates, share * steady_tps?).map(|place| place as f64 * tail.width);
+        // What the measurement does not show comes after it, whatever the fit says.
+        let promised = || Some(curve.as_ref()?.seconds_to_share(share)?.max(series.seconds()));
+        measured.or_else(|| if is_level { None } else { promised() })
+    };
+    let [to_50_seconds, to_90_seconds, to_95_seconds] = [0.5, 0.9, REACHED_SHARE].map(reached);
+    let level_lasts_seconds = match (verdict, tail.period) {
+        (Verdict::Periodic, Some(period)) => PERIODS * period as f64 * tail.width,
+        _ => least_values(read_floor(series, tail)) as f64 * tail.width,
+    };
+    let mut judgement = Judgement {
+        verdict,
+        reason: reason.sentence(),
+        undecided: reason.undecided(),
+        level_share: None,
+        steady_from_seconds: is_level.then(|| date_level(series, tail, least_values(read_floor(series, tail)))),
+        level_lasts_seconds,
+        period_seconds: tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64 * tail.width),
+        steady_tps,
+        level_error_share: is_level.then(|| level_error(tail, tail.len())),
+        mean_tps,
+        mean_error_share: steady_tps.map(|steady| mean_tps / steady - 1.0),
+        to_50_seconds,
+        to_90_seconds,
+        to_95_seconds,
+        run_seconds: series.seconds(),
+        should_have_run_seconds: None,
+        fit,
+        no_fit,
+        remarks: series.remarks.clone(),
+    };
+    let needed = match verdict {
+        Verdict::Steady | Verdict::Periodic => {
+            Some(judgement.needed_seconds(judgement.steady_from_seconds.unwrap_or(0.0)))
+        }
+        Verdict::NotReached => {
+            let reached = to_95_seconds.map(|seconds| judgement.needed_seconds(seconds));
+            let told = told_seconds(tail, read_floor(series, tail));
+            [reached, told].into_iter().flatten().reduce(f64::max)
+        }
+        Verdict::Degrading => None,
+    };
+    judgement.should_have_run_seconds = needed.filter(|seconds| is_level || *seconds > series.seconds());
+    judgement
+}
+
+// ---- approach ----
+//
+// How far a rising curve has come: the shares of its final level that the way it rises allows, each with its probability.
+//
+// A warm-up comes to its end as T = Tc × (1 + a e^(-i/P)) does, or where the device's limit holds it back until nearly the
+// end, as T = Tc × (1 + (a e^(-i/P))⁴)^¼. Every share at the end, every P and both forms are held against the last part of
+// the curve, and weighed by how well the noise explains what is left.
+
+/// Stretches that are compared with the forms, at most.
+const MOST_STRETCHES: usize = 60;
+
+/// The part of the curve before this share of it says more of the first pages than of the last.
+const FROM: f64 = 0.5;
+
+/// By how much real curves differ from these forms, as a share.
+const MISFIT: f64 = 0.015;
+
+/// A stretch farther off than so many standard deviations counts as if it were this far.
+const FARTHEST: f64 = 4.0;
+
+/// Shares at the end, and P as shares of all transactions that were looked at. Slower rises than the last are plateaus to the
+/// eye, about which other rules decide.
+const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
+const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
+
+/// A level that is still rising has less than this share of the final one.
+const UNFINISHED: f64 = 0.9;
+
+/// Shares of the final level at the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Approach {
+    /// The mean over all forms.
+    pub share: f64,
+    /// The probability that it is below 90 %.
+    pub unfinished: f64,
+}
+
+/// Looks at the end of a curve. `logs` are logarithms of throughput as shares of the end's level, `done` the transactions
+/// before the middle of each. P is at least `least_pages`.
+pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
+    let from = (logs.len() as f64 * FROM) as usize;
+    let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let ys: Vec<f64> = logs[from..].chunks_exact(group).map(mean).collect();
+    let all = done.last().copied().unwrap_or(0.0) - done.get(from).copied().unwrap_or(0.0);
+    let end = done.last().copied().unwrap_or(0.0);
+    // Transactions that were still to come, as shares of all.
+    let left: Vec<f64> = done[from..].chunks_exact(group).map(|chunk| (end - mean(chunk)) / all.max(1.0)).collect();
+    let sigma = noise.level_error(group).hypot(MISFIT);
+    let inflation = compute_inflation(noise, group, ys.len(), sigma);
+    let mut weighed = vec![(1.0, 0.5 * weigh(&ys, &vec![0.0; ys.len()], sigma, inflation))];
+    let last = PAGES[PAGES.len() - 1];
+    let pages: Vec<f64> = PAGES.into_iter().filter(|pages| *pages >= (least_pages / all.max(1.0)).min(last)).collect();
+    let prior = 0.5 / (2 * SHARES.len() * pages.len()) as f64;
+    for share in SHARES {
+        for (power, pages) in [1.0, 4.0].into_iter().flat_map(|power| pages.iter().map(move |pages| (power, pages))) {
+            let ratio = 1.0 / f64::powf(share, power) - 1.0;
+            let form: Vec<f64> =
+                left.iter().map(|left| -(ratio * (power * left / pages).min(600.0).exp()).ln_1p() / power).collect();
+            weighed.push((share, prior * weigh(&ys, &form, sigma, inflation)));
+        }
+    }
+    let total: f64 = weighed.iter().map(|(_, weight)| weight).sum::<f64>().max(f64::MIN_POSITIVE);
+    let unfinished = weighed.iter().filter(|(share, _)| *share < UNFINISHED).map(|(_, weight)| weight).sum::<f64>();
+    let share = weighed.iter().map(|(share, weight)| share * weight).sum::<f64>();
+    Approach { share: share / total, unfinished: unfinished / total }
+}
+
+/// How much less the stretches say than as many independent ones would, as a factor on the sum of squares.
+fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
+    let middle = (stretches as f64 - 1.0) / 2.0;
+    let line = |place: usize| (place / group) as f64 - middle;
+    let weights: Vec<f64> = (0..stretches * group).map(|place| line(place) / group as f64).collect();
+    let white = sigma * (0..stretches).map(|place| (place as f64 - middle).powi(2)).sum::<f64>().sqrt();
+    (noise.error_of(&weights) / white.max(f64::MIN_POSITIVE)).powi(2).max(1.0)
+}
+
+/// The likelihood of the curve when it is this form times a level.
+fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
+    let level = ys.iter().zip(form).map(|(y, form)| y - form).sum::<f64>() / ys.len() as f64;
+    let squares = ys.iter().zip(form).map(|(y, form)| ((y - form - level) / sigma).clamp(-FARTHEST, FARTHEST).powi(2));
+    (-squares.sum::<f64>() / 2.0 / inflation).exp()
+}
+
+// ---- plateau ----
+//
+// What contradicts that a level is a warm server's: transactions too few to bring in the pages, or to tell a cold plateau.
+
+/// A transaction of a client that takes less waits for no device, or hardly: flash takes 0.1 ms for a read, and a lookup by an
+/// index needs two.
+const MEMORY_SECONDS: f64 = 0.15e-3;
+
+/// So many clients share a core of a server without waiting much for each other.
+const CLIENTS_OF_CORES: f64 = 4.0;
+
+/// A start that is slow for less is that of connections, catalogs and bursts of a limiter, and no warm-up, where the number
+/// of pages does not say how long one must be.
+const SLOW_START_SECONDS: f64 = 10.0;
+
+/// Pages that the hot part of a database of unknown size may have: 64 GiB of 8 kB. A hot part that does not fit into
+/// memory never gets warm: its plateau is its steady state.
+const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
+
+/// A rise that noise hides is no larger than what was seen and so many standard errors, but once in 160 times.
+const HIDDEN_ERRORS: f64 = 2.5;
+
+/// Noise that hides more, as a share of the level, leaves nothing to be said of how flat a run was.
+const TOLD_RISE: f64 = 1.0;
+
+/// Times the pages that are told, a plateau has to tell of.
+const TOLD_PAGES: f64 = 1.5;
+
+/// Share of the level by which a rise is measured: high enough to be past most of it, low enough to be seen in noise.
+const RISEN_SHARE: f64 = 0.8;
+
+/// Share of the transactions that a rise takes of the least possible form, below which it was another rise: read-ahead and
+/// pages beside the table's leave so much.
+pub(super) const OWN_RISE: f64 = 0.5;
+
+/// Why the level at the end may not be a warm server's; `None` where nothing contradicts it.
+pub(super) fn suspect_cold(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
+    let of_rest = pages.filter(|_| !series.facts.has_warmer).and_then(|pages| suspect_cold_rest(series, tail, pages));
+    of_rest.or_else(|| if has_warmed(series, tail, pages) { None } else { suspect_cold_plateau(series, tail, pages) })
+}
+
+/// Was it slow at first for long enough to bring in what the workload chooses from? A cold server whose first seconds are slow
+/// jumps to its plateau as if it had got warm.
+fn has_warmed(series: &Series, tail: &Tail, pages: Option<f64>) -> bool {
+    let seconds = tail.slow_until as f64 * tail.width;
+    match pages {
+        Some(pages) => series.transactions_until(seconds) >= pages,
+        None => seconds >= SLOW_START_SECONDS,
+    }
+}
+
+/// A rise that a workload makes by its own reads takes a number of transactions that follows from the pages. Of P pages that
+/// are equally likely, throughput rises from a share r of the level to a share s in P ln(s ÷ r) transactions at least: where
+/// the device's limit decides until the level is reached. One that took far fewer was that of a hot part of the pages, and
+/// the rest is cold.
+fn suspect_cold_rest(series: &Series, tail: &Tail, pages: f64) -> Option<Reason> {
+    if !tail.has_warm_up || tail.slow_until as f64 * tail.width < SLOW_START_SECONDS || tail.has_leapt() {
+        return None;
+    }
+    let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
+    let needed = OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln();
+    (risen < needed).then_some(Reason::RoseTooSoon { transactions: risen, pages })
+}
+
+/// A run that was flat from its start, or nearly so, may have been cold all the time: throughput of a cold server rises by
+/// about i ÷ P in i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide
+/// since the slow start, if there was one, means a database that is larger than `pages`. Beside a warmer nothing is believed:
+/// the device that it leaves to the workload may be the limit for as long as it reads.
+fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
+    if series.facts.has_warmer {
+        return Some(Reason::BesideWarmer);
+    }
+    if is_like_memory(series, tail) {
+        return None;
+    }
+    let rise = &tail.rise_since_slow;
+    let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
+    let transactions = series.transactions() - series.transactions_until(tail.slow_until as f64 * tail.width);
+    let least_pages = transactions / hidden_rise;
+    // What is told is not exactly what is read, and a rise that is seen may be that of a cold server.
+    let most_pages = pages.map_or(MOST_PAGES, |pages| TOLD_PAGES * pages);
+    (least_pages < most_pages).then(|| match hidden_rise > TOLD_RISE {
+        true => Reason::HidesARise { share: hidden_rise },
+        false => Reason::AsFlat(Flat {
+            pages,
+            has_warm_up: tail.has_warm_up,
+            transactions,
+            rise_share: transactions / most_pages,
+            hidden_share: hidden_rise,
+        }),
+    })
+}
+
+/// Is it faster than a device?
+fn is_like_memory(series: &Series, tail: &Tail) -> bool {
+    series.facts.clients.is_some_and(|clients| {
+        let clients = f64::from(clients);
+        clients / tail.level < MEMORY_SECONDS * (clients / CLIENTS_OF_CORES).max(1.0)
+    })
+}

@@ -1,0 +1,360 @@
+//! What is said of a run: its verdict, and the figures behind it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Fit;
+
+/// The steady part must be so much of the run.
+pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;
+
+/// The verdict, and the figures behind it. Seconds count from the start of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct Judgement {
+    pub verdict: Verdict,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// Why it is open whether it was steady; `None` where that was seen.
+    pub undecided: Option<Undecided>,
+    /// The share of the run's common level that its own is of, where that is another one.
+    pub level_share: Option<f64>,
+    /// Since when the level is that of the end, never before `to_95_seconds`; `None` unless the verdict is steady or
+    /// periodic.
+    pub steady_from_seconds: Option<f64>,
+    /// What a level has to last to be one, beside 15 % of the run.
+    pub level_lasts_seconds: f64,
+    pub period_seconds: Option<f64>,
+    /// Transactions per second: of the steady part, or what the fit promises when it was not reached.
+    pub steady_tps: Option<f64>,
+    /// The level's own noise, as it was seen: 95 % of levels that last as long lie within this share of `steady_tps`. `None` where
+    /// there is no measured level.
+    pub level_error_share: Option<f64>,
+    /// Over the whole run.
+    pub mean_tps: f64,
+    /// `mean_tps` ÷ `steady_tps` - 1: how wrong the mean over the whole run is.
+    pub mean_error_share: Option<f64>,
+    /// Seconds until these shares of `steady_tps`: measured, or by the fit (`None`) when not reached. 0 is at once: the run
+    /// began at that level or above it.
+    pub to_50_seconds: Option<f64>,
+    pub to_90_seconds: Option<f64>,
+    pub to_95_seconds: Option<f64>,
+    pub run_seconds: f64,
+    /// How long it should have been for a verdict of steady; `None` when nothing says so.
+    pub should_have_run_seconds: Option<f64>,
+    /// The warm-up's parameters by the closed form.
+    pub fit: Option<Fit>,
+    /// Why there is no fit.
+    pub no_fit: Option<String>,
+    pub remarks: Vec<String>,
+}
+
+impl Judgement {
+    /// How long a run that keeps its level from an instant on has to last for that to be seen.
+    pub(super) fn needed_seconds(&self, from_seconds: f64) -> f64 {
+        (from_seconds / (1.0 - LEAST_TAIL_SHARE)).max(from_seconds + self.level_lasts_seconds)
+    }
+
+    /// Makes the verdict agree with the time to 95 % that is printed beside it: steady is from then on at the earliest, and
+    /// where too little is left from then on, that it cannot be told.
+    pub fn settle(&mut self, to_95_seconds: Option<f64>) {
+        let Some((from, reached)) = self.steady_from_seconds.zip(to_95_seconds).filter(|(from, at)| from < at) else {
+            return;
+        };
+        let needed = self.needed_seconds(reached);
+        if needed <= self.run_seconds {
+            self.steady_from_seconds = Some(from.max(reached));
+            self.should_have_run_seconds = Some(needed);
+            return;
+        }
+        let reason = Reason::TooShort;
+        (self.verdict, self.reason, self.undecided) = (reason.verdict(), reason.sentence(), reason.undecided());
+        self.level_share = None;
+        (self.steady_from_seconds, self.period_seconds) = (None, None);
+        (self.steady_tps, self.mean_error_share, self.level_error_share) = (None, None, None);
+        (self.to_50_seconds, self.to_90_seconds, self.to_95_seconds) = (None, None, None);
+        self.should_have_run_seconds = Some(needed);
+    }
+
+    /// Tells that its level is another one than that of the other trials, which its times are of: so much of it.
+    pub fn tell_share(&mut self, share: f64) {
+        if self.steady_from_seconds.is_none() {
+            return;
+        }
+        let told = format!(", at {:.0} % of the run's steady throughput", 100.0 * share);
+        // One that was kept has it already.
+        if !self.reason.ends_with(&told) {
+            self.reason += &told;
+        }
+        self.level_share = Some(share);
+    }
+
+    /// Takes back what the fit promised of a run that did not reach it: it does not know of all `pages`.
+    pub(super) fn drop_promise(&mut self, pages: f64) {
+        self.steady_tps = None;
+        self.mean_error_share = None;
+        (self.to_50_seconds, self.to_90_seconds, self.to_95_seconds) = (None, None, None);
+        self.should_have_run_seconds = None;
+        self.remarks.push(format!("the fit promises nothing: the workload chooses from {pages:.0} pages"));
+    }
+}
+
+// ---- verdict ----
+
+/// The answer in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Throughput kept its level from `steady_from_seconds` on.
+    Steady,
+    /// Throughput was still rising at the end, or it cannot be told from a cold start that has not risen yet.
+    NotReached,
+    /// Throughput keeps its level but for what comes back after each `period_seconds`.
+    Periodic,
+    /// Throughput was higher before than at the end, and still falls.
+    Degrading,
+}
+
+impl Verdict {
+    /// The exit status of `pgthaw judge`. 1 to 3 are failures of pgthaw itself.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Verdict::Steady => 0,
+            Verdict::NotReached => 10,
+            Verdict::Periodic => 11,
+            Verdict::Degrading => 12,
+        }
+    }
+}
+
+// ---- consistency ----
+//
+// What may stand beside what: the sentences and figures of one judgement must not contradict each other. Every place that
+// shows one shows the same fields, so the rules stand here alone; docs/model.md says them in words.
+
+/// Seconds by which two figures of one run may differ and still be the same.
+const SAME_SECONDS: f64 = 1e-6;
+
+/// Difference up to which shares are equal that were computed in different ways.
+const SAME_SHARE: f64 = 1e-9;
+
+impl Judgement {
+    /// Which of its figures contradict each other, each in a sentence; none of a judgement that may be shown.
+    pub fn find_contradictions(&self) -> Vec<String> {
+        let is_level = matches!(self.verdict, Verdict::Steady | Verdict::Periodic);
+        let verdict = self.verdict;
+        let mut found = vec![
+            (self.steady_from_seconds.is_some() == is_level, "it is steady from an instant, or it is not steady"),
+            (self.period_seconds.is_some() == (verdict == Verdict::Periodic), "a period is one of a periodic run"),
+            (!is_level || self.steady_tps.is_some(), "a steady run has a steady throughput"),
+            (
+                verdict != Verdict::Degrading || self.steady_tps.is_none(),
+                "a run that degrades has no steady throughput",
+            ),
+            (self.to_95_seconds.is_none() || self.steady_tps.is_some(), "95 % of nothing is reached"),
+            (is_level || self.level_error_share.is_none(), "the noise of a level that there is not"),
+            (self.has_agreeing_mean(), "the mean's error is that of another mean or level"),
+        ];
+        if let (true, Some(from)) = (is_level, self.steady_from_seconds) {
+            let is_before_end = from + self.level_lasts_seconds <= self.run_seconds + SAME_SECONDS;
+            found.push((is_no_later(self.to_95_seconds, from), "it is steady before its own 95 %"));
+            found.push((is_before_end, "the level did not last as long as one must"));
+            found.push((is_no_later(self.should_have_run_seconds, self.run_seconds), "a steady run was long enough"));
+        } else if let Some(needed) = self.should_have_run_seconds {
+            found.push((needed > self.run_seconds, "a run that was long enough would have a verdict"));
+        }
+        let broken = found.into_iter().filter(|(holds, _)| !holds).map(|(_, rule)| rule.to_owned());
+        let times = [self.to_50_seconds, self.to_90_seconds, self.to_95_seconds];
+        broken.chain(find_disorder(times)).collect()
+    }
+
+    fn has_agreeing_mean(&self) -> bool {
+        let expected = self.steady_tps.map(|steady| self.mean_tps / steady - 1.0);
+        match (expected, self.mean_error_share) {
+            (Some(expected), Some(share)) => (expected - share).abs() < SAME_SHARE,
+            (expected, share) => expected.is_none() && share.is_none(),
+        }
+    }
+}
+
+fn is_no_later(seconds: Option<f64>, than: f64) -> bool {
+    seconds.is_some_and(|seconds| seconds <= than + SAME_SECONDS)
+}
+
+/// Times to 50, 90 and 95 % that do not follow each other; a later one is missing where an earlier one is.
+pub fn find_disorder(times: [Option<f64>; 3]) -> Option<String> {
+    let in_order = |pair: &[Option<f64>]| match (pair[0], pair[1]) {
+        (Some(less), Some(more)) => less <= more,
+        (None, Some(_)) => false,
+        (_, None) => true,
+    };
+    (!times.windows(2).all(in_order)).then(|| "more of the throughput is reached before less of it".to_owned())
+}
+
+// ---- reason ----
+//
+// Why a run has its verdict: what was found, as a value. Its verdict and its sentence follow from it.
+
+/// What was found of a run. Shares are 0 to 1, seconds those of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Reason {
+    NothingServed { seconds: f64 },
+    SilentAtEnd { seconds: f64 },
+    FasterBefore { share: f64 },
+    ReadsFall,
+    TooShort,
+    Rises { share: f64, error: f64, seconds: f64 },
+    Falls { share: f64, error: f64, seconds: f64 },
+    RateLimited,
+    Noisy { error: f64 },
+    BesideWarmer,
+    HidesARise { share: f64 },
+    AsFlat(Flat),
+    RoseTooSoon { transactions: f64, pages: f64 },
+    Unfinished { share: f64, probability: f64 },
+    Dips,
+    KeptLevel { error: f64 },
+}
+
+/// A run that a cold server could have made too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Flat {
+    /// That the workload chooses from; `None` where nobody told.
+    pub pages: Option<f64>,
+    pub has_warm_up: bool,
+    pub transactions: f64,
+    /// By which these make a cold server faster, and which the noise may hide.
+    pub rise_share: f64,
+    pub hidden_share: f64,
+}
+
+/// Why it is open whether a run was steady, where it was not seen that it was not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Undecided {
+    /// Too little of a level.
+    TooShort,
+    /// The interval of its level has nought in it, or its noise hides any rise.
+    Noisy,
+    /// A cold server would have been as flat: by what it served, or for the rate was limited.
+    AsFlat,
+    /// A cold server with a database whose size nobody told would have been as flat. Who could tell it is told how beside it.
+    AsFlatOfUnknownSize,
+}
+
+impl Reason {
+    pub fn verdict(&self) -> Verdict {
+        use Reason::*;
+        match self {
+            SilentAtEnd { .. } | FasterBefore { .. } | Falls { .. } => Verdict::Degrading,
+            Dips => Verdict::Periodic,
+            KeptLevel { .. } => Verdict::Steady,
+            NothingServed { .. }
+            | ReadsFall
+            | TooShort
+            | Rises { .. }
+            | RateLimited
+            | Noisy { .. }
+            | BesideWarmer
+            | HidesARise { .. }
+            | AsFlat(_)
+            | RoseTooSoon { .. }
+            | Unfinished { .. } => Verdict::NotReached,
+        }
+    }
+
+    pub fn undecided(&self) -> Option<Undecided> {
+        match self {
+            Reason::TooShort => Some(Undecided::TooShort),
+            // Both say that no level can be told.
+            Reason::Noisy { .. } | Reason::HidesARise { .. } => Some(Undecided::Noisy),
+            Reason::AsFlat(Flat { pages: None, .. }) => Some(Undecided::AsFlatOfUnknownSize),
+            // A limit makes every server flat.
+            Reason::AsFlat(_) | Reason::RateLimited => Some(Undecided::AsFlat),
+            _ => None,
+        }
+    }
+
+    /// Why, in one sentence.
+    pub fn sentence(&self) -> String {
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        match *self {
+            Reason::NothingServed { seconds } => format!("not one transaction was served in its {seconds:.0} s"),
+            Reason::SilentAtEnd { seconds } => format!("it served next to nothing in its last {seconds:.0} s"),
+            Reason::FasterBefore { share } => format!("it was {} faster before", percent(share)),
+            Reason::ReadsFall => "its reads from the device still fell in the second half of its level".into(),
+            Reason::TooShort => "its level at the end did not last long enough to be one".into(),
+            Reason::Rises { share, error, seconds } => {
+                format!("it still rose by {} (±{}) over its last {seconds:.0} s", percent(share), percent(error))
+            }
+            Reason::Falls { share, error, seconds } => {
+                format!("it fell by {} (±{}) over its last {seconds:.0} s", percent(share), percent(error))
+            }
+            Reason::RateLimited => "the rate was limited: a cold server keeps it too".into(),
+            Reason::Noisy { error } => format!("its level cannot be told from its noise (±{})", percent(error)),
+            Reason::BesideWarmer => "it still read from the device, beside a warmer".into(),
+            Reason::HidesARise { share } => {
+                format!("it moved by so much that a rise of {} would be hidden: no level can be told", percent(share))
+            }
+            Reason::AsFlat(flat) => flat.sentence(),
+            Reason::RoseTooSoon { transactions, pages } => format!(
+                "it rose to its level within {transactions:.0} transactions, too few to have read most of {pages:.0} pages: \
+                 the rest may be cold"
+            ),
+            Reason::Unfinished { share, probability } => format!(
+                "by the way it rose it was at {} of its level, and below 90 % with a probability of {}",
+                percent(share),
+                percent(probability)
+            ),
+            Reason::Dips => "the same dips come back again and again".into(),
+            Reason::KeptLevel { error } => format!("it kept its level until the end (±{:.1} %)", 100.0 * error),
+        }
+    }
+}
+
+impl Flat {
+    fn sentence(&self) -> String {
+        let since = if self.has_warm_up { "after a short slow start" } else { "from the start" };
+        let what = self.pages.map_or("a database whose size is not known".into(), |pages| format!("{pages:.0} pages"));
+        format!(
+            "it was flat {since}, and a cold server with {what} would have been as flat: its {:.0} transactions since \
+             then make it faster by {:.1} %, and the noise may hide {:.1} %",
+            self.transactions,
+            100.0 * self.rise_share,
+            100.0 * self.hidden_share
+        )
+    }
+}
+
+#[cfg(test)]
+mod reason_tests {
+    use super::*;
+
+    #[test]
+    fn what_is_open_is_told_by_its_kind() {
+        let flat = |pages| {
+            Reason::AsFlat(Flat {
+                pages,
+                has_warm_up: false,
+                transactions: 900.0,
+                rise_share: 0.01,
+                hidden_share: 0.02,
+            })
+        };
+        let known = flat(Some(4000.0));
+        assert_eq!((known.verdict(), known.undecided()), (Verdict::NotReached, Some(Undecided::AsFlat)));
+        assert!(known.sentence().contains("a cold server with 4000 pages would have been as flat"));
+        assert_eq!(flat(None).undecided(), Some(Undecided::AsFlatOfUnknownSize));
+        assert!(flat(None).sentence().contains("whose size is not known"));
+        // What says that nothing can be told leaves it open.
+        let hides = Reason::HidesARise { share: 1.4 };
+        assert_eq!((hides.verdict(), hides.undecided()), (Verdict::NotReached, Some(Undecided::Noisy)));
+        assert!(hides.sentence().contains("no level can be told"));
+        let limited = Reason::RateLimited;
+        assert_eq!((limited.verdict(), limited.undecided()), (Verdict::NotReached, Some(Undecided::AsFlat)));
+        let seen = Reason::Rises { share: 0.2, error: 0.05, seconds: 30.0 };
+        assert_eq!((seen.verdict(), seen.undecided()), (Verdict::NotReached, None));
+        assert_eq!(seen.sentence(), "it still rose by 20 % (±5 %) over its last 30 s");
+    }
+}

@@ -1,0 +1,654 @@
+//! The stretch of a curve that has kept the level of the end, and what its noise allows to say of it.
+
+use std::ops::Range;
+
+use crate::Series;
+use crate::statistics::{
+    compute_autocorrelation, compute_median, compute_rising_means, compute_robust_sigma, compute_running_median,
+};
+
+/// Values that are judged, at most: the exact segmentation takes the square of it.
+const MOST_VALUES: usize = 400;
+
+/// The level of the end is that of the last so much.
+const END_SHARE: f64 = 0.2;
+
+/// A warm-up in this first part of the run does not hide a period behind it.
+const EARLY_SHARE: f64 = 0.3;
+
+/// Levels that differ by less, as a share, count as the same, and those that differ by so many standard deviations of
+/// their difference.
+pub(super) const SAME_LEVEL: f64 = 0.05;
+const SAME_ERRORS: f64 = 3.0;
+
+/// Segments that were faster by this before, and by so many standard deviations, of this share of the run, say that it was
+/// faster before.
+const FASTER_BEFORE: f64 = 0.08;
+const FASTER_ERRORS: f64 = 3.0;
+const FASTER_SHARE: f64 = 0.05;
+
+/// Below this share of the end's level, the run's beginning shows a warm-up.
+const WARMING_SHARE: f64 = 0.75;
+
+/// Values whose mean decides how much of a difference between levels is noise.
+const SHORT_LEVEL: usize = 8;
+
+/// The share of the level to which a leap is looked for, and the part of the rise (in logarithms) that is done after half of the
+/// transactions when it is none: half at least, but for noise.
+const LEAP_SHARE: f64 = 0.5;
+const LEAP_PART: f64 = 0.25;
+
+/// What begins above this share rises too little to tell how.
+const LEAP_FROM: f64 = 0.35;
+
+/// Values before a leap, for it to be one.
+const LEAST_BEFORE_LEAP: usize = 6;
+
+/// Throughput below this share of the level is a stall, however deep.
+pub(super) const DEEPEST: f64 = 0.02;
+
+/// A change over a stretch and its standard error, in logarithms: about shares of the level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Trend {
+    pub change: f64,
+    pub error: f64,
+}
+
+impl Trend {
+    /// Is the change above `least`, and not by chance?
+    pub fn exceeds(&self, least: f64, errors: f64) -> bool {
+        self.change > least && self.change > errors * self.error
+    }
+}
+
+/// The straight line through the values, and what the noise alone does to it.
+pub(super) fn fit_trend(values: &[f64], noise: &Noise) -> Trend {
+    let n = values.len() as f64;
+    let middle = (n - 1.0) / 2.0;
+    let spread: f64 = (0..values.len()).map(|place| (place as f64 - middle).powi(2)).sum();
+    if spread <= 0.0 {
+        return Trend { change: 0.0, error: f64::INFINITY };
+    }
+    let weights: Vec<f64> = (0..values.len()).map(|place| n * (place as f64 - middle) / spread).collect();
+    let change = weights.iter().zip(values).map(|(weight, value)| weight * value).sum();
+    Trend { change, error: noise.error_of(&weights) }
+}
+
+/// The stretch that has kept the level of the end.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// Seconds of a value.
+    pub width: f64,
+    pub rates: Vec<f64>,
+    pub start: usize,
+    /// Transactions per second at the end.
+    pub level: f64,
+    /// Logarithms of the rates as shares of the level, without single dips.
+    pub logs: Vec<f64>,
+    /// The rising values that come nearest to them.
+    pub risen: Vec<f64>,
+    /// What the curve's falls say of its noise.
+    pub noise: Noise,
+    /// Seconds that the trends are of.
+    pub trend_seconds: f64,
+    /// The tail's trend, and what it is beside the noise that its rises tell of.
+    pub trend: Trend,
+    pub fall: Trend,
+    /// The trend of the tail's second half.
+    pub late_trend: Trend,
+    /// The period, in values.
+    pub period: Option<usize>,
+    /// Did it begin clearly slower? And when did it no longer run so, in values.
+    pub has_warm_up: bool,
+    pub slow_until: usize,
+    /// The share of the level that it began with.
+    pub first_share: f64,
+    /// The trend of all that followed the slow beginning.
+    pub rise_since_slow: Trend,
+    /// A level before the tail that was faster, as a share of the end's.
+    pub faster_before: Option<f64>,
+}
+
+impl Tail {
+    pub fn find(series: &Series) -> Tail {
+        let (width, rates) = read_rates(series);
+        let levels = without_period(&rates);
+        let end = ((rates.len() as f64 * END_SHARE) as usize).clamp(5.min(rates.len()), rates.len());
+        let level = compute_median(levels[rates.len() - end..].to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
+        let logs_of =
+            |rates: &[f64]| -> Vec<f64> { rates.iter().map(|rate| (rate / level).max(DEEPEST).ln()).collect() };
+        let logs = draw_in(&logs_of(&levels));
+        let smooth = compute_running_median(&logs);
+        let is_slow = |log: &f64| *log < WARMING_SHARE.ln();
+        let slow = smooth.iter().take((rates.len() / 20).max(3)).position(is_slow);
+        let slow_until = slow.map(|slow| slow + smooth[slow..].iter().take_while(|log| is_slow(log)).count());
+        let half = rates.len() / 2;
+        let noise = Noise::measure(&logs[slow_until.unwrap_or(0).min(half)..], Movement::Falls);
+        let risen = compute_rising_means(&logs);
+        // Its rises are those of noise from where it has risen.
+        let has_risen = risen.iter().position(|log| *log > -SAME_LEVEL).unwrap_or(half).min(half);
+        let noise_of_rises = Noise::measure(&logs[has_risen..], Movement::Rises);
+        let of_noise = |movement| if movement == Movement::Falls { &noise } else { &noise_of_rises };
+        let error = |length: usize, movement| of_noise(movement).step_error(length.max(1), end);
+        let short = noise.level_error(SHORT_LEVEL).min(noise_of_rises.level_error(SHORT_LEVEL));
+        let segments = find_segments(&logs, short * (SHORT_LEVEL as f64).sqrt());
+        let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
+        let tolerance = |length: usize, is_above: bool| {
+            let movement = if is_above { Movement::Rises } else { Movement::Falls };
+            SAME_LEVEL.max(SAME_ERRORS * error(length, movement))
+        };
+        let start = find_tail_start(&segments, mean, tolerance);
+        let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
+        let period = find_period(&shares, FEWEST_DIPS);
+        let shortest = rates.len() as f64 * FASTER_SHARE;
+        // What belongs to the end itself may stand above its median, when it rises.
+        let last = start.min(rates.len() - end);
+        let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
+        let faster = before.map(|segment| (mean(segment), error(segment.len(), Movement::Rises)));
+        let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(FASTER_ERRORS * error));
+        // From where it has risen to its level, as far as enough is left, or the end of the rise would be a trend.
+        let has_come = risen.iter().position(|log| *log >= -SAME_LEVEL).unwrap_or(0).min(rates.len() - end);
+        let settled = &logs[start.max(has_come)..];
+        let from_slow = slow_until.unwrap_or(0).min(start);
+        let first = smooth.iter().take((rates.len() / 20).max(3)).copied().fold(0.0, f64::min);
+        Tail {
+            width,
+            trend_seconds: settled.len() as f64 * width,
+            trend: fit_trend(settled, &noise),
+            fall: fit_trend(settled, &noise_of_rises),
+            late_trend: fit_trend(&settled[settled.len() / 2..], &noise),
+            period,
+            has_warm_up: slow_until.is_some(),
+            rise_since_slow: fit_trend(&logs[from_slow..], &noise),
+            slow_until: slow_until.unwrap_or(0),
+            first_share: first.exp().max(DEEPEST),
+            faster_before: faster.map(|(log, _)| log.exp()).reduce(f64::max),
+            rates,
+            start,
+            level,
+            logs,
+            risen,
+            noise,
+        }
+    }
+
+    /// Transactions before the middle of each value.
+    pub fn count_done(&self) -> Vec<f64> {
+        let mut done = 0.0;
+        let mut add = |rate: &f64| {
+            done += rate * self.width;
+            done - rate * self.width / 2.0
+        };
+        self.rates.iter().map(&mut add).collect()
+    }
+
+    /// The first value from which on the level is at least this share of the end's, as far as the curve only rises.
+    pub fn find_risen(&self, share: f64) -> usize {
+        self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
+    }
+
+    /// Did something else than the workload's own reads bring it to its level? Those let throughput rise little by little:
+    /// after half of the transactions that it takes to a share, at least by the root of what it rises by to that share.
+    pub fn has_leapt(&self) -> bool {
+        let done = self.count_done();
+        let half = self.find_risen(LEAP_SHARE);
+        let Some(to_half) = half.checked_sub(1).and_then(|last| done.get(last)) else { return false };
+        let middle = done.iter().position(|done| *done >= to_half / 2.0).unwrap_or(0);
+        let whole = LEAP_SHARE.ln() - self.first_share.ln();
+        self.first_share < LEAP_FROM
+            && half >= LEAST_BEFORE_LEAP
+            && self.risen[middle] - self.first_share.ln() < LEAP_PART * whole
+    }
+
+    pub fn len(&self) -> usize {
+        self.rates.len() - self.start
+    }
+
+    pub fn share(&self) -> f64 {
+        self.len() as f64 / self.rates.len() as f64
+    }
+
+    pub fn start_seconds(&self) -> f64 {
+        self.start as f64 * self.width
+    }
+}
+
+/// The rates, or where their later part is periodic, their means over a period around each: deep dips that come back are a
+/// level too.
+fn without_period(rates: &[f64]) -> Vec<f64> {
+    let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
+    let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
+    let shares: Vec<f64> = late.iter().map(|rate| (rate / level).min(1.5)).collect();
+    let Some(period) = find_period(&shares, AVERAGED_DIPS) else { return rates.to_vec() };
+    let mean = |place: usize| {
+        let from = place.saturating_sub(period / 2).min(rates.len().saturating_sub(period));
+        let window = &rates[from..(from + period).min(rates.len())];
+        window.iter().sum::<f64>() / window.len() as f64
+    };
+    (0..rates.len()).map(mean).collect()
+}
+
+/// Rates in at most [`MOST_VALUES`] values: the median of what falls into one, so that a stall of a second does not show
+/// in a run of hours. Gaps keep what was before.
+fn read_rates(series: &Series) -> (f64, Vec<f64>) {
+    let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
+    let mut rates = Vec::with_capacity(MOST_VALUES);
+    for chunk in series.buckets.chunks_exact(group) {
+        let known = chunk.iter().filter_map(|bucket| bucket.rate()).collect();
+        let rate = compute_median(known).or(rates.last().copied());
+        rates.push(rate.unwrap_or(0.0));
+    }
+    (series.width_seconds * group as f64, rates)
+}
+
+// ---- noise ----
+//
+// The noise of a curve, estimated from the curve itself: by how much means over stretches of it differ by chance.
+//
+// A warm-up only rises. So what falls in a curve is noise, and noise that is as likely to rise as to fall is measured by its
+// falls alone, while the curve rises. Where a fall is to be judged, the rises measure it.
+
+/// Correlation times of the parts that the noise is put together from, in values. The first part has none.
+const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
+
+/// Rounds of the estimate. It changes by less than a hundredth after half of them.
+const ROUNDS: usize = 60;
+
+/// Values farther than so many standard deviations from their neighbours' median are drawn in.
+const DRAWN_IN: f64 = 3.5;
+
+/// The least standard deviation of a value. Counts of transactions are no smoother.
+const LEAST_SIGMA: f64 = 2e-3;
+
+/// Which movements of the curve are certainly noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Movement {
+    Falls,
+    Rises,
+}
+
+/// A stationary noise: the sum of first-order processes with fixed correlation times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// Of each part.
+    variances: [f64; TIMES.len()],
+}
+
+impl Noise {
+    /// Measures the noise of `values`, from differences between means of neighbouring stretches of 1, 2, 4, ... values. The
+    /// parts are those that make such differences the most likely.
+    pub fn measure(values: &[f64], movement: Movement) -> Noise {
+        let sign = if movement == Movement::Falls { -1.0 } else { 1.0 };
+        let mut seen = Vec::new();
+        let mut length = 1;
+        while 3 * length <= values.len() {
+            let differences = compute_differences(values, length);
+            let squares = differences.iter().map(|difference| (difference * sign).max(0.0).powi(2)).sum::<f64>();
+            let parts = Noise::unit_parts().map(|part| part.error_of(&contrast(length, length)).powi(2));
+            let weight = values.len() as f64 / (2 * length) as f64;
+            seen.push((2.0 * squares / differences.len() as f64, weight, parts));
+            length *= 2;
+        }
+        let begin = seen.first().map_or(0.0, |(square, ..)| square / 2.0).max(LEAST_SIGMA.powi(2));
+        let mut variances = [begin / TIMES.len() as f64; TIMES.len()];
+        for _ in 0..ROUNDS {
+            // Multiplicative steps towards the greatest likelihood of gamma-distributed squares.
+            let expected: Vec<f64> = seen.iter().map(|(.., parts)| sum_of(&variances, parts)).collect();
+            for (place, variance) in variances.iter_mut().enumerate() {
+                let of = |power: i32, with_square: bool| -> f64 {
+                    let terms = seen.iter().zip(&expected).map(|((square, weight, parts), expected)| {
+                        weight * parts[place] * if with_square { *square } else { 1.0 } / expected.powi(power)
+                    });
+                    terms.sum()
+                };
+                let (up, down) = (of(2, true), of(1, false));
+                if down > 0.0 {
+                    *variance *= (up / down).sqrt();
+                }
+            }
+        }
+        variances[0] = variances[0].max(LEAST_SIGMA.powi(2));
+        Noise { variances }
+    }
+
+    fn unit_parts() -> [Noise; TIMES.len()] {
+        std::array::from_fn(|place| {
+            let mut variances = [0.0; TIMES.len()];
+            variances[place] = 1.0;
+            Noise { variances }
+        })
+    }
+
+    /// Standard deviation of the sum of values with these weights.
+    pub fn error_of(&self, weights: &[f64]) -> f64 {
+        let of_part = |time: f64| {
+            let kept = if time > 0.0 { (-1.0 / time).exp() } else { 0.0 };
+            let mut before = 0.0;
+            let mut square = 0.0;
+            for weight in weights {
+                square += weight * (weight + 2.0 * kept * before);
+                before = kept * before + weight;
+            }
+            square
+        };
+        let squares = TIMES.iter().zip(&self.variances).filter(|(_, variance)| **variance > 0.0);
+        squares.map(|(time, variance)| variance * of_part(*time)).sum::<f64>().max(0.0).sqrt()
+    }
+
+    /// Standard deviation of the mean of so many values, 1 or more.
+    pub fn level_error(&self, values: usize) -> f64 {
+        self.error_of(&vec![1.0 / values as f64; values])
+    }
+
+    /// Standard deviation of the difference between means of neighbouring stretches of so many values.
+    pub fn step_error(&self, before: usize, after: usize) -> f64 {
+        self.error_of(&contrast(before, after))
+    }
+}
+
+/// Weights of the mean of the last `after` values minus the mean of those before.
+fn contrast(before: usize, after: usize) -> Vec<f64> {
+    let mut weights = vec![-1.0 / before as f64; before];
+    weights.resize(before + after, 1.0 / after as f64);
+    weights
+}
+
+fn sum_of(variances: &[f64; TIMES.len()], parts: &[f64; TIMES.len()]) -> f64 {
+    variances.iter().zip(parts).map(|(variance, part)| variance * part).sum::<f64>().max(f64::MIN_POSITIVE)
+}
+
+/// Differences between the means of all pairs of neighbouring stretches of `length` values.
+fn compute_differences(values: &[f64], length: usize) -> Vec<f64> {
+    let mut sums = vec![0.0];
+    for value in values {
+        sums.push(sums[sums.len() - 1] + value);
+    }
+    let at = |from: usize| (sums[from + 2 * length] - 2.0 * sums[from + length] + sums[from]) / length as f64;
+    (0..=values.len() - 2 * length).map(at).collect()
+}
+
+/// The values without single dips and peaks: each is drawn towards the median of nine neighbours.
+pub fn draw_in(values: &[f64]) -> Vec<f64> {
+    const HALF: usize = 4;
+    let window = |place: usize| &values[place.saturating_sub(HALF)..(place + HALF + 1).min(values.len())];
+    let middles: Vec<f64> =
+        (0..values.len()).map(|place| compute_median(window(place).to_vec()).unwrap_or(0.0)).collect();
+    let away: Vec<f64> = values.iter().zip(&middles).map(|(value, middle)| value - middle).collect();
+    let reach = DRAWN_IN * compute_robust_sigma(&away).max(LEAST_SIGMA);
+    middles.iter().zip(&away).map(|(middle, away)| middle + away.clamp(-reach, reach)).collect()
+}
+
+// ---- period ----
+//
+// Does throughput come back to the same dips again and again, as checkpoints make it?
+
+/// A period must be seen so often.
+const FEWEST_PERIODS: usize = 3;
+
+/// Dips that make a period of a run. Three have two intervals between them, and that these are alike happens by chance; where a period is
+/// only to be averaged out, it does no harm.
+pub(super) const FEWEST_DIPS: usize = 4;
+pub(super) const AVERAGED_DIPS: usize = 3;
+
+/// Fewer values cannot show a dip and a recovery.
+const SHORTEST: usize = 3;
+
+/// The autocorrelation one period later, and by how much it stands out above the least before it.
+const LEAST_AUTOCORRELATION: f64 = 0.3;
+const LEAST_PROMINENCE: f64 = 0.25;
+
+/// Of n values without a period the autocorrelation has a standard error of 1 ÷ √n. One beyond so many is none of chance, though there
+/// are many lags to choose from.
+const ERRORS: f64 = 3.0;
+
+/// The usual course of a period explains at least so much of the variance, and spans so much of the throughput.
+const LEAST_EXPLAINED: f64 = 0.3;
+const LEAST_SPAN: f64 = 0.08;
+
+/// The period in values, where at least so many dips show it; `None` when there is none. `values` are shares of the level, without trend.
+pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
+    let longest = values.len() / FEWEST_PERIODS;
+    let least_correlation = LEAST_AUTOCORRELATION.max(ERRORS / (values.len() as f64).sqrt());
+    let correlations: Vec<f64> = (0..=longest + 1).map(|lag| compute_autocorrelation(values, lag)).collect();
+    let mut least = f64::INFINITY;
+    let mut best: Option<(usize, f64)> = None;
+    for lag in 1..=longest {
+        let correlation = correlations[lag];
+        least = least.min(correlation);
+        let is_top = correlation >= correlations[lag - 1] && correlation >= correlations[lag + 1];
+        let stands_out = correlation >= least_correlation && correlation - least >= LEAST_PROMINENCE;
+        // Multiples of a period are no better than the period itself, but for chance.
+        let is_better = best.is_none_or(|(_, so_far)| correlation > so_far * 1.15);
+        if lag >= SHORTEST && is_top && stands_out && is_better {
+            best = Some((lag, correlation));
+        }
+    }
+    let (period, _) = best?;
+    let course = fold(values, period);
+    let deepest = (0..period).min_by(|one, other| course[*one].total_cmp(&course[*other]))?;
+    let dips = (values.len() - deepest).div_ceil(period);
+    (dips >= fewest_dips && is_explained(values, &course)).then_some(period)
+}
+
+/// The usual course of a period.
+fn fold(values: &[f64], period: usize) -> Vec<f64> {
+    // A pause that fell somewhere once is not the course.
+    let usual = |phase| compute_median(values.iter().skip(phase).step_by(period).copied().collect()).unwrap_or(0.0);
+    (0..period).map(usual).collect()
+}
+
+/// Compares the usual course with what is left.
+fn is_explained(values: &[f64], course: &[f64]) -> bool {
+    let period = course.len();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let total: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let left: f64 = values.iter().enumerate().map(|(place, value)| (value - course[place % period]).powi(2)).sum();
+    let (n, p) = (values.len() as f64, period as f64);
+    // Adjusted for the course having as many parameters as the period has values.
+    let explained = 1.0 - (left / (n - p).max(1.0)) / (total / (n - 1.0).max(1.0));
+    let span =
+        course.iter().copied().fold(f64::NEG_INFINITY, f64::max) - course.iter().copied().fold(f64::INFINITY, f64::min);
+    explained >= LEAST_EXPLAINED && span >= LEAST_SPAN
+}
+
+// ---- segment ----
+
+/// Penalty of a further level, in variances times the logarithm of the number of values. The variance is one that the noise
+/// of whole levels has, so autocorrelation is in it.
+const PENALTY: f64 = 6.0;
+
+/// A dip that lasts a smaller share of the series than this and recovers does not end a level.
+const DIP_SHARE: f64 = 0.1;
+
+/// Cuts the values where their mean changes: the least sum of squares plus penalty, exactly, in n² steps.
+pub fn find_segments(values: &[f64], sigma: f64) -> Vec<Range<usize>> {
+    let n = values.len();
+    let sums = prefix_sums(values, |value| value);
+    let squares = prefix_sums(values, |value| value * value);
+    let variance = sigma.max(1e-3).powi(2);
+    let cost = |from: usize, to: usize| {
+        let sum = sums[to] - sums[from];
+        (squares[to] - squares[from] - sum * sum / (to - from) as f64) / variance
+    };
+    let penalty = PENALTY * (n.max(2) as f64).ln();
+    let mut best = vec![0.0; n + 1];
+    let mut cut = vec![0; n + 1];
+    for to in 1..=n {
+        let costs = (0..to).map(|from| (best[from] + cost(from, to) + penalty, from));
+        (best[to], cut[to]) = costs.min_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or((0.0, 0));
+    }
+    let mut segments = Vec::new();
+    let mut end = n;
+    while end > 0 {
+        segments.push(cut[end]..end);
+        end = cut[end];
+    }
+    segments.reverse();
+    segments
+}
+
+fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
+    let mut sums = Vec::with_capacity(values.len() + 1);
+    sums.push(0.0);
+    for value in values {
+        sums.push(sums[sums.len() - 1] + of(*value));
+    }
+    sums
+}
+
+/// Where the stretch begins that has kept the level of the end: `mean` gives the level of a segment, as the logarithm of its
+/// share of the end's. `tolerance` says by how much the level of so many values may differ, below the end's or above it.
+pub fn find_tail_start(
+    segments: &[Range<usize>],
+    mean: impl Fn(&Range<usize>) -> f64,
+    tolerance: impl Fn(usize, bool) -> f64,
+) -> usize {
+    let length = segments.last().map_or(0, |last| last.end);
+    let is_same = |segment: &Range<usize>| mean(segment).abs() <= tolerance(segment.len(), mean(segment) > 0.0);
+    let most_dip = (length as f64 * DIP_SHARE) as usize;
+    let mut start = length;
+    let mut skipped = 0;
+    for segment in segments.iter().rev() {
+        if is_same(segment) {
+            start = segment.start;
+            skipped = 0;
+        } else {
+            skipped += segment.len();
+            if mean(segment) > 0.0 || skipped > most_dip {
+                break;
+            }
+        }
+    }
+    start
+}
+
+#[cfg(test)]
+mod noise_tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng as _, SeedableRng as _};
+
+    use super::*;
+
+    /// First-order noise of a standard deviation of 0.1.
+    fn noise(count: usize, rho: f64, seed: u64) -> Vec<f64> {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut value = 0.0;
+        let mut next = || {
+            let normal: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+            value = rho * value + (1.0 - rho * rho).sqrt() * 0.1 * normal;
+            value
+        };
+        (0..200).for_each(|_| assert!(next().is_finite()));
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// The median over many draws of what is estimated for the mean of 50 values.
+    fn estimate(rho: f64, slope: f64) -> f64 {
+        let of = |seed: u64| {
+            let values: Vec<f64> =
+                noise(400, rho, seed).iter().enumerate().map(|(place, value)| value + slope * place as f64).collect();
+            Noise::measure(&values, Movement::Falls).level_error(50)
+        };
+        compute_median((0..40).map(of).collect()).unwrap()
+    }
+
+    #[test]
+    fn the_error_of_a_mean_is_that_of_the_noise() {
+        // √((1 + ρ) ÷ (1 − ρ)) × σ ÷ √n, for n far above the correlation time.
+        for rho in [0.0_f64, 0.5, 0.8, 0.9] {
+            let truth = 0.1 * ((1.0 + rho) / (1.0 - rho) / 50.0).sqrt();
+            let ratio = estimate(rho, 0.0) / truth;
+            assert!((0.6..1.6).contains(&ratio), "{rho}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn a_rise_is_no_noise() {
+        let (flat, rising) = (estimate(0.5, 0.0), estimate(0.5, 2e-3));
+        assert!(rising < 1.5 * flat, "{rising} {flat}");
+    }
+
+    #[test]
+    fn single_dips_are_drawn_in_and_levels_are_not() {
+        let mut values = noise(200, 0.0, 1);
+        values[100] = -3.0;
+        values.iter_mut().skip(150).for_each(|value| *value += 1.0);
+        let drawn = draw_in(&values);
+        assert!(drawn[100] > -0.5 && drawn[170] > 0.5 && drawn[130] < 0.5);
+    }
+}
+
+#[cfg(test)]
+mod period_tests {
+    use super::*;
+
+    fn noise(place: usize) -> f64 {
+        f64::from((place as u32 * 7919) % 101) / 101.0 - 0.5
+    }
+
+    #[test]
+    fn dips_that_come_back_have_a_period() {
+        let dips = |place: usize| if place % 30 < 4 { 0.6 } else { 1.0 } + 0.1 * noise(place);
+        assert_eq!(find_period(&(0..200).map(dips).collect::<Vec<_>>(), FEWEST_DIPS), Some(30));
+        let wave = |place: usize| 1.0 + 0.2 * (place as f64 / 20.0 * std::f64::consts::TAU).sin();
+        assert_eq!(find_period(&(0..100).map(wave).collect::<Vec<_>>(), FEWEST_DIPS), Some(20));
+    }
+
+    #[test]
+    fn three_dips_are_two_intervals_and_no_period() {
+        let dips = |place: usize| if place % 30 < 4 { 0.6 } else { 1.0 } + 0.1 * noise(place);
+        let seen = |values: usize, dips_wanted| find_period(&(0..values).map(dips).collect::<Vec<_>>(), dips_wanted);
+        assert_eq!((seen(90, FEWEST_DIPS), seen(90, AVERAGED_DIPS)), (None, Some(30)));
+        assert_eq!(seen(96, FEWEST_DIPS), Some(30), "the fourth is there");
+        // Of so few values chance has such intervals, however deep the dips are.
+        let short = |place: usize| if place % 4 == 2 { 0.5 } else { 1.0 };
+        for values in [14, 15] {
+            assert_eq!(find_period(&(0..values).map(short).collect::<Vec<_>>(), AVERAGED_DIPS), None, "of {values}");
+        }
+        assert_eq!(find_period(&(0..24).map(short).collect::<Vec<_>>(), FEWEST_DIPS), Some(4), "these are six");
+    }
+
+    #[test]
+    fn noise_single_dips_and_shallow_waves_have_none() {
+        assert_eq!(
+            find_period(&(0..300).map(|place| 1.0 + 0.2 * noise(place)).collect::<Vec<_>>(), AVERAGED_DIPS),
+            None
+        );
+        let once = |place: usize| if (50..60).contains(&place) { 0.3 } else { 1.0 };
+        assert_eq!(find_period(&(0..300).map(once).collect::<Vec<_>>(), AVERAGED_DIPS), None);
+        let shallow = |place: usize| 1.0 + 0.02 * (place as f64 / 20.0 * std::f64::consts::TAU).sin();
+        assert_eq!(find_period(&(0..300).map(shallow).collect::<Vec<_>>(), AVERAGED_DIPS), None);
+        assert_eq!(find_period(&[1.0, 1.0], AVERAGED_DIPS), None);
+    }
+}
+
+#[cfg(test)]
+mod segment_tests {
+    use super::*;
+
+    fn steps(levels: &[(f64, usize)]) -> Vec<f64> {
+        let wiggle = |place: usize| if place.is_multiple_of(2) { 0.01 } else { -0.01 };
+        let values = levels.iter().flat_map(|(level, count)| std::iter::repeat_n(*level, *count));
+        values.enumerate().map(|(place, value)| value + wiggle(place)).collect()
+    }
+
+    fn tail_start(values: &[f64]) -> usize {
+        let mean = |segment: &Range<usize>| values[segment.clone()].iter().sum::<f64>() / segment.len() as f64;
+        find_tail_start(&find_segments(values, 0.01), mean, |_, _| 0.05)
+    }
+
+    #[test]
+    fn levels_are_found_where_they_change() {
+        let values = steps(&[(-2.0, 30), (-1.0, 20), (0.0, 50)]);
+        assert_eq!(find_segments(&values, 0.01), [0..30, 30..50, 50..100]);
+        assert_eq!(find_segments(&steps(&[(0.0, 100)]), 0.01).len(), 1);
+    }
+
+    #[test]
+    fn the_tail_reaches_back_over_dips_that_recover() {
+        assert_eq!(tail_start(&steps(&[(-2.0, 30), (0.0, 30), (-0.5, 5), (0.0, 35)])), 30);
+        assert_eq!(tail_start(&steps(&[(-0.5, 5), (0.0, 95)])), 5, "what it began with is no dip");
+        assert_eq!(tail_start(&steps(&[(0.0, 30), (-0.5, 30), (0.0, 40)])), 60, "long ones end it");
+        assert_eq!(tail_start(&steps(&[(0.3, 50), (0.0, 50)])), 50, "it was faster before");
+    }
+}

@@ -1,0 +1,322 @@
+//! 275 curves with a known truth.
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+use super::{Judgement, Verdict, judge};
+use crate::synthetic::{Noise, Shape, make_modulated, make_series};
+use crate::{Collector, Facts, Series, WarmUp};
+
+/// Curves of each kind.
+const EACH: u64 = 25;
+const KINDS: u64 = 11;
+
+/// A curve, and what is to be said of it.
+struct Case {
+    kind: &'static str,
+    series: Series,
+    truth: Verdict,
+    /// Steady between these seconds.
+    steady_from: Option<(f64, f64)>,
+    period: Option<f64>,
+}
+
+fn random_curve(random: &mut StdRng) -> WarmUp {
+    let hit = 10_f64.powf(random.random_range(-4.3..-3.3));
+    let pages = 10_f64.powf(random.random_range(4.3..5.7));
+    WarmUp::simple(pages, hit * random.random_range(4.0..60.0), hit).unwrap()
+}
+
+fn random_noise(random: &mut StdRng) -> Noise {
+    Noise { sigma: random.random_range(0.01..0.04), rho: random.random_range(0.0..0.6), stalls_per_second: 0.0 }
+}
+
+/// A pace at which `curve` reaches a share of its throughput after so many seconds: time stretched.
+fn stretched(curve: &WarmUp, share: f64, seconds: f64) -> WarmUp {
+    let factor = curve.seconds_to_share(share).unwrap() / seconds;
+    let [cold, hit] = [curve.seconds_per_transaction(0.0), 1.0 / curve.steady_throughput()];
+    let pages = curve.cached_share(1.0);
+    WarmUp::simple(1.0 / pages / factor, cold, hit).unwrap()
+}
+
+fn make_case(kind: u64, seed: u64) -> Case {
+    let mut random = StdRng::seed_from_u64(1000 * kind + seed);
+    let noise = random_noise(&mut random);
+    let plain = random_curve(&mut random);
+    let rate = 10_f64.powf(random.random_range(3.3..4.6));
+    let case = |kind, series, truth| Case { kind, series, truth, steady_from: None, period: None };
+    match kind {
+        0 => {
+            let curve = stretched(&plain, 0.95, random.random_range(60.0..400.0));
+            let [early, late] = [0.85, 0.95].map(|share| curve.seconds_to_share(share).unwrap());
+            let seconds = late * random.random_range(1.5..4.0);
+            let series = make_series(Shape::Warming(&curve), seconds as u32, noise, seed);
+            let steady_from = Some((early - 10.0, late + 0.25 * seconds));
+            Case { steady_from, ..case("warming", series, Verdict::Steady) }
+        }
+        1 => {
+            let seconds = random.random_range(60.0..900.0);
+            let curve = stretched(&plain, random.random_range(0.3..0.8), seconds);
+            case("never warm", make_series(Shape::Warming(&curve), seconds as u32, noise, seed), Verdict::NotReached)
+        }
+        2 => {
+            let seconds: u32 = random.random_range(60..600);
+            let cold = 10_f64.powf(random.random_range(-3.0..-1.5));
+            // Beyond 32 GB the plateau is the steady state of most servers.
+            let pages = (f64::from(seconds) / cold / random.random_range(0.005..0.15)).min(4e6);
+            let curve = WarmUp::simple(pages, cold, cold / random.random_range(4.0..60.0)).unwrap();
+            case("cold plateau", make_series(Shape::Warming(&curve), seconds, noise, seed), Verdict::NotReached)
+        }
+        3 => {
+            let period = f64::from(random.random_range(20_u32..120));
+            let width = (period * random.random_range(0.08..0.25)).max(3.0);
+            let depth = random.random_range(0.2..0.7);
+            let phase = random.random_range(0.0..period);
+            let dips = |second: f64| if (second + phase) % period < width { 1.0 - depth } else { 1.0 };
+            let seconds = (period * random.random_range(4.0..10.0)) as u32;
+            let series = make_modulated(Shape::Flat(rate), seconds, noise, seed, dips);
+            Case { period: Some(period), ..case("checkpoint dips", series, Verdict::Periodic) }
+        }
+        4 => {
+            let seconds: u32 = random.random_range(200..1200);
+            let fall = random.random_range(0.15..0.5);
+            let drift = |second: f64| 1.0 - fall * second / f64::from(seconds);
+            case("drift", make_modulated(Shape::Flat(rate), seconds, noise, seed, drift), Verdict::Degrading)
+        }
+        5 => {
+            let noise = Noise { stalls_per_second: random.random_range(0.01..0.04), ..noise };
+            let series = make_series(Shape::Flat(rate), random.random_range(100..900), noise, seed);
+            Case { steady_from: Some((0.0, 0.1 * series.seconds())), ..case("pauses", series, Verdict::Steady) }
+        }
+        6 => {
+            let noise = Noise { sigma: noise.sigma, rho: random.random_range(0.6..0.9), stalls_per_second: 0.0 };
+            let series = make_series(Shape::Flat(rate), random.random_range(200..900), noise, seed);
+            case("autocorrelated", series, Verdict::Steady)
+        }
+        7 => make_slow_start(&mut random, noise, seed),
+        9 => make_device_limited(&mut random, noise, seed),
+        10 => {
+            let wandering =
+                Noise { sigma: random.random_range(0.03..0.06), rho: random.random_range(0.3..0.9), ..noise };
+            make_device_limited(&mut random, wandering, seed)
+        }
+        _ => {
+            let mut series = make_series(Shape::Flat(rate), random.random_range(60..600), noise, seed);
+            series.facts = Facts { clients: Some(8), scale: Some(random.random_range(1..100)), ..Facts::default() };
+            Case { steady_from: Some((0.0, 0.1 * series.seconds())), ..case("prewarmed", series, Verdict::Steady) }
+        }
+    }
+}
+
+/// A cold plateau after some seconds that were slower still.
+fn make_slow_start(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
+    let seconds: u32 = random.random_range(30..300);
+    let cold = 10_f64.powf(random.random_range(-3.3..-2.0));
+    let pages = (f64::from(seconds) / cold / random.random_range(0.005..0.15)).min(4e6);
+    let curve = WarmUp::simple(pages, cold, cold / random.random_range(4.0..60.0)).unwrap();
+    let slow = f64::from(random.random_range(1_u32..8));
+    let pace = random.random_range(0.1..0.7);
+    let start = |second: f64| if second < slow { pace } else { 1.0 };
+    let mut series = make_modulated(Shape::Warming(&curve), seconds, noise, seed, start);
+    // Every other one tells its size.
+    let scale = seed.is_multiple_of(2).then_some((pages / 1913.0).ceil() as u32);
+    series.facts = Facts { clients: Some(8), scale, ..Facts::default() };
+    let kind = "slow start of a cold plateau";
+    Case { kind, series, truth: Verdict::NotReached, steady_from: None, period: None }
+}
+
+/// Table and index, cold on a device at its limit until the end: of its pages a part was read.
+fn make_device_limited(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
+    let seconds: u32 = random.random_range(30..600);
+    let reads_per_second = 10_f64.powf(random.random_range(2.0..4.0));
+    let read = f64::from(seconds) * reads_per_second;
+    let pages = (read / random.random_range(0.2..0.85)).min(4e6).max(read / 0.85);
+    let table_pages = pages * 6.0 / 7.0;
+    let mut series = make_series(Shape::DeviceLimited { table_pages, reads_per_second }, seconds, noise, seed);
+    // Every other one tells its size.
+    let scale = seed.is_multiple_of(2).then_some((pages / 1913.0).ceil() as u32);
+    series.facts = Facts { clients: Some(8), scale, ..Facts::default() };
+    Case { kind: "table and index at the limit", series, truth: Verdict::NotReached, steady_from: None, period: None }
+}
+
+fn is_right(case: &Case, judgement: &Judgement) -> bool {
+    let from = judgement.steady_from_seconds.unwrap_or(0.0);
+    let is_from = case.steady_from.is_none_or(|(early, late)| early <= from && from <= late);
+    let found = judgement.period_seconds.unwrap_or(0.0);
+    let is_period = case.period.is_none_or(|period| (found / period - 1.0).abs() < 0.1);
+    judgement.verdict == case.truth && is_from && is_period
+}
+
+#[test]
+fn curves_with_a_known_truth() {
+    let (mut right, mut falsely_steady, mut cold_called_steady, mut falsely_refused) = (0_u64, 0, 0, 0);
+    let mut wrong = Vec::new();
+    for (kind, seed) in (0..KINDS).flat_map(|kind| (0..EACH).map(move |seed| (kind, seed))) {
+        let case = make_case(kind, seed);
+        let judgement = judge(&case.series, None);
+        if is_right(&case, &judgement) {
+            right += 1;
+            continue;
+        }
+        falsely_steady += u32::from(judgement.verdict == Verdict::Steady && case.truth != Verdict::Steady);
+        falsely_refused += u32::from(judgement.verdict != Verdict::Steady && case.truth == Verdict::Steady);
+        let never_warm = case.truth == Verdict::NotReached && judgement.verdict == Verdict::Steady;
+        cold_called_steady += u32::from(never_warm);
+        wrong.push(format!(
+            "{} {seed}: {:?} from {:?}, period {:?} ({:?}), {}",
+            case.kind,
+            judgement.verdict,
+            judgement.steady_from_seconds,
+            judgement.period_seconds,
+            case.steady_from.or(case.period.map(|p| (p, p))),
+            judgement.reason
+        ));
+    }
+    let summary = format!("{right} right, {falsely_steady} falsely steady, {falsely_refused} falsely refused");
+    assert_eq!(cold_called_steady, 0, "{summary}\n{}", wrong.join("\n"));
+    assert!(right * 100 >= KINDS * EACH * 95, "{summary}\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn reads_at_their_floor_prove_a_short_tail_and_falling_ones_refuse_a_long_one() {
+    let series = |seconds: u32, reads: &dyn Fn(u32) -> Option<f64>| {
+        let mut collector = Collector::new(1.0);
+        for second in 0..seconds {
+            let rate = if second < 8 { 1000.0 } else { 20_000.0 };
+            let start = f64::from(second);
+            collector.add(start, start + 1.0, rate + f64::from(second % 3), reads(second));
+        }
+        collector.finish(Facts::default(), Vec::new())
+    };
+    let warm = |second: u32| Some(if second < 8 { 2000.0 } else { 3.0 });
+    let falling = |second: u32| Some(2000.0 - 15.0 * f64::from(second));
+    assert_eq!(judge(&series(16, &|_| None), None).verdict, Verdict::NotReached);
+    assert_eq!(judge(&series(16, &warm), None).verdict, Verdict::Steady);
+    assert_eq!(judge(&series(80, &warm), None).verdict, Verdict::Steady);
+    assert_eq!(judge(&series(80, &falling), None).verdict, Verdict::NotReached);
+}
+
+#[test]
+fn a_limited_rate_proves_nothing_but_its_reads_may() {
+    let series = |reads: Option<f64>, is_rate_limited: bool| {
+        let mut collector = Collector::new(1.0);
+        for second in 0..600 {
+            let start = f64::from(second);
+            collector.add(start, start + 1.0, 5000.0 + f64::from(second % 7), reads);
+        }
+        // By its scale it is long enough to be told from a cold run.
+        collector.finish(Facts { scale: Some(1), is_rate_limited, ..Facts::default() }, Vec::new())
+    };
+    assert_eq!(judge(&series(None, false), None).verdict, Verdict::Steady);
+    let limited = judge(&series(None, true), None);
+    assert_eq!((limited.verdict, limited.fit), (Verdict::NotReached, None));
+    assert_eq!(limited.reason, "the rate was limited: a cold server keeps it too");
+    assert_eq!(judge(&series(Some(400.0), true), None).verdict, Verdict::NotReached);
+    assert_eq!(judge(&series(Some(3.0), true), None).verdict, Verdict::Steady);
+}
+
+#[test]
+fn three_dips_in_a_few_seconds_are_no_period() {
+    let quiet = Noise { sigma: 0.01, rho: 0.0, stalls_per_second: 0.0 };
+    let dips = |second: f64| if second as u32 % 4 == 2 { 0.5 } else { 1.0 };
+    let judged = |seconds: u32| {
+        let mut series = make_modulated(Shape::Flat(10_000.0), seconds, quiet, 1, dips);
+        series.facts.scale = Some(1);
+        judge(&series, None).verdict
+    };
+    assert_ne!(judged(14), Verdict::Periodic);
+    assert_eq!(judged(60), Verdict::Periodic, "these come back");
+}
+
+#[test]
+fn a_run_that_ends_in_a_stall_is_not_steady() {
+    let ending_in = |silent: u32, seconds: u32| {
+        let mut series =
+            make_series(Shape::Flat(10_000.0), seconds, Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 }, 1);
+        series.facts.scale = Some(1);
+        let from = series.buckets.len() - silent as usize;
+        series.buckets[from..].iter_mut().for_each(|bucket| bucket.transactions = 0.0);
+        judge(&series, None).verdict
+    };
+    assert_eq!((ending_in(0, 210), ending_in(2, 210)), (Verdict::Steady, Verdict::Steady));
+    for (silent, seconds) in [(10, 210), (10, 3600), (60, 260)] {
+        assert_eq!(ending_in(silent, seconds), Verdict::Degrading, "{silent} of {seconds} s");
+    }
+}
+
+/// Neighbours that come and go: levels of 15 % more or less for 5 to 40 s.
+fn neighbours(seconds: u32, seed: u64) -> Vec<f64> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut factors = Vec::new();
+    while factors.len() < seconds as usize {
+        let level = [0.85, 1.0, 1.0, 1.15][random.random_range(0..4)];
+        factors.extend(std::iter::repeat_n(level, random.random_range(5..40)));
+    }
+    factors
+}
+
+#[test]
+fn neighbours_are_noise_and_a_rise_beneath_them_is_none() {
+    let quiet = Noise { sigma: 0.02, rho: 0.3, stalls_per_second: 0.0 };
+    let (mut refused, mut called, mut early) = (Vec::new(), Vec::new(), Vec::new());
+    for seed in 0..40 {
+        let mut random = StdRng::seed_from_u64(7000 + seed);
+        let seconds = random.random_range(200..900);
+        let factors = neighbours(seconds, seed);
+        let factor = |second: f64| factors[second as usize];
+        let plain = random_curve(&mut random);
+        let done = stretched(&plain, 0.95, f64::from(seconds) * random.random_range(0.2..0.5));
+        let judged = judge(&make_modulated(Shape::Warming(&done), seconds, quiet, seed, factor), None);
+        let reached = done.seconds_to_share(0.9).unwrap();
+        if judged.steady_from_seconds.is_none() {
+            refused.push(format!("{seed}: {}", judged.reason));
+        }
+        early.extend(judged.steady_from_seconds.filter(|from| *from < 0.9 * reached).map(|from| (seed, from, reached)));
+        let cut = stretched(&plain, random.random_range(0.3..0.7), f64::from(seconds));
+        let judged = judge(&make_modulated(Shape::Warming(&cut), seconds, quiet, seed, factor), None);
+        called.extend(judged.steady_from_seconds.map(|from| (seed, from)));
+    }
+    assert!(refused.len() <= 4, "{} of 40 are refused: {refused:#?}", refused.len());
+    assert!(called.len() <= 1 && early.len() <= 1, "called steady: {called:?}, too early: {early:?}");
+}
+
+/// What is asked for most is warm after a tenth of the transactions that all pages would need.
+#[test]
+fn a_plateau_of_the_hot_part_is_no_warm_server_where_the_pages_are_known() {
+    let (quiet, pages) = (Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 }, 500_000.0);
+    let curve = WarmUp::simple(0.05 * pages, 1e-3, 1e-4).unwrap();
+    let series = make_series(Shape::Warming(&curve), 120, quiet, 3);
+    assert_eq!(judge(&series, None).verdict, Verdict::Steady);
+    let judged = judge(&series, Some(pages));
+    assert!(judged.verdict == Verdict::NotReached && judged.reason.contains("the rest may be cold"), "{judged:?}");
+    assert_eq!(judge(&series, Some(0.05 * pages)).verdict, Verdict::Steady);
+}
+
+#[test]
+fn a_level_says_how_sure_it_is() {
+    let error = |sigma: f64| {
+        let noise = Noise { sigma, rho: 0.0, stalls_per_second: 0.0 };
+        judge(&make_series(Shape::Flat(40_000.0), 400, noise, 5), None).level_error_share.unwrap()
+    };
+    // σ ÷ √400, of independent seconds, times what makes 95 % of it.
+    assert!((2.0..6.0).contains(&(error(0.05) / (0.05 / 20.0))), "{}", error(0.05));
+    assert!(error(0.1) > 1.5 * error(0.05));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_curve_has_a_verdict_without_contradictions(
+        rates in proptest::collection::vec(proptest::option::of(0.0..1e12_f64), 10..120),
+        flat in proptest::bool::ANY,
+        pages in proptest::option::of(0.0..1e12_f64),
+    ) {
+        let mut collector = Collector::new(1.0);
+        for (second, rate) in (0..).map(f64::from).zip(&rates) {
+            let Some(rate) = rate else { continue };
+            collector.add(second, second + 1.0, if flat { rates[0].unwrap_or(0.0) } else { *rate }, None);
+        }
+        if let Ok(series) = collector.finish(Facts::default(), Vec::new()).check() {
+            proptest::prop_assert_eq!(judge(&series, pages).find_contradictions(), Vec::<String>::new());
+        }
+    }
+}

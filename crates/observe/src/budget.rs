@@ -1,0 +1,334 @@
+//! Keeps what looking costs within a budget: above it less is looked at, in steps, and each step is told.
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use super::time::{FileTimes, LOOKS_PER_SECOND, MemoryLooks, ProbeCost, Reading, Tier, TimeSource};
+use host::linux::clock::{read_monotonic, read_own_cpu_time};
+use host::linux::count_cores;
+
+/// The cost of so long is compared with the budget.
+const SPAN_NS: u64 = 1_000_000_000;
+
+/// So many spans in a row are above it when less is looked at: a single one may be an accident.
+const SPANS: u32 = 2;
+
+/// What was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GivenUp {
+    /// Counting what clients send.
+    Receives,
+    /// The programs in the kernel: from then on processes are looked at now and then.
+    Programs,
+    /// Every other look at processes.
+    Looks,
+    /// Most questions to the server who its processes are.
+    Questions,
+    /// What there is costs more than the budget, and less would not cost less.
+    NothingLeft,
+}
+
+/// Less is looked at since then.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reduction {
+    /// Since the begin.
+    pub after_ns: u64,
+    pub given_up: GivenUp,
+    /// What looking cost until then, of all processors, and what it may cost: 0 to 1.
+    pub share: f64,
+    pub budget: f64,
+    /// How often processes are looked at from then on; `None` where they are not looked at now and then.
+    pub looks_per_second: Option<f64>,
+}
+
+/// How often a second processes are looked at in their memory, after so much was given up.
+pub fn looks_after(reductions: &[Reduction]) -> f64 {
+    reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND)
+}
+
+/// So often a second in words: `once a second`, `1.6 times a second`.
+pub fn looks_in_words(looks_per_second: f64) -> String {
+    match render_looks(looks_per_second) {
+        looks if looks == "1" => "once a second".to_owned(),
+        looks => format!("{looks} times a second"),
+    }
+}
+
+/// `50`, `12.5`, `1.6`.
+pub fn render_looks(looks_per_second: f64) -> String {
+    let text = format!("{looks_per_second:.1}");
+    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+}
+
+/// A source of times that may cost so much and no more.
+pub struct BudgetedSource {
+    source: Box<dyn TimeSource>,
+    postmaster_pid: Option<u32>,
+    budget: f64,
+    begin_ns: u64,
+    /// When the cost was looked at last, and what it was by then: of programs in the kernel, and of this process.
+    looked_at_ns: u64,
+    kernel_ns: u64,
+    own_ns: u64,
+    spans_above: u32,
+    reductions: Vec<Reduction>,
+    /// Of a source that was given up: what it cost, and what it knew of files.
+    spent: Option<ProbeCost>,
+    files: Vec<FileTimes>,
+    /// The server is asked seldom who its processes are.
+    asks_seldom: bool,
+    /// What the source that is read next told when it began.
+    begins_from: Option<Box<Reading>>,
+}
+
+impl std::fmt::Debug for BudgetedSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BudgetedSource").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+impl BudgetedSource {
+    /// Of the server of this postmaster, with a budget of this share of all processors, 0 to 1.
+    pub fn new(source: Box<dyn TimeSource>, postmaster_pid: Option<u32>, budget: f64) -> BudgetedSource {
+        let now = read_monotonic().as_nanos() as u64;
+        let mut budgeted = BudgetedSource {
+            source,
+            postmaster_pid,
+            budget,
+            begin_ns: now,
+            looked_at_ns: now,
+            kernel_ns: 0,
+            own_ns: read_own_cpu_time().as_nanos() as u64,
+            spans_above: 0,
+            reductions: Vec::new(),
+            spent: None,
+            files: Vec::new(),
+            begins_from: None,
+            asks_seldom: false,
+        };
+        budgeted.kernel_ns = budgeted.read_kernel_ns();
+        budgeted
+    }
+
+    /// What was given up so far.
+    pub fn reductions(&self) -> &[Reduction] {
+        &self.reductions
+    }
+
+    /// Goes on with this source, of a server that was restarted: what was given up stays so.
+    pub fn follow(&mut self, mut source: Box<dyn TimeSource>, postmaster_pid: Option<u32>) -> Result<(), Error> {
+        if self.reductions.iter().any(|reduction| reduction.given_up == GivenUp::Receives) {
+            source.drop_receives();
+        }
+        source.look_at_most(looks_after(&self.reductions));
+        self.put_aside()?;
+        // It was opened before the one that goes was read for the last time.
+        self.begins_from = Some(Box::new(source.read()?));
+        (self.source, self.postmaster_pid) = (source, postmaster_pid);
+        Ok(())
+    }
+
+    /// Keeps what the source has cost and seen of files, for it goes.
+    fn put_aside(&mut self) -> Result<(), Error> {
+        self.files = self.files()?;
+        self.spent = [self.spent.take(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and);
+        Ok(())
+    }
+
+    fn read_kernel_ns(&self) -> u64 {
+        self.cost().map_or(0, |cost| cost.total_ns())
+    }
+
+    fn keep_within(&mut self, at_ns: u64) -> Result<(), Error> {
+        let length_ns = at_ns.saturating_sub(self.looked_at_ns);
+        if length_ns < SPAN_NS {
+            return Ok(());
+        }
+        let (kernel_ns, own_ns) = (self.read_kernel_ns(), read_own_cpu_time().as_nanos() as u64);
+        let (kernel, own) = (kernel_ns.saturating_sub(self.kernel_ns), own_ns.saturating_sub(self.own_ns));
+        let share_of = |cost_ns: u64| cost_ns as f64 / (length_ns as f64 * count_cores().max(1.0));
+        let share = share_of(kernel + own);
+        (self.looked_at_ns, self.kernel_ns, self.own_ns) = (at_ns, kernel_ns, own_ns);
+        self.spans_above = if share > self.budget { self.spans_above + 1 } else { 0 };
+        if self.spans_above < SPANS {
+            return Ok(());
+        }
+        self.spans_above = 0;
+        // Where this process itself costs most, the programs are not what is dear: looks in their place would cost it more.
+        let are_programs_dear = share_of(kernel) > self.budget / 2.0;
+        let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
+        let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
+        if let Some((given_up, looks_per_second)) = self.reduce(are_programs_dear)?.or(nothing_left) {
+            let after_ns = at_ns.saturating_sub(self.begin_ns);
+            self.reductions.push(Reduction { after_ns, given_up, share, budget: self.budget, looks_per_second });
+        }
+        Ok(())
+    }
+
+    /// Looks at less; with how many looks a second, where there are any. `None` when there is nothing more to give up that would help.
+    fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
+        if self.source.tier() != Tier::Bpf {
+            let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
+            return Ok(looks.or_else(|| self.ask_seldom()));
+        }
+        if !are_programs_dear {
+            return Ok(self.ask_seldom());
+        }
+        if self.source.drop_receives() {
+            return Ok(Some((GivenUp::Receives, None)));
+        }
+        let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
+        let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
+        // Of many processes looks are dearer than the programs: half of the budget is theirs, the rest is for who reads them.
+        let looks_per_second = looks.look_within(self.budget / 2.0 * count_cores().max(1.0));
+        self.put_aside()?;
+        self.begins_from = Some(Box::new(looks.read()?));
+        self.source = looks;
+        Ok(Some((GivenUp::Programs, Some(looks_per_second))))
+    }
+
+    /// `None` where it was seldom already.
+    fn ask_seldom(&mut self) -> Option<(GivenUp, Option<f64>)> {
+        let was_seldom = std::mem::replace(&mut self.asks_seldom, true);
+        (!was_seldom).then_some((GivenUp::Questions, None))
+    }
+}
+
+impl TimeSource for BudgetedSource {
+    fn tier(&self) -> Tier {
+        self.source.tier()
+    }
+
+    fn read(&mut self) -> Result<Reading, Error> {
+        let begins_from = self.begins_from.take();
+        let reading = self.source.read()?;
+        self.keep_within(reading.at_ns)?;
+        Ok(Reading { begins_from, ..reading })
+    }
+
+    fn cost(&self) -> Option<ProbeCost> {
+        [self.spent.clone(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and)
+    }
+
+    fn cost_refusal(&self) -> Option<String> {
+        self.source.cost_refusal()
+    }
+
+    fn asks_seldom(&self) -> bool {
+        self.asks_seldom
+    }
+
+    fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
+        Ok(FileTimes::merge(self.files.iter().cloned().chain(self.source.files()?).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::time::ProgramCost;
+
+    #[test]
+    fn a_rate_is_said_in_words() {
+        assert_eq!(
+            [1.0, 1.04, 1.6, 50.0].map(looks_in_words),
+            ["once a second", "once a second", "1.6 times a second", "50 times a second"]
+        );
+    }
+
+    /// One that counts in the kernel, and costs so much there each time that somebody asks.
+    struct Cheap {
+        counts_receives: bool,
+        each_ns: u64,
+        cost_ns: Cell<u64>,
+    }
+
+    impl TimeSource for Cheap {
+        fn tier(&self) -> Tier {
+            Tier::Bpf
+        }
+
+        fn read(&mut self) -> Result<Reading, Error> {
+            Ok(Reading { at_ns: read_monotonic().as_nanos() as u64, ..Reading::default() })
+        }
+
+        fn cost(&self) -> Option<ProbeCost> {
+            self.cost_ns.set(self.cost_ns.get() + self.each_ns);
+            let program = ProgramCost { name: "switch".into(), runs: 1, total_ns: self.cost_ns.get() };
+            Some(ProbeCost { programs: vec![program] })
+        }
+
+        fn drop_receives(&mut self) -> bool {
+            std::mem::replace(&mut self.counts_receives, false)
+        }
+    }
+
+    /// One that looks now and then: so often a second at most.
+    struct Looking(Arc<Mutex<f64>>);
+
+    impl TimeSource for Looking {
+        fn tier(&self) -> Tier {
+            Tier::Memory
+        }
+
+        fn read(&mut self) -> Result<Reading, Error> {
+            Ok(Reading::default())
+        }
+
+        fn look_at_most(&mut self, looks_per_second: f64) {
+            *self.0.lock().unwrap() = looks_per_second;
+        }
+    }
+
+    #[test]
+    fn the_source_of_a_server_that_was_restarted_looks_as_seldom_as_the_one_before() {
+        for (given_up, looks_per_second, expected) in
+            [(GivenUp::Programs, Some(1.6), 1.6), (GivenUp::Receives, None, LOOKS_PER_SECOND)]
+        {
+            let mut source = after_spans(1.0, 0, 0);
+            source.reductions.push(Reduction { after_ns: 0, given_up, share: 0.1, budget: 0.0, looks_per_second });
+            let asked = Arc::new(Mutex::new(0.0));
+            source.follow(Box::new(Looking(Arc::clone(&asked))), None).unwrap();
+            assert_eq!(*asked.lock().unwrap(), expected);
+        }
+    }
+
+    fn after_spans(budget: f64, each_ns: u64, spans: u64) -> BudgetedSource {
+        let cheap = Cheap { counts_receives: true, each_ns, cost_ns: Cell::new(0) };
+        let mut source = BudgetedSource::new(Box::new(cheap), None, budget);
+        for span in 1..=spans {
+            // What this test itself takes is a cost too.
+            let until = read_own_cpu_time() + Duration::from_millis(2);
+            while read_own_cpu_time() < until {}
+            source.keep_within(source.begin_ns + span * SPAN_NS).unwrap();
+        }
+        source
+    }
+
+    #[test]
+    fn above_the_budget_receives_go_first_and_once_is_an_accident() {
+        // Dearer than whatever this process does beside it.
+        let dear_ns = 1000 * SPAN_NS;
+        assert!(after_spans(0.0, dear_ns, 1).reductions().is_empty());
+        let reduced = after_spans(0.0, dear_ns, 2);
+        let reductions = reduced.reductions();
+        assert_eq!((reductions.len(), reductions[0].given_up), (1, GivenUp::Receives));
+        assert_eq!(reductions[0].after_ns, 2 * SPAN_NS);
+        assert!(reductions[0].share > 0.0 && reductions[0].budget == 0.0);
+        // Without a server on this host there is nothing else to look at.
+        let given_up: Vec<GivenUp> = after_spans(0.0, dear_ns, 9).reductions().iter().map(|one| one.given_up).collect();
+        assert_eq!(given_up, [GivenUp::Receives, GivenUp::Questions, GivenUp::NothingLeft]);
+        assert!(after_spans(1e9, dear_ns, 4).reductions().is_empty());
+    }
+
+    #[test]
+    fn what_costs_little_is_not_given_up_for_what_else_costs_much() {
+        let given_up: Vec<GivenUp> = after_spans(0.0, 0, 6).reductions().iter().map(|one| one.given_up).collect();
+        assert_eq!(given_up, [GivenUp::Questions, GivenUp::NothingLeft]);
+    }
+}

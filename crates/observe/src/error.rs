@@ -1,0 +1,87 @@
+//! Failures of observing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use host::failure::{ErrorKind, Explain, FullDisk, NO_THREADS};
+use host::linux;
+
+/// What can go wrong while sampling, and with what was recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+    #[error("the server's processes are not on this host, or this user may not know them")]
+    NotHere,
+    #[error("no server runs here whose time could be looked at")]
+    NoServer,
+    #[error("this terminal has no screen to draw on: TERM is dumb")]
+    DumbTerminal,
+    #[error("{} is no record of top: {reason}", path.display())]
+    NotARecord { path: PathBuf, reason: String },
+    #[error("record {} has format {found}, and this pgthaw reads format {known}", path.display())]
+    OtherRecord { path: PathBuf, found: u32, known: u32 },
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Linux(error) => error.kind(),
+            Error::Postgres(error) => error.kind(),
+            Error::Thread(_) | Error::NoServer | Error::DumbTerminal => ErrorKind::Failed,
+            Error::NotHere => ErrorKind::Privilege,
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::NotARecord { .. } | Error::OtherRecord { .. } | Error::File { .. } => ErrorKind::Failed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Linux(error) => error.hint(),
+            Error::Postgres(error) => error.hint(),
+            Error::Thread(_) => Some(NO_THREADS.to_owned()),
+            Error::NotHere => Some("run pgthaw on the server's host, as root or as the server's owner".to_owned()),
+            Error::NoServer => Some("start the server, or name the one that runs (-h, -p, -d)".to_owned()),
+            Error::DumbTerminal => {
+                Some("add --json for a line for each step, or say in TERM what the terminal is: TERM=xterm".to_owned())
+            }
+            Error::NotARecord { .. } => Some("pgthaw top --record FILE writes one".to_owned()),
+            Error::OtherRecord { .. } => Some("read it with the pgthaw that wrote it".to_owned()),
+            Error::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+                Some("name another file, or remove this one".to_owned())
+            }
+            Error::File { .. } => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, Some("--record FILE")),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_place_for_a_record_is_named_by_its_option() {
+        let full = Error::file("write", Path::new("/x"), io::Error::from_raw_os_error(28)).full_disk();
+        assert_eq!(full.and_then(|full| full.instead), Some("--record FILE"));
+    }
+}

@@ -1,0 +1,153 @@
+//! What every program in the kernel is loaded with.
+
+use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use aya::maps::Map;
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, Program};
+use aya::sys::{Stats, enable_stats};
+use aya::{Btf, BtfError, Ebpf, EbpfLoader};
+
+use crate::Error;
+use crate::time::{ProbeCost, ProgramCost};
+use host::linux;
+use host::linux::capability::{BPF_REMEDY, counts_program_time};
+use host::linux::process::has_kernel_pids;
+
+/// What helps where an object lacks something.
+pub const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
+
+/// What was read ahead of its use.
+static READ_AHEAD: Mutex<Option<Loading>> = Mutex::new(None);
+
+/// The kernel's own description of its types, and a loader, which has read it for itself.
+pub struct Loading {
+    pub types: Btf,
+    pub loader: EbpfLoader<'static>,
+}
+
+impl Loading {
+    /// Reads it: where pids mean other processes than to the kernel no program is of use.
+    pub fn open() -> Result<Loading, Error> {
+        if !has_kernel_pids()? {
+            let remedy = "run pgthaw on the host, not in a container";
+            return Err(refusal("pgthaw is in a pid namespace of its own", remedy));
+        }
+        if let Some(read) = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(read);
+        }
+        Loading::read().map_err(|error| {
+            let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
+            refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
+        })
+    }
+
+    /// The loader reads the types too, and lends them to nobody: both at once, or where no thread is to be had in turn.
+    fn read() -> Result<Loading, BtfError> {
+        thread::scope(|scope| {
+            let types = thread::Builder::new().spawn_scoped(scope, Btf::from_sys_fs);
+            let loader = EbpfLoader::new();
+            let types = match types {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => Btf::from_sys_fs(),
+            };
+            Ok(Loading { types: types?, loader })
+        })
+    }
+}
+
+/// Reads what [`Loading::open`] will want, tens of milliseconds of work, before it is asked for. What fails, fails again then.
+pub fn read_types_ahead() {
+    let mut ahead = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
+    *ahead = Loading::read().ok();
+}
+
+/// Loads a program and attaches it to a tracepoint.
+pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<BtfTracePointLinkId, Error> {
+    let program = ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
+    let program: &mut BtfTracePoint = program.try_into().map_err(refused)?;
+    program.load(tracepoint, btf).map_err(refused)?;
+    program.attach().map_err(refused)
+}
+
+/// As long as this is kept the kernel counts what its programs cost.
+#[derive(Debug)]
+pub struct CostCount {
+    _counting: Option<OwnedFd>,
+    /// Why it does not.
+    refusal: Option<String>,
+}
+
+impl CostCount {
+    /// Begins to count. It takes CAP_SYS_ADMIN, which programs do not take (BPF_ENABLE_STATS of bpf(2)), or somebody has it on for all.
+    pub fn begin() -> CostCount {
+        let (counting, refusal) = match enable_stats(Stats::RunTime) {
+            Ok(counting) => (Some(counting), None),
+            Err(_) if counts_program_time() => (None, None),
+            Err(_) => {
+                let why = "the kernel does not count what its programs cost: that takes CAP_SYS_ADMIN, or kernel.bpf_stats_enabled = 1";
+                (None, Some(why.to_owned()))
+            }
+        };
+        CostCount { _counting: counting, refusal }
+    }
+
+    /// Of these programs so far; `None` where it is not counted.
+    pub fn read(&self, ebpf: &Ebpf) -> Option<ProbeCost> {
+        self.refusal.is_none().then(|| read_cost(ebpf))
+    }
+
+    /// Why it is not counted.
+    pub fn refusal(&self) -> Option<String> {
+        self.refusal.clone()
+    }
+}
+
+/// What its programs cost so far, by the kernel's own count, in the order of their names.
+fn read_cost(ebpf: &Ebpf) -> ProbeCost {
+    let cost = |(name, program): (&str, &Program)| {
+        let info = program.info().ok()?;
+        let (runs, total_ns) = (info.run_count(), info.run_time().as_nanos() as u64);
+        Some(ProgramCost { name: name.to_owned(), runs, total_ns })
+    };
+    let mut programs: Vec<ProgramCost> = ebpf.programs().filter_map(cost).collect();
+    // The library holds them in a hash table.
+    programs.sort_by(|a, b| a.name.cmp(&b.name));
+    ProbeCost { programs }
+}
+
+pub fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
+    ebpf.take_map(name).ok_or_else(|| refusal(&format!("the program has no map {name}"), REBUILD))
+}
+
+/// The kernel did not take the program.
+pub fn refused(error: impl std::error::Error) -> Error {
+    refusal(&tell(&error), BPF_REMEDY)
+}
+
+/// There is no program in the kernel, for this reason.
+pub fn refusal(reason: &str, remedy: &str) -> Error {
+    Error::Linux(linux::Error::Unavailable {
+        what: "a program in the kernel",
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+    })
+}
+
+/// The error with what it comes from, one line.
+fn tell(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !told.contains(&more) {
+            told = format!("{told}: {more}");
+        }
+        source = error.source();
+    }
+    // What the verifier says may be pages long.
+    told.lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,324 @@
+//! The program in the kernel that tells which blocks of files are asked for and which come, and what loads and reads it.
+//!
+//! `build.rs` compiles it from `pages.bpf.c`. On kernels since 6.12 it sees what is asked for, hits of the page cache included; on those
+//! before what comes.
+
+mod record;
+
+use std::fmt;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aya::Ebpf;
+use aya::maps::{Array, HashMap, MapData, RingBuf};
+
+use self::record::{FileRecord, ProcessRecord, file_key, file_record, other_process, parse_event};
+use super::load::{CostCount, Loading, attach, read_types_ahead, refusal, refused, take_map};
+use crate::Error;
+use crate::pages::{PageEvent, PageWatch, PagesRoom, WatchedFile};
+use crate::time::ProbeCost;
+use host::linux;
+use host::linux::page_cache::{PageCache as _, SystemPageCache};
+use host::linux::ready::Over;
+
+/// As the compiler wrote it, aligned as its parser wants it.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pages.bpf.o"));
+
+/// Programs and the tracepoints that they are attached to.
+const FETCHED: (&str, &str) = ("pages_fetched", "mm_filemap_add_to_page_cache");
+const REQUESTED: (&str, &str) = ("pages_requested", "mm_filemap_get_pages");
+
+/// Units of a word of the maps of bits.
+const WORD_UNITS: u64 = 64;
+
+/// Files that may come while they are watched, and words of bits for them and for what grows: 16 million units.
+const FURTHER_FILES: usize = 8192;
+const FURTHER_WORDS: u64 = 1 << 18;
+
+/// Files that a program has room for that is opened before they are known, with three words for each beside those of its units; and the most
+/// words, 32 MB of them: a larger cluster's is opened anew.
+const FILES_AHEAD: usize = 1 << 15;
+const WORDS_AHEAD_MAX: u64 = 1 << 22;
+
+/// What was opened before it was known which files it is to watch, or why it could not be.
+type Ahead = Option<(PagesRoom, Result<PageProbe, Error>)>;
+
+static AHEAD: Mutex<Ahead> = Mutex::new(None);
+
+/// Numbers in `controls`.
+const LOST: u32 = 0;
+const AGAIN_BELOW: u32 = 1;
+
+/// The program, loaded and attached. Dropping it, or the end of this process however it comes, takes it out of the kernel.
+pub struct PageProbe {
+    ebpf: Ebpf,
+    files: HashMap<MapData, [u64; 2], FileRecord>,
+    processes: HashMap<MapData, u32, ProcessRecord>,
+    requested: Array<MapData, u64>,
+    fetched: Array<MapData, u64>,
+    controls: Array<MapData, u64>,
+    events: RingBuf<MapData>,
+    arrivals: RingBuf<MapData>,
+    cost: CostCount,
+    known: Vec<Known>,
+    files_max: usize,
+    /// Words of bits that nobody has.
+    free_words: std::ops::Range<u64>,
+    blind: Option<String>,
+}
+
+/// A file with its place in the maps of bits.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    file: WatchedFile,
+    first_word: u64,
+    words: u64,
+}
+
+impl PageProbe {
+    /// Watches files from now on. A unit has `unit_pages` pages, a power of two. `control` is a file that can be read beside them: by
+    /// that it is proven that the kernel knows files as stat does, which is not so on every file system.
+    pub fn open(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
+        let words: u64 = files.iter().map(|file| words_of(file, false)).sum();
+        let (files_max, words) = (files.len() + FURTHER_FILES, words + words / 4 + FURTHER_WORDS);
+        let is_for_these = |room: &PagesRoom| room.unit_pages == unit_pages && room.control == control;
+        let has_room = |probe: &PageProbe| probe.files_max >= files_max && probe.free_words.end >= words;
+        let ahead = lock_ahead().take().filter(|(room, _)| is_for_these(room));
+        let mut probe = match ahead.map(|(_, opened)| opened).transpose()?.filter(has_room) {
+            Some(probe) => probe,
+            None => PageProbe::load((files_max, words), unit_pages, control)?,
+        };
+        for file in files {
+            probe.add(*file)?;
+        }
+        Ok(probe)
+    }
+
+    /// Loads and attaches it, with room for so many files and words of bits.
+    fn load((files_max, words): (usize, u64), unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
+        let Loading { types, mut loader } = Loading::open()?;
+        let words = u32::try_from(words).map_err(|_| refusal("the cluster is too large", "record fewer databases"))?;
+        let mut ebpf = loader
+            .override_global("own_pid", &std::process::id(), true)
+            .override_global("unit_shift", &unit_pages.trailing_zeros(), true)
+            .map_max_entries("files", (files_max + 1) as u32)
+            .map_max_entries("requested", words)
+            .map_max_entries("fetched", words)
+            .load(OBJECT)
+            .map_err(refused)?;
+        let mut probe = PageProbe {
+            files: take_map(&mut ebpf, "files")?.try_into().map_err(refused)?,
+            processes: take_map(&mut ebpf, "processes")?.try_into().map_err(refused)?,
+            requested: take_map(&mut ebpf, "requested")?.try_into().map_err(refused)?,
+            fetched: take_map(&mut ebpf, "fetched")?.try_into().map_err(refused)?,
+            controls: take_map(&mut ebpf, "controls")?.try_into().map_err(refused)?,
+            events: take_map(&mut ebpf, "events")?.try_into().map_err(refused)?,
+            arrivals: take_map(&mut ebpf, "arrivals")?.try_into().map_err(refused)?,
+            cost: CostCount::begin(),
+            ebpf,
+            known: Vec::new(),
+            files_max,
+            free_words: 0..u64::from(words),
+            blind: None,
+        };
+        attach(&mut probe.ebpf, FETCHED.0, FETCHED.1, &types)?;
+        match attach(&mut probe.ebpf, REQUESTED.0, REQUESTED.1, &types) {
+            Ok(_) => probe.prove(control)?,
+            Err(error) => probe.blind = Some(error.to_string()),
+        }
+        Ok(probe)
+    }
+
+    /// Reads a byte of a file and looks whether that was seen.
+    fn prove(&mut self, control: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Linux(linux::Error::file("read", control, source));
+        let facts = control.metadata().map_err(failed)?;
+        let key = file_key(facts.dev(), facts.ino());
+        self.files.insert(key, file_record(0, 0, 0, 0), 0).map_err(refused)?;
+        let read = SystemPageCache::new()
+            .open(control)
+            .and_then(|file| file.map_or(Ok(0), |file| file.apply_read(0, &mut [0])));
+        let own_pid = std::process::id();
+        let is_seen = self.processes.get(&own_pid, 0).is_ok();
+        self.files.remove(&key).map_err(refused)?;
+        read?;
+        match is_seen {
+            true => Ok(()),
+            false => Err(refusal(
+                "the kernel knows the cluster's files by other numbers than stat",
+                "put the data directory on a file system such as ext4 or XFS, not on an overlay or btrfs",
+            )),
+        }
+    }
+
+    /// Gives a file a place in the maps of bits. `None` when there is none.
+    fn place(&mut self, file: &WatchedFile, with_all: bool) -> Option<(u64, u64)> {
+        let words = words_of(file, with_all);
+        let first = self.free_words.start;
+        if first + words > self.free_words.end {
+            return None;
+        }
+        self.free_words.start += words;
+        Some((first, words))
+    }
+
+    fn tell_place(&mut self, number: usize) -> Result<(), Error> {
+        let Known { file, first_word, words } = self.known[number];
+        // The kernel counts them from 1 on.
+        let record = file_record(number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt);
+        self.files.insert(file_key(file.device, file.inode), record, 0).map_err(refused)
+    }
+}
+
+/// Opens what [`PageProbe::open`] will want, tens of milliseconds of work, while its caller finds out which files it is for; `room` tells as much
+/// as can be known before, and where that is too little only the kernel's types are read. One that is opened meanwhile waits for it, and
+/// fails as this did.
+pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
+    let mut ahead = lock_ahead();
+    let words_of = |room: &PagesRoom| {
+        let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
+        // As of files that are known: a quarter of each for what it grows by, and a quarter of all.
+        (words + words / 4) * 5 / 4 + FURTHER_WORDS
+    };
+    let room = room().map(|room| (words_of(&room), room)).filter(|(words, _)| *words <= WORDS_AHEAD_MAX);
+    let Some((words, room)) = room else { return read_types_ahead() };
+    let opened = PageProbe::load((FILES_AHEAD, words), room.unit_pages, &room.control);
+    *ahead = Some((room, opened));
+}
+
+/// Takes out of the kernel what was opened ahead and nobody wanted.
+pub fn forget_pages_ahead() {
+    lock_ahead().take();
+}
+
+fn lock_ahead() -> MutexGuard<'static, Ahead> {
+    AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Words for a file: with some room to grow, or for all that it can ever have.
+fn words_of(file: &WatchedFile, with_all: bool) -> u64 {
+    let units = if with_all { file.most_units } else { (file.units + file.units / 4 + 128).min(file.most_units) };
+    units.max(1).div_ceil(WORD_UNITS)
+}
+
+impl fmt::Debug for PageProbe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageProbe").field("files", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+impl PageWatch for PageProbe {
+    fn blind_to_requests(&self) -> Option<&str> {
+        self.blind.as_deref()
+    }
+
+    fn add(&mut self, file: WatchedFile) -> Result<bool, Error> {
+        if self.known.len() == self.files_max {
+            return Ok(false);
+        }
+        let Some((first_word, words)) = self.place(&file, false) else { return Ok(false) };
+        self.known.push(Known { file, first_word, words });
+        self.tell_place(self.known.len() - 1)?;
+        Ok(true)
+    }
+
+    fn make_room(&mut self, file: u32) -> Result<bool, Error> {
+        let Some(known) = self.known.get(file as usize).copied() else { return Ok(false) };
+        let Some((first_word, words)) = self.place(&known.file, true) else { return Ok(false) };
+        // What is set meanwhile is told twice, and does no harm.
+        for word in 0..known.words.min(words) {
+            for bits in [&mut self.requested, &mut self.fetched] {
+                let before = bits.get(&((known.first_word + word) as u32), 0).map_err(refused)?;
+                bits.set((first_word + word) as u32, before, 0).map_err(refused)?;
+            }
+        }
+        self.known[file as usize] = Known { first_word, words, ..known };
+        self.tell_place(file as usize)?;
+        Ok(true)
+    }
+
+    fn leave_out(&mut self, pid: u32) -> Result<(), Error> {
+        self.processes.insert(pid, other_process(), 0).map_err(refused)
+    }
+
+    fn forget(&mut self, pid: u32) {
+        // It may never have been seen.
+        let _ = self.processes.remove(&pid);
+    }
+
+    fn wait_for_arrivals(&mut self, over: &Over, at_most: Duration) -> Vec<u32> {
+        over.wait_or_readable(self.arrivals.as_fd(), at_most);
+        let mut arrived = Vec::new();
+        while let Some(item) = self.arrivals.next() {
+            arrived.extend(item.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes)));
+        }
+        arrived
+    }
+
+    fn drain(&mut self, visit: &mut dyn FnMut(PageEvent)) {
+        while let Some(item) = self.events.next() {
+            let event = parse_event(&item);
+            drop(item);
+            if let Some(event) = event {
+                visit(event);
+            }
+        }
+    }
+
+    fn clear(&mut self, file: u32, first_unit: u64, units: u64) {
+        let Some(known) = self.known.get(file as usize) else { return };
+        let at = (known.first_word + first_unit / WORD_UNITS) as u32;
+        // A bit that is set meanwhile is lost, and what it stands for told twice.
+        if let Ok(before) = self.requested.get(&at, 0) {
+            let _ = self.requested.set(at, before & !units, 0);
+        }
+    }
+
+    fn tell_again_below(&mut self, below: u64) -> Result<(), Error> {
+        self.controls.set(AGAIN_BELOW, below, 0).map_err(refused)
+    }
+
+    fn lost(&self) -> u64 {
+        self.controls.get(&LOST, 0).unwrap_or_default()
+    }
+
+    fn cost(&self) -> Option<ProbeCost> {
+        self.cost.read(&self.ebpf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_opened_ahead_is_taken_if_it_has_room() {
+        needs_root!();
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let control = place.path().join("control");
+        std::fs::write(&control, [0; 8192]).unwrap();
+        let ahead = |unit_pages| {
+            open_pages_ahead(|| Some(PagesRoom { unit_pages, control: control.clone(), units: 100 }));
+        };
+        let open = |units| {
+            let file = WatchedFile { device: 1, inode: 2, units, most_units: units, salt: 0 };
+            PageProbe::open(&[file], 2, &control)
+        };
+        ahead(2);
+        match open(100) {
+            Ok(probe) => assert_eq!((probe.files_max, probe.known.len()), (FILES_AHEAD, 1)),
+            Err(error) => untested!("{error}"),
+        }
+        assert!(lock_ahead().is_none(), "it was taken");
+        ahead(1);
+        assert_eq!(open(100).unwrap().files_max, 1 + FURTHER_FILES, "it is for units of another size");
+        ahead(2);
+        assert_eq!(open(64 << 20).unwrap().files_max, 1 + FURTHER_FILES, "it has too few words");
+        ahead(2);
+        forget_pages_ahead();
+        assert!(lock_ahead().is_none());
+    }
+}

@@ -1,0 +1,141 @@
+//! What the program in the kernel knows of files, as words of 64 bits. files.h has the same layout.
+
+use crate::Statistic;
+use crate::time::{FileCall, FileCallKind, FileKind, FileName, FileTimes, Written, WrittenTo};
+
+/// Words of a statistic, of a known file, and of its key.
+pub(super) const STATISTIC_WORDS: usize = 21;
+pub(super) const FILE_WORDS: usize = STATISTIC_WORDS + 8 + NAMES * NAME_BYTES / 8;
+pub(super) const KEY_WORDS: usize = 2;
+
+/// Words of the record of a slow call.
+pub(super) const SLOW_CALL_WORDS: usize = 7;
+
+/// How many files there can be.
+pub(super) const FILES: usize = 16384;
+
+const NAMES: usize = 4;
+const NAME_BYTES: usize = 32;
+
+pub(super) type Key = [u64; KEY_WORDS];
+pub(super) type KnownFile = [u64; FILE_WORDS];
+
+/// A slow call that has ended, without the file's name.
+pub(super) fn parse_slow_call(words: &[u64; SLOW_CALL_WORDS]) -> Option<(FileCall, Key)> {
+    let [begin_ns, until, device, inode, writes, bytes, pid_and_number] = *words;
+    let call = FileCall {
+        pid: pid_and_number as u32,
+        kind: kind_of((pid_and_number >> 32) as u32)?,
+        begin_ns,
+        end_ns: Some(until),
+        file: FileName::default(),
+        device: device_of(device as u32),
+        unsynced: Some(Written { writes, bytes }),
+    };
+    Some((call, [device, inode]))
+}
+
+/// The call that a process sleeps in: `words` are the part of its slot that has it.
+pub(super) fn parse_open_call(pid: u32, words: &[u64]) -> Option<(FileCall, Key)> {
+    let [begin_ns, _, number, _, device, inode, writes, bytes] = *words.first_chunk()?;
+    let (call, key) = parse_slow_call(&[begin_ns, 0, device, inode, writes, bytes, u64::from(pid) | number << 32])?;
+    Some((FileCall { end_ns: None, ..call }, key))
+}
+
+/// Names, from the file's own outwards.
+pub(super) fn parse_name(words: &KnownFile) -> FileName {
+    let bytes: Vec<u8> =
+        words[FILE_WORDS - NAMES * NAME_BYTES / 8..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let text = |name: &[u8]| {
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        String::from_utf8_lossy(&name[..end]).into_owned()
+    };
+    let names: Vec<String> = bytes.chunks(NAME_BYTES).map(text).collect();
+    FileName::of_names(&names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+pub(super) fn parse_file(words: &KnownFile) -> FileTimes {
+    let counts = &words[STATISTIC_WORDS..];
+    FileTimes {
+        file: parse_name(words),
+        syncs: parse_statistic(words),
+        sleeps: Statistic::of_time(counts[5], counts[6]),
+        written: Written { writes: counts[1], bytes: counts[2] },
+        unsynced: Written { writes: counts[3], bytes: counts[4] },
+        lasts: false,
+    }
+}
+
+/// By class: others, the log, temporary files.
+pub(super) fn parse_written(classes: [[u64; 2]; 3]) -> WrittenTo {
+    let [others, wal, temporary] = classes.map(|[writes, bytes]| Written { writes, bytes });
+    WrittenTo { wal, temporary, others }
+}
+
+/// Is it one of many that come and go, and has nothing happened to it since `before`?
+pub(super) fn is_left(file: &FileTimes, before: &FileTimes) -> bool {
+    file.file.kind == FileKind::Temporary && file == before
+}
+
+pub(super) fn parse_statistic(words: &[u64]) -> Statistic {
+    let halves = words[5..STATISTIC_WORDS].iter().flat_map(|word| [word & 0xffff_ffff, word >> 32]);
+    let mut histogram = [0; crate::BUCKETS];
+    histogram.iter_mut().zip(halves).for_each(|(bucket, count)| *bucket = count);
+    Statistic { count: words[1], total_ns: words[2], min_ns: words[3], max_ns: words[4], histogram }
+}
+
+/// By the number that x86-64 has for it (arch/x86/entry/syscalls/syscall_64.tbl).
+pub(super) fn kind_of(number: u32) -> Option<FileCallKind> {
+    Some(match number {
+        74 => FileCallKind::Fsync,
+        75 => FileCallKind::Fdatasync,
+        277 => FileCallKind::SyncFileRange,
+        1 | 18 | 20 | 285 | 296 | 328 => FileCallKind::Write,
+        _ => return None,
+    })
+}
+
+/// As the kernel has it: 20 bits of minor number (include/linux/kdev_t.h).
+fn device_of(number: u32) -> (u32, u32) {
+    (number >> 20, number & 0xf_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(names: [&str; NAMES]) -> KnownFile {
+        let mut bytes = Vec::new();
+        for name in names {
+            bytes.extend(name.bytes().chain(std::iter::repeat(0)).take(NAME_BYTES));
+        }
+        let mut words = [0; FILE_WORDS];
+        let texts = bytes.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+        words[STATISTIC_WORDS + 8..].iter_mut().zip(texts).for_each(|(word, text)| *word = text);
+        words
+    }
+
+    #[test]
+    fn a_file_has_its_name_and_its_counts() {
+        let mut words = file(["16387.1", "16386", "base", "data"]);
+        (words[1], words[2], words[3], words[4]) = (2, 900, 400, 500);
+        words[STATISTIC_WORDS + 1..STATISTIC_WORDS + 7].copy_from_slice(&[7, 57_344, 3, 24_576, 1, 80]);
+        let times = parse_file(&words);
+        assert_eq!((times.file.path.as_str(), times.syncs.count, times.syncs.max_ns), ("base/16386/16387.1", 2, 500));
+        assert_eq!(times.written, Written { writes: 7, bytes: 57_344 });
+        assert_eq!((times.unsynced.writes, times.sleeps.count, times.sleeps.total_ns), (3, 1, 80));
+        assert!(!is_left(&times, &times));
+        let temporary = parse_file(&file(["pgsql_tmp7.0", "pgsql_tmp", "base", ""]));
+        assert!(is_left(&temporary, &temporary));
+    }
+
+    #[test]
+    fn calls_are_told_by_their_numbers() {
+        let (call, key) = parse_slow_call(&[10, 30, 254 << 20 | 3, 99, 5, 40_960, 7 | 74 << 32]).unwrap();
+        assert_eq!((call.pid, call.kind, call.end_ns, call.device), (7, FileCallKind::Fsync, Some(30), (254, 3)));
+        assert_eq!((call.unsynced, key), (Some(Written { writes: 5, bytes: 40_960 }), [254 << 20 | 3, 99]));
+        let (open, _) = parse_open_call(7, &[10, 20, 75 | 12 << 32, 0, 254 << 20, 99, 0, 0]).unwrap();
+        assert_eq!((open.pid, open.kind, open.begin_ns, open.end_ns), (7, FileCallKind::Fdatasync, 10, None));
+        assert_eq!(parse_open_call(7, &[10, 20, 3, 0, 0, 0, 0, 0]), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! A slot of the program in the kernel, as words of 64 bits. time.bpf.c has the same layout.
+
+use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
+use crate::time::{OpenWait, ProcessTimes, WaitEvent};
+
+/// Different waits that one process can tell apart, and the place of all others behind them.
+const EVENTS: usize = 24;
+
+/// Words before the statistics, and where among them the call of a file is.
+const HEAD: usize = 32;
+pub(super) const CALL: usize = 19;
+
+/// Words from one statistic to the next: the C compiler fills each up to lines of 64 bytes.
+const STRIDE: usize = STATISTIC.next_multiple_of(8);
+
+/// Where the statistics of wait events begin: behind that of commands.
+const WAITS: usize = HEAD + STRIDE;
+
+/// Which word says when the command was received that is handled now; 0: there is none.
+const RECEIVED: usize = 9;
+
+/// Which words say what the open wait's statistic has not been charged yet, and what the scheduler had counted at the last switch.
+const OWED: usize = 2;
+const EXEC: usize = 8;
+
+/// Which words say whose the slot is.
+const PID: usize = 15;
+const BIRTH: usize = 18;
+
+/// Words of a slot.
+pub(super) const SLOT_WORDS: usize = WAITS + (EVENTS + 1) * STRIDE;
+
+/// How many slots there are.
+pub(super) const SLOTS: usize = 2048;
+
+/// Which word says since when a process is followed; 0 in a slot that nobody has.
+pub(super) const STARTED: usize = 16;
+
+/// Which word says when its process ended; 0: it has not.
+pub(super) const ENDED: usize = 17;
+
+/// Instead of wait events.
+const UNKNOWN: u32 = u32::MAX;
+const FURTHER: u32 = u32::MAX - 1;
+
+/// What a process was doing when its slot was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// On a processor, or ready to be.
+    Ready,
+    /// Asleep, with this event; `None` where it could not be read.
+    Waiting(Option<u32>),
+}
+
+/// The slot of a process that was there before the program: what it does, and what it has had of the processors.
+pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: First) -> [u64; SLOT_WORDS] {
+    const READY: u64 = 2;
+    const WAITING: u64 = 3;
+    let mut words = [0; SLOT_WORDS];
+    words[1] = now_ns;
+    words[EXEC] = exec_ns;
+    words[3] = READY;
+    words[PID] = pid.into();
+    words[STARTED] = now_ns;
+    words[BIRTH] = birth;
+    if let First::Waiting(event) = first {
+        let event = event.unwrap_or(UNKNOWN);
+        // Where the program looks first for it.
+        let place = event.wrapping_mul(0x9e37_79b1) >> 28;
+        words[3] = WAITING | u64::from(place) << 32;
+        words[WAITS + place as usize * STRIDE] = u64::from(event) | 1 << 32;
+    }
+    words
+}
+
+/// What a slot says, with what began in it and has not ended charged until this instant. A slot that is younger stays as it is.
+pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
+    const RUNNING: u16 = 1;
+    const READY: u16 = 2;
+    const WAITING: u16 = 3;
+    let ended_ns = (words[ENDED] != 0).then_some(words[ENDED]);
+    let open_ns = at_ns.saturating_sub(words[1]);
+    let (state, open_place) = (words[3] as u16, (words[3] >> 32) as usize);
+    let of = |wanted| if state == wanted && ended_ns.is_none() { open_ns } else { 0 };
+    // One that was woken in vain may go on with the same wait, and has what it waited already.
+    let length_ns = words[4] + of(WAITING);
+    let (mut waits, mut open) = (Vec::new(), None);
+    for (place, statistic) in words[WAITS..].chunks_exact(STRIDE).take(EVENTS + 1).enumerate() {
+        if statistic[0] >> 32 == 0 {
+            continue;
+        }
+        let (event, mut statistic) = (event_of(statistic[0] as u32), parse_statistic(statistic));
+        if place == open_place.min(EVENTS) && length_ns > 0 && ended_ns.is_none() {
+            statistic.total_ns += words[OWED] + of(WAITING);
+            // Who was woken and has not run since goes on with a lock's wait as a rule, and with no other.
+            let has_ended = state == READY && words[OWED] > 0 && !may_go_on(&event);
+            if has_ended {
+                // The program counts it, with this length, when its process runs.
+                statistic.count(length_ns);
+            }
+            open = (!has_ended).then(|| OpenWait { event: event.clone(), length_ns });
+        }
+        waits.push((event, statistic));
+    }
+    let mut handled = parse_statistic(&words[HEAD..WAITS]);
+    let is_handling = words[RECEIVED] != 0 && ended_ns.is_none();
+    let handling_ns = is_handling.then(|| at_ns.saturating_sub(words[RECEIVED]));
+    handled.total_ns += handling_ns.unwrap_or_default();
+    ProcessTimes {
+        pid: words[PID] as u32,
+        birth: words[BIRTH],
+        started_ns: words[STARTED],
+        ended_ns,
+        running_ns: words[5] + of(RUNNING),
+        ready_ns: Some(words[6] + of(READY)),
+        switches: words[7],
+        commands: words[10],
+        handled,
+        handling_ns,
+        waits,
+        open,
+        call: None,
+        recovered: words[12],
+        recovered_ns: words[13],
+        wakes_missed: words[14],
+    }
+}
+
+/// Does its process sleep in a call of a file? One that runs may have left it untold.
+pub(super) fn is_in_call(words: &[u64]) -> bool {
+    const RUNNING: u16 = 1;
+    words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0
+}
+
+/// Does a wait in this event take several sleeps? Of classes Lock and BufferPin, as the program in the kernel has it.
+fn may_go_on(event: &WaitEvent) -> bool {
+    matches!(event, WaitEvent::Number(number) if matches!(number >> 24, 0x03 | 0x04))
+}
+
+fn event_of(number: u32) -> WaitEvent {
+    match number {
+        UNKNOWN => WaitEvent::Unknown,
+        FURTHER => WaitEvent::Further,
+        number => WaitEvent::Number(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Statistic;
+
+    const LOCK: u32 = 0x0300_0005;
+
+    #[test]
+    fn what_is_open_is_charged_until_the_instant() {
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(LOCK)));
+        let waiting = parse_slot(&words, 1500);
+        assert_eq!((waiting.pid, waiting.birth, waiting.started_ns, waiting.running_ns), (7, 5, 1000, 0));
+        assert_eq!(waiting.waits, [(WaitEvent::Number(LOCK), Statistic::of_time(0, 500))]);
+        assert_eq!(waiting.open, Some(OpenWait { event: WaitEvent::Number(LOCK), length_ns: 500 }));
+        // The slot went on after the instant.
+        assert_eq!(parse_slot(&words, 900).waits[0].1.total_ns, 0);
+        // It was woken after 300, and is ready since 1300.
+        let place = (words[3] >> 32) as usize;
+        (words[1], words[3], words[4]) = (1300, 2 | (place as u64) << 32, 300);
+        words[WAITS + place * STRIDE + 2] = 300;
+        let ready = parse_slot(&words, 1500);
+        assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns), (Some(200), 300));
+        assert_eq!(ready.open.unwrap().length_ns, 300, "the wait may go on");
+        // Its statistic is owed some of that, which whoever woke it did not write there.
+        words[OWED] = 100;
+        let owed = parse_slot(&words, 1500);
+        assert_eq!((owed.waits[0].1.total_ns, owed.open.unwrap().length_ns), (400, 300));
+        words[OWED] = 0;
+        // It has ended.
+        (words[1], words[3], words[4], words[ENDED]) = (1400, (place as u64) << 32, 0, 1400);
+        let ended = parse_slot(&words, 1500);
+        assert_eq!((ended.ended_ns, ended.open, ended.ready_ns), (Some(1400), None, Some(0)));
+    }
+
+    #[test]
+    fn who_was_woken_from_no_lock_waits_no_more() {
+        const CLIENT_READ: u32 = 0x0600_0000;
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(CLIENT_READ)));
+        (words[1], words[OWED], words[4]) = (1300, 300, 300);
+        words[3] = 2 | words[3] >> 32 << 32;
+        let ready = parse_slot(&words, 1500);
+        let wait = ready.waits[0].1;
+        assert_eq!((ready.ready_ns, wait.total_ns, ready.open), (Some(200), 300, None));
+        assert_eq!((wait.count, wait.longest_ns()), (1, Some(300)), "it is over, though its process has not run since");
+    }
+
+    #[test]
+    fn a_command_is_handled_from_its_receipt_on() {
+        let mut words = new_slot(7, 5, 1000, 40, First::Ready);
+        (words[HEAD + 1], words[HEAD + 2], words[RECEIVED]) = (3, 900, 1200);
+        let handling = parse_slot(&words, 1500).handled;
+        assert_eq!((handling.count, handling.total_ns), (3, 1200), "one that is handled now has its time so far");
+        words[RECEIVED] = 0;
+        assert_eq!(parse_slot(&words, 1500).handled.total_ns, 900);
+    }
+
+    #[test]
+    fn who_sleeps_in_a_call_is_in_it_and_who_runs_may_have_left() {
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(LOCK)));
+        assert!(!is_in_call(&words));
+        words[3] |= 1 << 16;
+        assert!(is_in_call(&words));
+        assert_eq!(parse_slot(&words, 1500).open.unwrap().length_ns, 500);
+        words[3] = 1 << 16 | 1;
+        assert!(!is_in_call(&words));
+    }
+
+    #[test]
+    fn histograms_are_pairs_of_halves() {
+        let mut words = [0; STATISTIC];
+        assert_eq!(parse_statistic(&words), Statistic::default());
+        (words[1], words[5], words[20]) = (9, 3 << 32 | 2, 4 << 32);
+        let statistic = parse_statistic(&words);
+        let histogram = statistic.histogram;
+        assert_eq!((statistic.count, histogram[0], histogram[1], histogram[31]), (9, 2, 3, 4));
+    }
+
+    #[test]
+    fn first_slots_of_all_events_have_their_place() {
+        for event in [0, 1, LOCK, UNKNOWN] {
+            let slot = new_slot(1, 1, 1, 0, First::Waiting(Some(event)));
+            assert_eq!(parse_slot(&slot, 1).waits[0].0, event_of(event));
+        }
+        assert!(parse_slot(&new_slot(1, 1, 1, 0, First::Ready), 9).waits.is_empty());
+    }
+}

@@ -1,0 +1,489 @@
+//! What held the work up: from what was seen in a stall and before it to its kind and its sentence. Nothing but values.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::found::StallKind;
+use super::means::Means;
+use super::step::{CheckpointPhase, LOG_DEVICE, SeenCall, Step};
+use crate::time::{FileCallKind, FileKind, WrittenTo};
+use host::units::Bytes;
+use postgres::LockHolder;
+
+/// Waits in which somebody else keeps a backend from going on.
+const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
+
+/// A cause has this share of all backends waiting more than before.
+const VICTIMS: f64 = 0.2;
+
+/// Calls of a file fill this share of a stall that they are the cause of.
+const FILLS: f64 = 0.4;
+
+/// Others came to have this share of the processors more, and of all hardly any was left.
+const TAKEN: f64 = 0.25;
+const ALL_TAKEN: f64 = 0.9;
+
+/// Somebody waited for a processor for this share of the time, at least, if one was missing.
+const PROCESSOR_WAIT: f64 = 0.8;
+
+/// As many backends in the mean are one most of the time.
+const SOMEBODY: f64 = 0.5;
+
+/// Share of the time in which somebody waited for memory.
+const MEMORY_WAIT: f64 = 0.2;
+
+/// Share of the backends that wait for their clients when these are the cause, and the share of a stall in which they do.
+const WITH_CLIENT: f64 = 0.8;
+const WITH_CLIENT_FOR: f64 = 0.6;
+
+/// Where clients pause, less than this share of them sends anything.
+const PAUSE: f64 = 0.2;
+
+/// Share of the time in which a device had something to do.
+const SATURATED: f64 = 0.9;
+
+/// What comes before in a file's bytes by this factor is behind the wait of the others on its device.
+const MUCH_MORE: u64 = 4;
+
+/// A lock's holder was seen so often at least, and in this share of the looks, when he is the same all the time.
+const LOOKS_OF_HOLDER: usize = 2;
+const MOST: f64 = 0.8;
+
+/// Less than so many bytes nothing waits behind for long.
+const LARGE: u64 = 16 << 20;
+
+/// So many events are named of those that backends waited in.
+const EVENTS_NAMED: usize = 3;
+
+/// The kind of a stall and what is said of it, from the steps of the stall and those before it. `usual_per_second` are the commands that
+/// it was judged against.
+pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (StallKind, String) {
+    let seen = Seen { during, before, now: Means::of(during), then: Means::of(before), usual_per_second };
+    // What would be seen too where something further down is the cause stands further up.
+    let (kind, cause) = seen
+        .memory()
+        .or_else(|| seen.temporary_files())
+        .or_else(|| seen.lock_held())
+        .or_else(|| seen.processors())
+        .or_else(|| seen.clients())
+        .or_else(|| seen.locks())
+        .or_else(|| seen.checkpoint_writes())
+        .or_else(|| seen.files())
+        .or_else(|| seen.buffer_pin())
+        .or_else(|| seen.device())
+        .or_else(|| seen.checkpoint())
+        .or_else(|| seen.limited_device())
+        .or_else(|| seen.crowd())
+        .unwrap_or_else(|| seen.unexplained());
+    (kind, format!("{} {cause}", seen.head()))
+}
+
+struct Seen<'a> {
+    during: &'a [Step],
+    before: &'a [Step],
+    now: Means,
+    then: Means,
+    usual_per_second: f64,
+}
+
+/// Calls of one process, or of all for the log, that follow each other.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    overlap_ns: u64,
+    calls: usize,
+    longest: &'a SeenCall,
+    longest_ns: u64,
+}
+
+impl<'a> Seen<'a> {
+    fn head(&self) -> String {
+        let seconds = self.now.seconds;
+        match self.now.commands {
+            0 => format!("no command for {seconds:.1} s."),
+            _ => format!(
+                "{} commands a second for {seconds:.1} s, {} as a rule.",
+                group_digits(self.now.commands_per_second().round() as u64),
+                group_digits(self.usual_per_second.round() as u64)
+            ),
+        }
+    }
+
+    fn grew(&self, classes: &[&str]) -> f64 {
+        self.now.of_classes(classes) - self.then.of_classes(classes)
+    }
+
+    /// So many backends or more are many.
+    fn many(&self) -> f64 {
+        VICTIMS * self.now.backends.max(1.0)
+    }
+
+    fn victims(&self) -> String {
+        let grown = self.now.grown(&self.then, &BLOCKED);
+        let named: Vec<&(String, f64)> = grown.iter().take(EVENTS_NAMED).filter(|(_, now)| *now >= SOMEBODY).collect();
+        let sum: f64 = named.iter().map(|(_, now)| now).sum();
+        let of = self.now.backends.round() as u64;
+        let Some(events) = join_words(&named.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>()) else {
+            return String::new();
+        };
+        format!("; {} of {of} backends waited in {events} behind it", (sum.round() as u64).min(of))
+    }
+
+    fn memory(&self) -> Option<(StallKind, String)> {
+        let (now, then) = (self.now.memory_wait, self.then.memory_wait);
+        (now >= MEMORY_WAIT && now >= 2.0 * then).then(|| {
+            let share = |ratio: f64| format!("{:.0} %", 100.0 * ratio);
+            let told =
+                format!("memory was short: somebody waited for it {} of the time, {} before.", share(now), share(then));
+            (StallKind::Memory, told)
+        })
+    }
+
+    fn processors(&self) -> Option<(StallKind, String)> {
+        let all = self.now.processors;
+        let (others, stolen) = (self.now.others() - self.then.others(), self.now.steal - self.then.steal);
+        let are_taken = self.now.busy + self.now.steal >= ALL_TAKEN * all && others.max(stolen) >= TAKEN * all;
+        // Where most are blocked and few are ready for a processor, none is missing. Where the clients alone may miss one, others may just
+        // have what a server with nothing to do leaves: then nobody waits for a processor.
+        let are_clients_short = self.grew(&BLOCKED) < self.many() && self.now.processor_wait >= PROCESSOR_WAIT;
+        let is_missed = self.now.ready >= self.many() || are_clients_short;
+        if all <= 0.0 || !are_taken || !is_missed {
+            return None;
+        }
+        let (who, now, then) = match others >= stolen {
+            true => ("others than the server", self.now.others(), self.then.others()),
+            false => ("other virtual machines", self.now.steal, self.then.steal),
+        };
+        let ready = self.now.ready.round() as u64;
+        let of = self.now.backends.round() as u64;
+        let victims =
+            if ready > 0 { format!("; {ready} of {of} backends were ready and had none") } else { String::new() };
+        Some((StallKind::Processors, format!("{who} had {now:.1} of {all:.0} processors, {then:.1} before{victims}.")))
+    }
+
+    fn clients(&self) -> Option<(StallKind, String)> {
+        let waiting = self.now.of_classes(&["Client"]);
+        if self.now.backends < SOMEBODY || !self.is_with_clients() || self.grew(&BLOCKED) >= self.many() {
+            return None;
+        }
+        let (waiting, of) = (waiting.round() as u64, self.now.backends.round() as u64);
+        Some(match self.clients_pause() {
+            true => (
+                StallKind::ClientPause,
+                format!("the clients sent nothing: {waiting} of {of} backends waited for them."),
+            ),
+            false => (
+                StallKind::ClientDelay,
+                format!(
+                    "the clients, or the network to them, were slow: {waiting} of {of} backends waited for their client."
+                ),
+            ),
+        })
+    }
+
+    /// When the clients are there again, all at once, they wait for each other for a moment: that is of no weight.
+    fn is_with_clients(&self) -> bool {
+        let with_ns: u64 = self.steps_with_clients().iter().map(|step| step.length_ns).sum();
+        with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
+    }
+
+    /// The steps in which most backends waited for their clients.
+    fn steps_with_clients(&self) -> Vec<&Step> {
+        let is_with_client = |step: &&Step| {
+            let waits = step.backends.waits.iter().filter(|((class, _), _)| class == "Client");
+            waits.map(|(_, count)| count).sum::<f64>() >= WITH_CLIENT * step.backends.count
+        };
+        self.during.iter().filter(is_with_client).collect()
+    }
+
+    /// Did hardly a client send anything while most were waited for? How many commands came tells little: the wait begins and ends within a
+    /// step, in which all sent as always. So those two are left out. One of several may be somebody who looks on.
+    fn clients_pause(&self) -> bool {
+        let steps = self.steps_with_clients();
+        let inner = steps.get(1..steps.len().saturating_sub(1)).unwrap_or_default();
+        let asked: BTreeSet<u32> = inner.iter().flat_map(|step| step.asked.iter().copied()).collect();
+        let is_onlooker_alone = asked.len() <= 1 && self.now.backends >= 1.5;
+        is_onlooker_alone || (asked.len() as f64) < PAUSE * self.now.backends
+    }
+
+    /// Each time that somebody was asked who holds locks, and others waited for somebody.
+    fn looks(&self) -> Vec<&[LockHolder]> {
+        self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
+    }
+
+    /// The last look with him who held a lock in most of them, and waited for none. When he lets go, others hold one for a moment.
+    fn usual_look(&self) -> Option<&[LockHolder]> {
+        let looks = self.looks();
+        let has = |look: &[LockHolder], pid: u32| look.iter().any(|one| one.pid == pid && !waits_for(one, "Lock"));
+        let seen = |one: &LockHolder| looks.iter().filter(|look| has(look, one.pid)).count();
+        looks.iter().copied().max_by_key(|look| look.iter().map(seen).max())
+    }
+
+    /// One and the same holds a lock all the time, and does not want to go on: he sleeps, or waits for his client.
+    fn lock_held(&self) -> Option<(StallKind, String)> {
+        let looks = self.looks();
+        let sleeps = |one: &&LockHolder| one.wait.as_ref().is_some_and(|(class, _)| !BLOCKED.contains(&class.as_str()));
+        let seen_often = |pid: u32| {
+            let with = looks.iter().filter(|holders| holders.iter().any(|one| one.pid == pid)).count();
+            with >= LOOKS_OF_HOLDER && with as f64 >= MOST * looks.len() as f64
+        };
+        let usual = self.usual_look().filter(|_| self.grew(&["Lock"]) >= self.many())?;
+        let holder = usual.iter().filter(sleeps).filter(|one| seen_often(one.pid)).max_by_key(|one| one.waiters)?;
+        // Who waits for a pin holds them up as well.
+        let has_pin_waiter = usual.iter().any(|one| waits_for(one, "BufferPin"));
+        (!has_pin_waiter).then(|| self.tell_lock(holder))
+    }
+
+    fn locks(&self) -> Option<(StallKind, String)> {
+        if self.grew(&["Lock"]) < self.many() {
+            return None;
+        }
+        let holders = self.usual_look()?;
+        // Who waits for a pin has the others wait for whoever holds that.
+        if let Some(holder) = holders.iter().find(|one| waits_for(one, "BufferPin")) {
+            let told =
+                format!("{} holds a lock, and waits for a pin of a buffer{}.", tell_holder(holder), self.victims());
+            return Some((StallKind::BufferPin, told));
+        }
+        let holder = holders.iter().filter(|one| !waits_for(one, "Lock")).max_by_key(|one| one.waiters)?;
+        // He is kept from going on himself: what he waits for is the cause.
+        if BLOCKED.iter().any(|class| waits_for(holder, class)) && self.candidate().is_some() {
+            return None;
+        }
+        Some(self.tell_lock(holder))
+    }
+
+    fn tell_lock(&self, holder: &LockHolder) -> (StallKind, String) {
+        (StallKind::Lock, format!("{} holds a lock{}.", tell_holder(holder), self.victims()))
+    }
+
+    fn buffer_pin(&self) -> Option<(StallKind, String)> {
+        let told = || (StallKind::BufferPin, format!("a pin of a buffer was held{}.", self.victims()));
+        (self.grew(&["BufferPin"]) >= self.many()).then(told)
+    }
+
+    /// What was written in the stall and just before it, and in how many seconds.
+    fn written_lately(&self) -> (WrittenTo, f64) {
+        let lately = self.before.iter().rev().take(self.during.len().max(8)).chain(self.during);
+        lately.fold((WrittenTo::default(), 0.0), |(sum, seconds), step| {
+            (sum.and(step.written), seconds + step.length_ns as f64 / 1e9)
+        })
+    }
+
+    /// Is it so much more than what the longest sync has to bring to the disk that this waits behind it?
+    fn is_behind(&self, bytes: u64) -> bool {
+        let waiting = self.candidate().map_or(0, |one| bytes_of(&one));
+        bytes >= LARGE && bytes >= MUCH_MORE * waiting && self.grew(&BLOCKED) >= self.many()
+    }
+
+    /// Whole files are written that nobody asks to be kept: what they bring upon a device is in nobody's call.
+    fn temporary_files(&self) -> Option<(StallKind, String)> {
+        let (WrittenTo { wal, temporary, others }, seconds) = self.written_lately();
+        let is_most = temporary.bytes >= wal.bytes + others.bytes;
+        (is_most && self.is_behind(temporary.bytes)).then(|| {
+            let bytes = Bytes(temporary.bytes);
+            let told = format!("temporary files: {bytes} were written within {seconds:.1} s{}.", self.victims());
+            (StallKind::TemporaryFiles, told)
+        })
+    }
+
+    /// A checkpoint has its buffers written, and the log waits behind them where it has no device of its own.
+    fn checkpoint_writes(&self) -> Option<(StallKind, String)> {
+        let writes = self.during.iter().filter(|step| step.checkpoint == Some(CheckpointPhase::Writes)).count();
+        let has_own_device = self.during.iter().any(|step| step.machine.devices.contains_key(LOG_DEVICE));
+        let log = self.candidate().filter(|one| one.longest.call.file.kind == FileKind::Wal)?;
+        let (WrittenTo { others, .. }, seconds) = self.written_lately();
+        if writes * 2 < self.during.len() || has_own_device || !self.is_behind(others.bytes) {
+            return None;
+        }
+        let told = format!(
+            "a checkpoint wrote buffers: {} within {seconds:.1} s. {}",
+            Bytes(others.bytes),
+            self.tell_calls(&log)
+        );
+        Some((StallKind::Checkpoint, told))
+    }
+
+    fn files(&self) -> Option<(StallKind, String)> {
+        let candidate = self.candidate().filter(|_| self.grew(&BLOCKED) >= self.many())?;
+        let kind = match candidate.longest.call.file.kind {
+            FileKind::Wal => StallKind::WalFlush,
+            FileKind::Temporary => StallKind::TemporaryFiles,
+            _ => StallKind::FileSync,
+        };
+        Some((kind, self.tell_calls(&candidate)))
+    }
+
+    fn tell_calls(&self, candidate: &Candidate<'_>) -> String {
+        let SeenCall { call, who, relation } = candidate.longest;
+        let verb = match call.kind {
+            FileCallKind::Fsync => "fsync",
+            FileCallKind::Fdatasync => "fdatasync",
+            FileCallKind::SyncFileRange => "sync_file_range",
+            FileCallKind::Write => "write",
+        };
+        let unsynced = call.unsynced.filter(|_| call.kind != FileCallKind::Write).map(|unsynced| {
+            let writes = if unsynced.writes == 1 { "write" } else { "writes" };
+            format!(", {} {writes} of {}", group_digits(unsynced.writes), Bytes(unsynced.bytes))
+        });
+        let among =
+            (candidate.calls > 1).then(|| format!(", the longest of {} calls", group_digits(candidate.calls as u64)));
+        let relation = relation.as_ref().map(|relation| format!(" ({relation})"));
+        format!(
+            "{who} {}: {verb} {:.1} s{}, {}{}{}{}.",
+            call.pid,
+            candidate.longest_ns as f64 / 1e9,
+            unsynced.unwrap_or_default(),
+            call.file,
+            relation.unwrap_or_default(),
+            among.unwrap_or_default(),
+            self.victims()
+        )
+    }
+
+    /// The calls that the others waited for, if calls fill the stall.
+    fn candidate(&self) -> Option<Candidate<'a>> {
+        let begin_ns = self.during.first().map(|step| step.end_ns - step.length_ns)?;
+        let end_ns = self.during.last()?.end_ns;
+        // One call is seen in each step that it lasts, and once more when it has ended.
+        let mut calls: BTreeMap<(u32, u64), (&SeenCall, u64)> = BTreeMap::new();
+        for (step, seen) in self.during.iter().flat_map(|step| step.calls.iter().map(move |seen| (step, seen))) {
+            let until = seen.call.end_ns.unwrap_or(step.end_ns);
+            let known = calls.entry((seen.call.pid, seen.call.begin_ns)).or_insert((seen, until));
+            if until >= known.1 {
+                *known = (seen, until);
+            }
+        }
+        let mut groups: BTreeMap<Option<u32>, Candidate<'_>> = BTreeMap::new();
+        for (seen, until) in calls.into_values() {
+            let overlap_ns = until.min(end_ns).saturating_sub(seen.call.begin_ns.max(begin_ns));
+            let longest_ns = until.saturating_sub(seen.call.begin_ns);
+            // Whoever comes first flushes the log for all.
+            let group = (seen.call.file.kind != FileKind::Wal).then_some(seen.call.pid);
+            let new = Candidate { overlap_ns: 0, calls: 0, longest: seen, longest_ns };
+            let known = groups.entry(group).or_insert(new);
+            known.overlap_ns += overlap_ns;
+            known.calls += 1;
+            if longest_ns > known.longest_ns {
+                (known.longest, known.longest_ns) = (seen, longest_ns);
+            }
+        }
+        let enough = ((end_ns - begin_ns) as f64 * FILLS) as u64;
+        groups.retain(|_, candidate| candidate.overlap_ns >= enough);
+        let log = groups.remove(&None);
+        let other = groups.into_values().max_by_key(|one| (bytes_of(one), one.overlap_ns));
+        match (log, other) {
+            // On one device the smaller one waits for the larger one.
+            (Some(log), Some(other)) => {
+                let is_behind = log.longest.call.device == other.longest.call.device
+                    && bytes_of(&other) >= MUCH_MORE * bytes_of(&log);
+                Some(if is_behind || !self.waits_for_log() { other } else { log })
+            }
+            (log, other) => log.or(other),
+        }
+    }
+
+    /// Is the wait that grew most one for the log?
+    fn waits_for_log(&self) -> bool {
+        let grown = self.now.grown(&self.then, &["LWLock", "IO"]);
+        grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"))
+    }
+
+    fn device(&self) -> Option<(StallKind, String)> {
+        let (name, busy) = self.now.busiest.filter(|(_, busy)| *busy >= SATURATED)?;
+        let told = || {
+            let share = 100.0 * busy;
+            (StallKind::Device, format!("the device of {name} was busy {share:.0} % of the time{}.", self.victims()))
+        };
+        (self.grew(&["IO"]) >= self.many()).then(told)
+    }
+
+    /// A device that is not busy is not what they wait for: they wait for leave to use it.
+    fn limited_device(&self) -> Option<(StallKind, String)> {
+        let (name, busy) = self.now.busiest.filter(|(_, busy)| *busy < SATURATED)?;
+        let told = || {
+            let share = 100.0 * busy;
+            let told = format!(
+                "reads and writes waited though the device of {name} was busy {share:.0} % of the time: something before it, such as a \
+                 cgroup's limit, holds them back{}.",
+                self.victims()
+            );
+            (StallKind::Device, told)
+        };
+        (self.grew(&["IO"]) >= self.many()).then(told)
+    }
+
+    fn checkpoint(&self) -> Option<(StallKind, String)> {
+        let phase = self.during.iter().find_map(|step| step.checkpoint)?;
+        let doing = match phase {
+            CheckpointPhase::Writes => "wrote buffers",
+            CheckpointPhase::Syncs => "had files brought to the disk",
+        };
+        let told = || (StallKind::Checkpoint, format!("a checkpoint {doing}{}.", self.victims()));
+        (self.grew(&["LWLock", "IO"]) >= self.many()).then(told)
+    }
+
+    /// Nothing else grew, and nobody new came: there are more who are ready than processors.
+    fn crowd(&self) -> Option<(StallKind, String)> {
+        let (all, server, others) = (self.now.processors, self.now.server_processors, self.now.others());
+        let are_taken = all > 0.0 && self.now.busy + self.now.steal >= ALL_TAKEN * all;
+        let are_many_ready = self.now.ready >= self.many() && self.now.ready >= self.then.ready + SOMEBODY;
+        (are_taken && are_many_ready).then(|| {
+            let (ready, of, then) = (self.now.ready, self.now.backends.round(), self.then.ready);
+            let told = format!(
+                "no processor was free: {ready:.1} of {of} backends were ready and had none, {then:.1} before; the server had {server:.1} \
+                 of {all:.0} processors, others {others:.1}."
+            );
+            (StallKind::Processors, told)
+        })
+    }
+
+    fn unexplained(&self) -> (StallKind, String) {
+        let classes = [&BLOCKED[..], &["Client", "Timeout", "Extension", "sleep"]].concat();
+        let grown = self.now.grown(&self.then, &classes).into_iter().find(|(_, now)| *now >= SOMEBODY);
+        let of = self.now.backends.round() as u64;
+        let most = match grown {
+            Some((name, now)) if now >= self.now.ready => {
+                format!("; {} of {of} backends were in {name}", now.round() as u64)
+            }
+            _ if self.now.ready >= SOMEBODY => {
+                format!("; {} of {of} backends were ready for a processor", self.now.ready.round() as u64)
+            }
+            _ => String::new(),
+        };
+        let told = format!("nothing that was seen explains it{most}.");
+        (StallKind::Unexplained, told)
+    }
+}
+
+fn bytes_of(candidate: &Candidate<'_>) -> u64 {
+    candidate.longest.call.unsynced.unwrap_or_default().bytes
+}
+
+fn waits_for(holder: &LockHolder, wanted: &str) -> bool {
+    holder.wait.as_ref().is_some_and(|(class, _)| class == wanted)
+}
+
+fn tell_holder(holder: &LockHolder) -> String {
+    if holder.pid == 0 {
+        return "a prepared transaction".to_owned();
+    }
+    let backend = holder.backend.as_deref().unwrap_or("process");
+    let state = holder.state.as_ref().filter(|state| *state != "active").map(|state| format!(", {state},"));
+    let query = holder.query.as_deref().filter(|query| !query.is_empty());
+    let query = query.map(|query| format!(" (“{query}”)"));
+    format!("{backend} {}{}{}", holder.pid, state.unwrap_or_default(), query.unwrap_or_default())
+}
+
+/// `a`, `a and b`, `a, b and c`; `None` of nothing.
+fn join_words(words: &[&str]) -> Option<String> {
+    let (last, first) = words.split_last()?;
+    Some(if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) })
+}
+
+/// `122,588`.
+fn group_digits(number: u64) -> String {
+    let digits = number.to_string();
+    let first = (digits.len() + 2) % 3 + 1;
+    let (head, rest) = digits.split_at(first);
+    let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
+    std::iter::once(head.to_owned()).chain(groups).collect::<Vec<_>>().join(",")
+}

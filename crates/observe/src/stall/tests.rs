@@ -1,0 +1,398 @@
+//! Windows as scripted incidents leave them, and what they are called.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::time::{FileCall, FileCallKind, FileName, Written, WrittenTo};
+use postgres::LockHolder;
+
+const STEP_NS: u64 = 250_000_000;
+
+/// A server of 16 clients on two processors that has all it needs.
+fn quiet() -> Step {
+    let wait = |class: &str, event: &str, count: f64| ((class.to_owned(), event.to_owned()), count);
+    Step {
+        length_ns: STEP_NS,
+        commands: 1250,
+        backends: Backends {
+            count: 16.0,
+            running: 0.8,
+            ready: 2.0,
+            waits: BTreeMap::from([
+                wait("Client", "ClientRead", 9.0),
+                wait("LWLock", "WALWrite", 2.0),
+                wait("IO", "WalSync", 0.7),
+                wait("Lock", "transactionid", 1.5),
+            ]),
+        },
+        server_processors: 0.9,
+        machine: Machine {
+            processors: 2.0,
+            busy: 1.5,
+            devices: BTreeMap::from([("the data directory", 0.3)]),
+            memory_wait: Some(0.0),
+            ..Machine::default()
+        },
+        ..Step::default()
+    }
+}
+
+/// The same with these waits, and hardly a command.
+fn stopped(waits: &[(&str, &str, f64)]) -> Step {
+    let quiet = quiet();
+    let waits = waits.iter().map(|(class, event, count)| (((*class).to_owned(), (*event).to_owned()), *count));
+    let backends = Backends { running: 0.0, ready: 0.0, waits: waits.collect(), ..quiet.backends };
+    let machine = Machine { busy: 0.1, ..quiet.machine };
+    Step { commands: 0, backends, server_processors: 0.0, machine, ..quiet }
+}
+
+/// Steps that follow each other, the first ending at the second step.
+fn window(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+    let place = |(place, step): (usize, Step)| Step { end_ns: (place as u64 + 2) * STEP_NS, ..step };
+    steps.into_iter().enumerate().map(place).collect()
+}
+
+fn name(during: &[Step]) -> (StallKind, String) {
+    name_stall(during, &window(vec![quiet(); 40]), 5000.0)
+}
+
+fn call(pid: u32, kind: FileCallKind, names: &[&str], writes: u64) -> FileCall {
+    FileCall {
+        pid,
+        kind,
+        begin_ns: STEP_NS,
+        end_ns: None,
+        file: FileName::of_names(names),
+        device: (7, 0),
+        unsynced: Some(Written { writes, bytes: writes * 8192 }),
+    }
+}
+
+fn seen(call: FileCall, who: &str, relation: Option<&str>) -> SeenCall {
+    SeenCall { call, who: who.into(), relation: relation.map(str::to_owned) }
+}
+
+const ACCOUNTS: [&str; 4] = ["16387.1", "16386", "base", "data"];
+const LOG: [&str; 4] = ["000000010000000000000002", "pg_wal", "data", "x"];
+
+#[test]
+fn the_file_of_a_checkpoint_is_named_with_its_writes_and_those_who_wait_behind_it() {
+    let during = || Step {
+        calls: vec![
+            seen(call(24637, FileCallKind::Fsync, &ACCOUNTS, 122_588), "checkpointer", Some("accounts")),
+            // On the same device the log waits too.
+            seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None),
+        ],
+        checkpoint: Some(CheckpointPhase::Syncs),
+        ..stopped(&[("LWLock", "WALWrite", 12.6), ("IO", "WalSync", 1.0), ("Client", "ClientRead", 2.0)])
+    };
+    let (kind, sentence) = name(&window(vec![during(); 32]));
+    assert_eq!(kind, StallKind::FileSync);
+    assert_eq!(
+        sentence,
+        "no command for 8.0 s. checkpointer 24637: fsync 8.0 s, 122,588 writes of 958 MB, base/16386/16387.1 (accounts); 14 of 16 \
+         backends waited in LWLock:WALWrite and IO:WalSync behind it."
+    );
+}
+
+#[test]
+fn where_commands_are_counted_no_more_nothing_is_a_stall_and_one_that_was_stays() {
+    let mut stalls = Stalls::default();
+    window(vec![quiet(); 20]).into_iter().for_each(|step| stalls.add(step));
+    stalls.end();
+    assert!(stalls.clone().finish().is_empty());
+    window(vec![quiet(); 20]).into_iter().for_each(|step| stalls.add(step));
+    window(vec![stopped(&[]); 8]).into_iter().for_each(|step| stalls.add(step));
+    assert!(stalls.ongoing().is_some());
+    stalls.end();
+    assert!(stalls.ongoing().is_none() && !stalls.is_low());
+    assert_eq!((stalls.finished().len(), stalls.finished()[0].length_ns), (1, 8 * STEP_NS));
+    assert!(stalls.finished()[0].end_ms.is_some());
+}
+
+#[test]
+fn a_log_on_a_device_of_its_own_is_not_held_up_by_other_files() {
+    let log = FileCall { device: (7, 1), ..call(77, FileCallKind::Fdatasync, &LOG, 40) };
+    let during = || Step {
+        calls: vec![
+            seen(log.clone(), "walwriter", None),
+            seen(call(24637, FileCallKind::Fsync, &ACCOUNTS, 122_588), "checkpointer", None),
+        ],
+        ..stopped(&[("LWLock", "WALWrite", 14.0), ("IO", "WalSync", 1.0)])
+    };
+    let (kind, sentence) = name(&window(vec![during(); 8]));
+    assert_eq!(kind, StallKind::WalFlush);
+    assert!(sentence.contains("walwriter 77: fdatasync 2.0 s, 40 writes of 320 kB, pg_wal/0000"), "{sentence}");
+}
+
+#[test]
+fn many_short_syncs_of_the_log_fill_a_stall_together() {
+    let short = |place: u64| FileCall {
+        begin_ns: (place + 1) * STEP_NS,
+        end_ns: Some((place + 2) * STEP_NS - 20_000_000),
+        ..call(50 + place as u32, FileCallKind::Fdatasync, &LOG, 4)
+    };
+    let during = (0..8).map(|place| Step {
+        calls: vec![seen(short(place), "client backend", None)],
+        commands: 3,
+        ..stopped(&[("LWLock", "WALWrite", 14.0), ("IO", "WalSync", 1.0)])
+    });
+    let (kind, sentence) = name(&window(during));
+    assert_eq!(kind, StallKind::WalFlush);
+    assert!(sentence.starts_with("12 commands a second for 2.0 s, 5,000 as a rule. client backend 50"), "{sentence}");
+    assert!(sentence.contains(", the longest of 8 calls; 15 of 16 backends waited in"), "{sentence}");
+}
+
+#[test]
+fn the_log_waits_behind_the_buffers_that_a_checkpoint_writes() {
+    let others = Written { writes: 3000, bytes: 3000 * 8192 };
+    let mut during = Step {
+        written: WrittenTo { others, ..WrittenTo::default() },
+        checkpoint: Some(CheckpointPhase::Writes),
+        calls: vec![seen(call(77, FileCallKind::Fdatasync, &LOG, 8), "client backend", None)],
+        ..stopped(&[("LWLock", "WALWrite", 14.0), ("IO", "WalSync", 1.0)])
+    };
+    let (kind, sentence) = name(&window(vec![during.clone(); 8]));
+    assert_eq!(kind, StallKind::Checkpoint);
+    assert!(
+        sentence.contains(
+            "a checkpoint wrote buffers: 188 MB within 4.0 s. client backend 77: fdatasync 2.0 s, 8 writes of 64 kB"
+        ),
+        "{sentence}"
+    );
+    during.machine.devices.insert(step::LOG_DEVICE, 1.0);
+    assert_eq!(name(&window(vec![during; 8])).0, StallKind::WalFlush);
+}
+
+fn holder(state: &str, wait: Option<(&str, &str)>) -> LockHolder {
+    LockHolder {
+        pid: 99,
+        waiters: 1,
+        backend: Some("client backend".into()),
+        state: Some(state.into()),
+        query: Some("LOCK TABLE accounts".into()),
+        wait: wait.map(|(class, event)| (class.into(), event.into())),
+    }
+}
+
+#[test]
+fn behind_a_lock_is_who_waits_for_none() {
+    let waiting = LockHolder { pid: 98, waiters: 14, ..holder("active", Some(("Lock", "relation"))) };
+    let during = |holder: LockHolder| Step {
+        holders: vec![waiting.clone(), holder],
+        ..stopped(&[("Lock", "relation", 15.0), ("Client", "ClientRead", 1.0)])
+    };
+    let (kind, sentence) =
+        name(&window(vec![during(holder("idle in transaction", Some(("Client", "ClientRead")))); 8]));
+    assert_eq!(kind, StallKind::Lock);
+    assert_eq!(
+        sentence,
+        "no command for 2.0 s. client backend 99, idle in transaction, (“LOCK TABLE accounts”) holds a lock; 15 of 16 backends waited in \
+         Lock:relation behind it."
+    );
+    // He waits for a pin himself.
+    let (kind, _) = name(&window(vec![during(holder("active", Some(("BufferPin", "BufferPin")))); 8]));
+    assert_eq!(kind, StallKind::BufferPin);
+    // He waits for the log, and what keeps that is seen.
+    let during = Step {
+        calls: vec![seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None)],
+        ..during(holder("active", Some(("IO", "WalSync"))))
+    };
+    assert_eq!(name(&window(vec![during; 8])).0, StallKind::WalFlush);
+}
+
+#[test]
+fn who_holds_a_lock_for_a_moment_when_the_long_one_is_let_go_is_not_behind_it() {
+    let step = |holders: &[LockHolder]| Step {
+        holders: holders.to_vec(),
+        ..stopped(&[("Lock", "relation", 15.0), ("Client", "ClientRead", 1.0)])
+    };
+    let client = |wait| LockHolder { pid: 55, query: Some("END;".into()), ..holder("active", wait) };
+    let queued = client(Some(("Lock", "relation")));
+    let reads =
+        LockHolder { backend: Some("autovacuum worker".into()), ..holder("active", Some(("IO", "DataFileRead"))) };
+    let named = |long: &[LockHolder]| {
+        let mut during = vec![step(long); 7];
+        during.push(step(&[client(None)]));
+        name(&window(during))
+    };
+    let (kind, sentence) = named(&[queued.clone(), reads]);
+    assert_eq!(kind, StallKind::Lock);
+    assert!(sentence.contains(" autovacuum worker 99 (“LOCK TABLE accounts”) holds a lock; 15 of 16"), "{sentence}");
+    let (kind, sentence) = named(&[queued, holder("active", Some(("BufferPin", "BufferPin")))]);
+    assert_eq!(kind, StallKind::BufferPin);
+    assert!(
+        sentence.contains(" client backend 99 (“LOCK TABLE accounts”) holds a lock, and waits for a pin"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn clients_that_are_silent_are_told_from_those_that_are_slow() {
+    let silent = stopped(&[("Client", "ClientRead", 16.0)]);
+    let (kind, sentence) = name(&window(vec![silent.clone(); 8]));
+    assert_eq!(kind, StallKind::ClientPause);
+    assert_eq!(sentence, "no command for 2.0 s. the clients sent nothing: 16 of 16 backends waited for them.");
+    // Before and after it all sent as always, within the same steps; and somebody looks on once a second.
+    let edge = Step { commands: 2_000, asked: (0..16).collect(), ..silent.clone() };
+    let looked_at = Step { commands: 1, asked: vec![99], ..silent.clone() };
+    let during = [vec![edge.clone()], vec![looked_at; 6], vec![edge.clone()]].concat();
+    assert_eq!(name(&window(during)).0, StallKind::ClientPause);
+    // Of four clients one is he.
+    let few = stopped(&[("Client", "ClientRead", 4.0)]);
+    let few = Step { backends: Backends { count: 4.0, ..few.backends.clone() }, ..few };
+    let looked_at = Step { commands: 1, asked: vec![99], ..few.clone() };
+    assert_eq!(name(&window(vec![looked_at; 8])).0, StallKind::ClientPause);
+    let slow = Step { commands: 2, asked: vec![1, 2], ..few };
+    assert_eq!(name(&window(vec![slow; 8])).0, StallKind::ClientDelay);
+    // With 0.1 % of the commands that there were, each client is served once in a second.
+    let slow =
+        |step: u32| Step { commands: 4, asked: (0..4).map(|pid| 4 * (step % 4) + pid).collect(), ..silent.clone() };
+    let during = [vec![edge.clone()], (0..14).map(slow).collect(), vec![edge]].concat();
+    assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
+    // One waits for the row of a slow client. When they are fast again all come at once, and wait for each other's rows first.
+    let slow = stopped(&[("Client", "ClientRead", 15.0), ("Lock", "transactionid", 1.0)]);
+    let back = stopped(&[("Client", "ClientRead", 3.0), ("Lock", "transactionid", 10.0)]);
+    let slow = Step { commands: 40, asked: (0..16).collect(), ..slow };
+    let during = [vec![slow; 16], vec![Step { commands: 400, ..back }; 5]].concat();
+    assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
+}
+
+#[test]
+fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
+    let mut hog = stopped(&[("Client", "ClientRead", 13.0)]);
+    (hog.commands, hog.backends.ready, hog.machine.busy, hog.server_processors) = (200, 3.0, 2.0, 0.2);
+    hog.machine.processor_wait = Some(1.0);
+    let (kind, sentence) = name(&window(vec![hog.clone(); 8]));
+    assert_eq!(kind, StallKind::Processors);
+    assert!(sentence.ends_with(
+        "others than the server had 1.8 of 2 processors, 0.6 before; 3 of 16 backends were ready and had none."
+    ));
+    (hog.machine.busy, hog.machine.steal) = (0.5, 1.4);
+    assert!(name(&window(vec![hog; 8])).1.contains("other virtual machines had 1.4 of 2 processors, 0.0 before"));
+}
+
+#[test]
+fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
+    // A compiler with a thread for each processor, beside a server whose clients are stopped.
+    let mut silent = stopped(&[("Client", "ClientRead", 16.0)]);
+    (silent.machine.busy, silent.machine.processor_wait) = (2.0, Some(0.3));
+    assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::ClientPause);
+    // With so many threads that the clients get no processor, though the server needs none.
+    silent.machine.processor_wait = Some(0.95);
+    assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::Processors);
+    // A kernel that does not tell.
+    silent.machine.processor_wait = None;
+    assert_eq!(name(&window(vec![silent; 8])).0, StallKind::Processors);
+}
+
+#[test]
+fn a_crowd_that_was_there_before_is_told_as_one() {
+    // Compilers had all that the server left before, too.
+    let mut before = quiet();
+    (before.machine.busy, before.backends.ready) = (2.0, 1.5);
+    let mut during = stopped(&[("Client", "ClientRead", 9.0)]);
+    (during.commands, during.backends.ready, during.machine.busy, during.server_processors) = (400, 5.3, 2.0, 0.6);
+    let (kind, sentence) = name_stall(&window(vec![during; 8]), &window(vec![before; 40]), 5000.0);
+    assert_eq!(kind, StallKind::Processors, "{sentence}");
+    assert!(
+        sentence.contains("no processor was free: 5.3 of 16 backends were ready and had none, 1.5 before"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn who_is_blocked_misses_no_processor() {
+    let mut during = stopped(&[("Lock", "relation", 15.0)]);
+    during.machine.busy = 2.0;
+    during.holders = vec![holder("idle in transaction", Some(("Client", "ClientRead")))];
+    assert_eq!(name(&window(vec![during.clone(); 8])).0, StallKind::Lock);
+    // Those that have locks are ready, and get none.
+    during.backends.ready = 4.0;
+    during.holders = vec![holder("active", None)];
+    assert_eq!(name(&window(vec![during; 8])).0, StallKind::Processors);
+}
+
+#[test]
+fn temporary_files_are_behind_what_waits_for_their_device() {
+    let flood = Written { writes: 4000, bytes: 4000 * 8192 };
+    let during = Step {
+        written: WrittenTo { temporary: flood, ..WrittenTo::default() },
+        calls: vec![seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None)],
+        ..stopped(&[("LWLock", "WALWrite", 13.0), ("IO", "WalSync", 1.0), ("IO", "BufFileWrite", 2.0)])
+    };
+    let (kind, sentence) = name(&window(vec![during; 8]));
+    assert_eq!(kind, StallKind::TemporaryFiles);
+    assert!(sentence.contains("temporary files: 250 MB were written within 4.0 s; "), "{sentence}");
+}
+
+#[test]
+fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
+    let mut memory = stopped(&[("sleep", "no event", 12.0)]);
+    memory.machine.memory_wait = Some(0.63);
+    let (kind, sentence) = name(&window(vec![memory; 8]));
+    assert_eq!(kind, StallKind::Memory);
+    assert!(sentence.contains("waited for it 63 % of the time, 0 % before"), "{sentence}");
+    let mut reads = stopped(&[("IO", "DataFileRead", 15.0)]);
+    reads.checkpoint = Some(CheckpointPhase::Writes);
+    assert_eq!(name(&window(vec![reads.clone(); 8])).0, StallKind::Checkpoint);
+    reads.machine.devices.insert("the data directory", 1.0);
+    let (kind, sentence) = name(&window(vec![reads; 8]));
+    assert_eq!(kind, StallKind::Device);
+    assert!(sentence.contains("the device of the data directory was busy 100 % of the time; 15 of 16"), "{sentence}");
+    // What a cgroup holds back does not get to the device.
+    let limited = stopped(&[("IO", "DataFileRead", 15.0)]);
+    let (kind, sentence) = name(&window(vec![limited; 8]));
+    assert_eq!(kind, StallKind::Device);
+    assert!(
+        sentence.contains("though the device of the data directory was busy 30 % of the time: something before it"),
+        "{sentence}"
+    );
+    let (kind, sentence) = name(&window(vec![stopped(&[("sleep", "no event", 12.0)]); 8]));
+    assert_eq!(kind, StallKind::Unexplained);
+    assert!(
+        sentence.ends_with("nothing that was seen explains it; 12 of 16 backends were in sleep:no event."),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_stall_is_told_while_it_lasts_and_once_when_it_has_ended() {
+    let mut stalls = Stalls::default();
+    let mut at = 0;
+    let mut add = |stalls: &mut Stalls, step: Step, count: u64| {
+        for _ in 0..count {
+            at += 1;
+            stalls.add(Step { end_ns: at * STEP_NS, wall_ms: (at * 250) as i64, ..step.clone() });
+        }
+    };
+    // Nobody has connected yet.
+    add(&mut stalls, stopped(&[]), 20);
+    add(&mut stalls, quiet(), 40);
+    add(&mut stalls, stopped(&[("Client", "ClientRead", 16.0)]), 8);
+    let ongoing = stalls.ongoing().unwrap();
+    assert_eq!((ongoing.kind, ongoing.end_ms, ongoing.length_ns), (StallKind::ClientPause, None, 8 * STEP_NS));
+    add(&mut stalls, quiet(), 10);
+    assert!(stalls.ongoing().is_none());
+    let [stall] = stalls.finished() else { panic!("{:?}", stalls.finished()) };
+    assert_eq!((stall.begin_ms, stall.end_ms), (60 * 250, Some(68 * 250)));
+    assert_eq!((stall.least_per_second, stall.usual_per_second), (0.0, 5000.0));
+    // The load ends: its backends go.
+    let mut gone = stopped(&[]);
+    gone.backends.count = 0.0;
+    add(&mut stalls, gone, 20);
+    assert!(stalls.ongoing().is_none());
+    assert_eq!(stalls.finish().len(), 1);
+}
+
+#[test]
+fn a_quiet_server_has_no_stall() {
+    let mut stalls = Stalls::default();
+    for place in 0..400_u64 {
+        let mut step = quiet();
+        // A busy machine is uneven: down to two thirds.
+        step.commands = 1250 - (place * 7919 % 17) * 25;
+        stalls.add(Step { end_ns: place * STEP_NS, ..step });
+    }
+    assert!(stalls.finish().is_empty());
+}

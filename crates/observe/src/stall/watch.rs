@@ -1,0 +1,183 @@
+//! Joins what a source of times tells with what the machine does and the server says, step by step, and finds the stalls.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use sqlx::Connection as _;
+use sqlx::postgres::PgConnection;
+
+use super::found::Stall;
+use super::stalls::Stalls;
+use super::step::{DATA_DEVICE, LOG_DEVICE, Machine, SeenCall, Step, Stepper};
+use crate::time::{FileName, Reading, Roster, WaitNames, show_query};
+use host::linux::block_device::{Devices, read_block_device};
+use host::linux::clock::read_wall_ms;
+use host::linux::pressure::{Resource, read_pressure};
+use host::linux::schedule::read_processor_times;
+use host::linux::{DeviceNumber, ProcessorTimes};
+use postgres::{LockHolder, read_lock_holders, read_relation_of_file};
+
+/// A call that is as long is one whose relation is asked for.
+const TELLING_CALL_NS: u64 = 200_000_000;
+
+/// Share of the backends that wait for locks when their holders are asked for.
+const MANY_WAIT: f64 = 0.2;
+
+/// They are asked for again after so long.
+const HOLDERS_GOOD_FOR_NS: u64 = 400_000_000;
+
+/// Finds stalls while a source is read several times a second.
+#[derive(Debug)]
+pub struct StallWatch {
+    names: WaitNames,
+    stepper: Stepper,
+    stalls: Stalls,
+    devices: Devices,
+    machine: Counters,
+    holders: Vec<LockHolder>,
+    holders_at_ns: u64,
+    /// By database and number of the file.
+    relations: HashMap<(u32, u32), Option<String>>,
+}
+
+/// What the machine has done so far.
+#[derive(Clone, Debug, Default)]
+struct Counters {
+    processors: ProcessorTimes,
+    busy_ms: BTreeMap<&'static str, u64>,
+    memory_wait_us: Option<u64>,
+    processor_wait_us: Option<u64>,
+}
+
+impl StallWatch {
+    /// Of a server whose events have these names, with its data directory where that is on this host.
+    pub fn new(names: WaitNames, data_directory: Option<&Path>) -> StallWatch {
+        let number = |path: &Path| read_block_device(path).ok().map(|device| device.number);
+        let data = data_directory.and_then(number);
+        let log =
+            data_directory.and_then(|directory| number(&directory.join("pg_wal"))).filter(|log| Some(*log) != data);
+        let parts: [(&'static str, Option<DeviceNumber>); 2] = [(DATA_DEVICE, data), (LOG_DEVICE, log)];
+        let parts = parts.into_iter().filter_map(|(name, number)| Some((name, number?))).collect();
+        let devices = Devices { main: data, parts };
+        StallWatch {
+            names,
+            stepper: Stepper::default(),
+            stalls: Stalls::default(),
+            machine: Counters::read(&devices),
+            devices,
+            holders: Vec::new(),
+            holders_at_ns: 0,
+            relations: HashMap::new(),
+        }
+    }
+
+    /// Adds a reading, four times a second as a rule. Through the connection the server is asked who holds locks and what files are, when
+    /// that is of use; a server that does not answer is not asked.
+    ///
+    /// Where commands are not counted there is no throughput to judge by, and from then on no stall.
+    ///
+    /// Tells how many transactions the questions were to the server.
+    pub async fn add(&mut self, reading: &Reading, roster: &Roster, connection: Option<&mut PgConnection>) -> u64 {
+        if !reading.counts_commands {
+            self.stalls.end();
+            return 0;
+        }
+        let Some(mut step) = self.stepper.add(reading, &self.names, |process| roster.who(process)) else { return 0 };
+        step.wall_ms = read_wall_ms();
+        let machine = Counters::read(&self.devices);
+        step.machine = machine.since(&self.machine, step.length_ns);
+        self.machine = machine;
+        let asked = match connection {
+            Some(connection) => self.ask(&step, connection).await,
+            None => 0,
+        };
+        if step.end_ns.saturating_sub(self.holders_at_ns) < step.length_ns {
+            step.holders.clone_from(&self.holders);
+        }
+        for seen in &mut step.calls {
+            seen.relation = seen.call.file.relation.and_then(|file| self.relations.get(&file).cloned().flatten());
+        }
+        self.stalls.add(step);
+        asked
+    }
+
+    /// Those that were found.
+    pub fn stalls(&self) -> &Stalls {
+        &self.stalls
+    }
+
+    /// Those that were found, when nobody looks any more.
+    pub fn finish(self) -> Vec<Stall> {
+        self.stalls.finish()
+    }
+
+    /// What the server calls the relation of a file, as far as the connected database knows.
+    pub async fn name_relation(&mut self, file: &FileName, connection: &mut PgConnection) -> Option<String> {
+        let key = file.relation?;
+        if let Some(known) = self.relations.get(&key) {
+            return known.clone();
+        }
+        // Who may not ask, or asks another database, does without.
+        let name = read_relation_of_file(connection, key.0, key.1).await.ok().flatten();
+        self.relations.insert(key, name.clone());
+        name
+    }
+
+    async fn ask(&mut self, step: &Step, connection: &mut PgConnection) -> u64 {
+        let (statements, relations) = (connection.cached_statements_size(), self.relations.len());
+        let is_long = |seen: &&SeenCall| {
+            seen.call.end_ns.unwrap_or(step.end_ns).saturating_sub(seen.call.begin_ns) >= TELLING_CALL_NS
+        };
+        for seen in step.calls.iter().filter(is_long) {
+            self.name_relation(&seen.call.file, connection).await;
+        }
+        let mut asked = 0;
+        let locks: f64 =
+            step.backends.waits.iter().filter(|((class, _), _)| class == "Lock").map(|(_, count)| count).sum();
+        let is_due = step.end_ns.saturating_sub(self.holders_at_ns) >= HOLDERS_GOOD_FOR_NS;
+        if is_due && locks >= MANY_WAIT * step.backends.count.max(1.0) && (self.stalls.is_low() || step.commands == 0) {
+            let shown = |holder: LockHolder| {
+                let query = holder.query.as_deref().map(show_query);
+                LockHolder { query, ..holder }
+            };
+            self.holders = read_lock_holders(connection).await.unwrap_or_default().into_iter().map(shown).collect();
+            self.holders_at_ns = step.end_ns;
+            asked += 1;
+        }
+        // To prepare a statement is a transaction too.
+        let prepared = connection.cached_statements_size().saturating_sub(statements);
+        asked + (self.relations.len() - relations + prepared) as u64
+    }
+}
+
+impl Counters {
+    /// What cannot be read is as if nothing had happened.
+    fn read(devices: &Devices) -> Counters {
+        let waited_us = |resource| read_pressure(resource).ok().flatten().map(|pressure| pressure.some_us_total);
+        Counters {
+            processors: read_processor_times().unwrap_or_default(),
+            busy_ms: devices.read_parts().into_iter().map(|(name, device)| (name, device.busy_ms)).collect(),
+            memory_wait_us: waited_us(Resource::Memory),
+            processor_wait_us: waited_us(Resource::Cpu),
+        }
+    }
+
+    fn since(&self, earlier: &Counters, length_ns: u64) -> Machine {
+        let seconds = (length_ns as f64 / 1e9).max(f64::MIN_POSITIVE);
+        let busy = |(name, now): (&&'static str, &u64)| {
+            let grown = now.saturating_sub(*earlier.busy_ms.get(name)?);
+            Some((*name, (grown as f64 / 1e3 / seconds).min(1.0)))
+        };
+        let waited = |now: Option<u64>, before: Option<u64>| {
+            now.zip(before).map(|(now, before)| (now.saturating_sub(before) as f64 / 1e6 / seconds).min(1.0))
+        };
+        Machine {
+            processors: f64::from(self.processors.count),
+            busy: self.processors.busy.saturating_sub(earlier.processors.busy).as_secs_f64() / seconds,
+            steal: self.processors.steal.saturating_sub(earlier.processors.steal).as_secs_f64() / seconds,
+            devices: self.busy_ms.iter().filter_map(busy).collect(),
+            memory_wait: waited(self.memory_wait_us, earlier.memory_wait_us),
+            processor_wait: waited(self.processor_wait_us, earlier.processor_wait_us),
+        }
+    }
+}

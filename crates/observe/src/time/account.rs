@@ -1,0 +1,516 @@
+//! Readings of a server's processes, added up: by second, and by name. No clock and no process here.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::names::WaitNames;
+use super::source::{OpenWait, ProcessTimes, Reading, WaitEvent};
+use crate::statistic::Statistic;
+
+/// Whose times are added up under one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Client backends together, and each kind of background process.
+    #[default]
+    Kind,
+    /// The role that a backend is connected as.
+    User,
+    Database,
+    /// The query that a backend ran when a second ended has that second.
+    Query,
+    /// Each process.
+    Backend,
+}
+
+impl By {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Kind => "kind",
+            By::User => "user",
+            By::Database => "database",
+            By::Query => "query",
+            By::Backend => "backend",
+        }
+    }
+}
+
+/// Who a process is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// As pg_stat_activity's `backend_type` has it, or `postmaster`, `pgthaw`, `short-lived`.
+    pub kind: String,
+    pub user: Option<String>,
+    pub database: Option<String>,
+    pub query: Option<String>,
+}
+
+/// A shorter span is no row of its own.
+const SHORTEST_SPAN_NS: u64 = 250_000_000;
+
+/// The server's own process, which has no wait event.
+pub const POSTMASTER: &str = "postmaster";
+
+/// Who serves a client, but for pgthaw.
+pub const CLIENT_BACKEND: &str = "client backend";
+
+/// The backends that serve this command.
+pub const PGTHAW: &str = "pgthaw";
+
+/// Who came and went before anybody could ask who it is.
+pub const SHORT_LIVED: &str = "short-lived";
+
+/// Whose receipts are commands. Others hear from the server's own processes, as its statistics collector did (13 and 14), or from a primary.
+const SERVE_CLIENTS: [&str; 4] = [CLIENT_BACKEND, "walsender", SHORT_LIVED, PGTHAW];
+
+/// `where::part::detail`: who, what of his time, and what exactly.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatisticName {
+    pub place: String,
+    pub part: String,
+    pub detail: String,
+}
+
+impl std::fmt::Display for StatisticName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}::{}::{}", self.place, self.part, self.detail)
+    }
+}
+
+/// Times of all processes together. Each adds up to the time that they lived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeShares {
+    /// By a clock outside: of each process from its beginning, or the span's, to its end, or the span's.
+    pub lived_ns: u64,
+    pub running_ns: u64,
+    /// Ready to run, waiting for a processor; `None` where the source cannot tell that.
+    pub ready_ns: Option<u64>,
+    /// Waiting for a client to say something, or to take what it is sent.
+    pub client_ns: u64,
+    /// Background processes that wait for something to do.
+    pub idle_ns: u64,
+    /// Waiting for what has a name: a lock, a read, a timeout.
+    pub waiting_ns: u64,
+    /// Off the processor without a wait event.
+    pub no_event_ns: u64,
+    /// Off the processor, and the event could not be read.
+    pub unknown_ns: u64,
+    /// Received from clients; `None` where the source does not count them.
+    pub commands: Option<u64>,
+    /// Commands that were handled, and the time from their receipt on: it lies across all the other kinds. `None` where `commands` is.
+    pub handled: Option<u64>,
+    pub handled_ns: Option<u64>,
+    /// How often processes came on a processor; `None` where the source does not count it.
+    pub switches: Option<u64>,
+}
+
+impl TimeShares {
+    /// What of the time that was lived is explained, 0 to 1; a little more where the two clocks differ. `None` when nobody lived, or
+    /// where all of it was looked at now and then: each look then stands for all the time around it, and the sum says nothing.
+    pub fn explained(&self) -> Option<f64> {
+        let known = self.running_ns + self.ready_ns? + self.client_ns + self.idle_ns;
+        let explained = known + self.waiting_ns + self.no_event_ns;
+        (self.lived_ns > 0).then(|| explained as f64 / self.lived_ns as f64)
+    }
+
+    fn add(&mut self, more: &TimeShares) {
+        self.lived_ns += more.lived_ns;
+        self.running_ns += more.running_ns;
+        self.ready_ns = add_known(self.ready_ns, more.ready_ns);
+        self.client_ns += more.client_ns;
+        self.idle_ns += more.idle_ns;
+        self.waiting_ns += more.waiting_ns;
+        self.no_event_ns += more.no_event_ns;
+        self.unknown_ns += more.unknown_ns;
+        self.commands = add_known(self.commands, more.commands);
+        self.handled = add_known(self.handled, more.handled);
+        self.handled_ns = add_known(self.handled_ns, more.handled_ns);
+        self.switches = add_known(self.switches, more.switches);
+    }
+
+    fn charge(&mut self, part: &str, detail: &str, ns: u64) {
+        *match (part, detail) {
+            ("Client", "ClientRead" | "ClientWrite") => &mut self.client_ns,
+            (part, detail) if is_idle(part, detail) => &mut self.idle_ns,
+            ("sleep", "no event") => &mut self.no_event_ns,
+            ("sleep", "unknown") => &mut self.unknown_ns,
+            _ => &mut self.waiting_ns,
+        } += ns;
+    }
+}
+
+/// Both, or the one that is known.
+fn add_known(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
+    sum.zip(more).map(|(sum, more)| sum + more).or(sum).or(more)
+}
+
+/// What the postmaster sleeps in, and who has no wait event either.
+const MAIN_LOOP: &str = "main loop";
+
+/// Does who waits for this wait for something to do?
+pub fn is_idle(part: &str, detail: &str) -> bool {
+    part == "Activity" || (part, detail) == ("sleep", MAIN_LOOP)
+}
+
+/// One span between two readings, a second as a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeSecond {
+    /// Since the begin, when the span ended.
+    pub until_ns: u64,
+    pub length_ns: u64,
+    /// That lived in it, or in part of it.
+    pub processes: u32,
+    #[serde(flatten)]
+    pub shares: TimeShares,
+    pub explained: Option<f64>,
+}
+
+impl TimeSecond {
+    /// Several that follow each other, as one.
+    pub fn merge(spans: &[TimeSecond]) -> TimeSecond {
+        let mut sum = TimeSecond::default();
+        for span in spans {
+            sum.until_ns = span.until_ns;
+            sum.length_ns += span.length_ns;
+            sum.processes = sum.processes.max(span.processes);
+            sum.shares.add(&span.shares);
+        }
+        sum.explained = sum.shares.explained();
+        sum
+    }
+}
+
+/// What could not be seen as it should be. Said, never hidden.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imperfect {
+    /// Times on a processor whose begin was not told, and their sum by the scheduler's account.
+    pub recovered: u64,
+    pub recovered_ns: u64,
+    /// Waits whose end was not told: they have what was waited for a processor too.
+    pub wakes_missed: u64,
+    /// Processes that were not followed, for there were too many.
+    pub lost_processes: u64,
+    /// Slow calls of files that are not told, for there were too many at once; and calls and writes that no file has, for there were too
+    /// many files.
+    pub lost_calls: u64,
+    pub lost_of_files: u64,
+}
+
+/// Waits of one name that have not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lasting {
+    pub count: u32,
+    /// How long the longest has lasted.
+    pub longest_ns: u64,
+    /// What they have of the span's time.
+    pub within_ns: u64,
+}
+
+/// What was added up between two times that it was taken out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TimeSpan {
+    pub second: TimeSecond,
+    /// The client backends alone.
+    pub clients: TimeShares,
+    pub statistics: BTreeMap<StatisticName, Statistic>,
+    /// Waits that have not ended, by their names. Their time is part of the statistics, and they are not counted yet.
+    pub open: BTreeMap<StatisticName, Lasting>,
+    pub imperfect: Imperfect,
+}
+
+/// What was told of a process: when it was looked at first, where it was there already, and last.
+#[derive(Debug, Default)]
+struct Told {
+    first: ProcessTimes,
+    last: ProcessTimes,
+}
+
+impl Told {
+    fn all_of(reading: Vec<ProcessTimes>) -> HashMap<(u32, u64), Told> {
+        let told = |last: ProcessTimes| ((last.pid, last.birth), Told { first: last.clone(), last });
+        reading.into_iter().map(told).collect()
+    }
+
+    /// What was added to the waits for this event.
+    fn added_of(&self, event: &WaitEvent, now: &Statistic, longest_ns: u64) -> Statistic {
+        let open_ns = self.first.open.as_ref().filter(|open| open.event == *event).map(|open| open.length_ns);
+        add_within(now, &self.last.waits_for(event), &self.first.waits_for(event), open_ns, longest_ns)
+    }
+
+    /// How long a process has waited that waits now, as far as that lies within the look.
+    fn lasts_ns(&self, process: &ProcessTimes, open: &OpenWait) -> u64 {
+        let is_same = |first: &&OpenWait| {
+            let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
+            first.event == open.event && count(process) == count(&self.first)
+        };
+        open.length_ns - self.first.open.as_ref().filter(is_same).map_or(0, |first| first.length_ns.min(open.length_ns))
+    }
+
+    /// Likewise of the command that is handled now.
+    fn handling_ns(&self, process: &ProcessTimes) -> Option<u64> {
+        let is_same = process.handled.count == self.first.handled.count;
+        let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
+        process.handling_ns.map(|length_ns| length_ns.saturating_sub(before_ns))
+    }
+}
+
+/// What was added since `earlier` to a statistic that was `first` when the look began. One that lasted then, and for so long, begins with
+/// the look. None is longer than this, nor than all that its process had of it since.
+fn add_within(
+    now: &Statistic,
+    earlier: &Statistic,
+    first: &Statistic,
+    open_ns: Option<u64>,
+    longest_ns: u64,
+) -> Statistic {
+    let mut added = now.since(earlier);
+    // The first that ends is the one that lasted, and all the time until then was its own.
+    if let Some(before_ns) = open_ns.filter(|_| earlier.count == first.count && added.count > 0) {
+        added.shorten_one(before_ns + earlier.total_ns.saturating_sub(first.total_ns), before_ns);
+    }
+    added.bound(now.total_ns.saturating_sub(first.total_ns).min(longest_ns));
+    added
+}
+
+/// Adds up readings.
+#[derive(Debug)]
+pub struct Accounting {
+    by: By,
+    names: WaitNames,
+    begin_ns: u64,
+    at_ns: u64,
+    before: HashMap<(u32, u64), Told>,
+    open: Vec<(StatisticName, u64)>,
+    /// Of each place, how long the commands have been handled that are now.
+    handling: Vec<(String, u64)>,
+    pub statistics: BTreeMap<StatisticName, Statistic>,
+    /// Of each place, the commands that it handled, and its own shares of the total.
+    pub handled: BTreeMap<String, Statistic>,
+    pub places: BTreeMap<String, TimeShares>,
+    pub seconds: Vec<TimeSecond>,
+    pub total: TimeShares,
+    pub imperfect: Imperfect,
+    /// Processes that were there at some time.
+    pub processes: u32,
+    clients: TimeShares,
+    /// Does the source count them now?
+    counts_commands: bool,
+    /// The source that begins next is that of another server.
+    is_another_server: bool,
+}
+
+impl Accounting {
+    /// Begins with what is there.
+    pub fn begin(first: Reading, by: By, names: WaitNames) -> Accounting {
+        let processes = first.processes.len() as u32;
+        let before = Told::all_of(first.processes);
+        Accounting {
+            by,
+            names,
+            begin_ns: first.at_ns,
+            at_ns: first.at_ns,
+            before,
+            open: Vec::new(),
+            handling: Vec::new(),
+            statistics: BTreeMap::new(),
+            handled: BTreeMap::new(),
+            places: BTreeMap::new(),
+            seconds: Vec::new(),
+            total: TimeShares::default(),
+            imperfect: Imperfect::default(),
+            processes,
+            clients: TimeShares::default(),
+            counts_commands: first.counts_commands,
+            is_another_server: false,
+        }
+    }
+
+    /// From now on events have these names: the server is another one, and so are its processes.
+    pub fn follow_restart(&mut self, names: WaitNames) {
+        (self.names, self.is_another_server) = (names, true);
+    }
+
+    /// Time between the first reading and the last.
+    pub fn length_ns(&self) -> u64 {
+        self.at_ns - self.begin_ns
+    }
+
+    /// Adds what happened since the last reading.
+    pub fn add(&mut self, reading: Reading, who: impl Fn(&ProcessTimes) -> Who) {
+        let (from_ns, at_ns) = (self.at_ns, reading.at_ns);
+        self.counts_commands = reading.counts_commands;
+        // Of another source nothing is added up that was before its begin: neither what processes did then, nor that they lived.
+        let mut lived_from_ns = from_ns;
+        if let Some(begin) = reading.begins_from {
+            lived_from_ns = begin.at_ns;
+            let are_new = std::mem::take(&mut self.is_another_server);
+            self.processes += if are_new { begin.processes.len() as u32 } else { 0 };
+            self.before = Told::all_of(begin.processes);
+        }
+        let mut second = TimeSecond {
+            until_ns: at_ns - self.begin_ns,
+            length_ns: at_ns - from_ns,
+            processes: reading.processes.len() as u32,
+            ..TimeSecond::default()
+        };
+        self.open.clear();
+        self.handling.clear();
+        let mut now = HashMap::new();
+        for process in reading.processes {
+            let key = (process.pid, process.birth);
+            let told = self.before.remove(&key);
+            self.processes += u32::from(told.is_none());
+            let told = told.unwrap_or_default();
+            let who = who(&process);
+            let process = if SERVE_CLIENTS.contains(&&*who.kind) { process } else { process.without_commands() };
+            let shares = self.add_process(&process, &told, &who, lived_from_ns, at_ns);
+            second.shares.add(&shares);
+            if who.kind == CLIENT_BACKEND {
+                self.clients.add(&shares);
+            }
+            if process.ended_ns.is_none() {
+                now.insert(key, Told { last: process, ..told });
+            }
+        }
+        second.explained = second.shares.explained();
+        self.total.add(&second.shares);
+        match self.seconds.last_mut() {
+            // What is left over in the end belongs to the second before.
+            Some(last) if second.length_ns < SHORTEST_SPAN_NS => *last = TimeSecond::merge(&[*last, second]),
+            _ => self.seconds.push(second),
+        }
+        // Of the source that is read: one that was there before has told more.
+        let lost = [
+            (&mut self.imperfect.lost_processes, reading.lost),
+            (&mut self.imperfect.lost_calls, reading.lost_calls),
+            (&mut self.imperfect.lost_of_files, reading.lost_of_files),
+        ];
+        lost.into_iter().for_each(|(sum, now)| *sum = now.max(*sum));
+        (self.before, self.at_ns) = (now, at_ns);
+    }
+
+    fn add_process(&mut self, process: &ProcessTimes, told: &Told, who: &Who, from_ns: u64, at_ns: u64) -> TimeShares {
+        let (earlier, first, look_ns) = (&told.last, &told.first, at_ns - self.begin_ns);
+        // One that has ended since has been charged until then, and is told this once.
+        let until = process.ended_ns.unwrap_or(at_ns);
+        let handled = add_within(&process.handled, &earlier.handled, &first.handled, first.handling_ns, look_ns);
+        // Of the second in which they began to be counted no more it has those before.
+        let commands =
+            Some(process.commands.saturating_sub(earlier.commands)).filter(|some| *some > 0 || self.counts_commands);
+        // Of that second one more may end than was received, for none is received behind it.
+        let most_handled = if self.counts_commands { Some(u64::MAX) } else { commands };
+        let switches = process.switches - earlier.switches;
+        let mut shares = TimeShares {
+            lived_ns: until.saturating_sub(process.started_ns.max(from_ns)),
+            running_ns: process.running_ns.saturating_sub(earlier.running_ns),
+            ready_ns: process.ready_ns.map(|ready| ready.saturating_sub(earlier.ready_ns.unwrap_or(0))),
+            commands,
+            handled: most_handled.map(|most| handled.count.min(most)),
+            handled_ns: commands.map(|_| handled.total_ns),
+            // Who cannot tell who is ready sees no switch.
+            switches: process.ready_ns.map(|_| switches),
+            ..TimeShares::default()
+        };
+        self.imperfect.recovered += process.recovered - earlier.recovered;
+        self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
+        self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
+        let place = self.place(process.pid, who);
+        if handled.total_ns > 0 || handled.count > 0 {
+            self.handled.entry(place.clone()).or_default().merge(&handled);
+        }
+        let detail = if process.ready_ns.is_some() { "running" } else { "running or ready" };
+        self.handling.extend(told.handling_ns(process).map(|length_ns| (place.clone(), length_ns)));
+        let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
+        for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
+            self.merge(&place, "processor", detail, &Statistic::of_time(switches, ns));
+        }
+        for (event, statistic) in &process.waits {
+            let since = told.added_of(event, statistic, look_ns);
+            let (part, detail) = self.name(event, who);
+            shares.charge(&part, &detail, since.total_ns);
+            if since.total_ns > 0 || since.count > 0 {
+                self.merge(&place, &part, &detail, &since);
+            }
+        }
+        if let Some(open) = &process.open {
+            let (part, detail) = self.name(&open.event, who);
+            let length_ns = told.lasts_ns(process, open);
+            self.open.push((StatisticName { place: place.clone(), part, detail }, length_ns));
+        }
+        self.places.entry(place).or_default().add(&shares);
+        shares
+    }
+
+    /// Takes out what was added since it was taken out the last time: memory stays flat however long somebody looks on.
+    pub fn take_span(&mut self) -> TimeSpan {
+        let second = TimeSecond::merge(&std::mem::take(&mut self.seconds));
+        let mut open = BTreeMap::<StatisticName, Lasting>::new();
+        for (name, length_ns) in &self.open {
+            let sum = open.entry(name.clone()).or_default();
+            sum.count += 1;
+            sum.longest_ns = sum.longest_ns.max(*length_ns);
+            sum.within_ns += (*length_ns).min(second.length_ns);
+        }
+        TimeSpan {
+            second,
+            clients: std::mem::take(&mut self.clients),
+            statistics: std::mem::take(&mut self.statistics),
+            open,
+            imperfect: std::mem::take(&mut self.imperfect),
+        }
+    }
+
+    /// Counts the waits and the commands that have not ended with the length that they have by now. What changed its name while it
+    /// lasted is no longer than what each name had of it.
+    pub fn finish(&mut self) {
+        let length = self.length_ns();
+        for (name, length_ns) in std::mem::take(&mut self.open) {
+            // The source may have begun a little before.
+            self.statistics.entry(name).or_default().count(length_ns.min(length));
+        }
+        for (place, length_ns) in std::mem::take(&mut self.handling) {
+            self.handled.entry(place).or_default().count(length_ns.min(length));
+        }
+        for total in self.statistics.values_mut().chain(self.handled.values_mut()) {
+            total.bound(total.total_ns.min(length));
+        }
+    }
+
+    fn merge(&mut self, place: &str, part: &str, detail: &str, more: &Statistic) {
+        let name = StatisticName { place: place.into(), part: part.into(), detail: detail.into() };
+        self.statistics.entry(name).or_default().merge(more);
+    }
+
+    fn name(&self, event: &WaitEvent, who: &Who) -> (String, String) {
+        match event {
+            WaitEvent::Number(0) if who.kind == POSTMASTER || self.names.has_none_for(&who.kind) => {
+                ("sleep".into(), MAIN_LOOP.into())
+            }
+            event => self.names.name(event),
+        }
+    }
+
+    fn place(&self, pid: u32, who: &Who) -> String {
+        // Background processes have neither a user nor a database.
+        let or_kind = |name: &Option<String>| name.clone().unwrap_or_else(|| who.kind.clone());
+        match self.by {
+            By::Kind => who.kind.clone(),
+            By::User => or_kind(&who.user),
+            By::Database => or_kind(&who.database),
+            By::Query => or_kind(&who.query),
+            // Those of pgthaw are one, as in every other account.
+            By::Backend if who.kind == PGTHAW => who.kind.clone(),
+            By::Backend => match &who.user {
+                Some(user) => format!("{pid} {} {user}", who.kind),
+                None => format!("{pid} {}", who.kind),
+            },
+        }
+    }
+}

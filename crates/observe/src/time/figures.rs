@@ -1,0 +1,297 @@
+//! Where the time of the server's processes went in a trial: of each second, and over all of it.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use serde::{Deserialize, Serialize};
+
+/// An account that takes a larger share of all processors than this disturbs what it tells of: a trial's ends then, and `waits` and `top`
+/// look at less.
+pub const ACCOUNT_DEAR: f64 = 0.02;
+
+/// What client backends did with their time, and what of the server's background processes is worth telling beside it. pgthaw's own
+/// backends are in neither. Of a second it is per second, so that seconds are backends in the mean; else it is of the whole span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct TimeUse {
+    /// That client backends lived, by a clock outside. The kinds below add up to it.
+    pub lived_seconds: f64,
+    /// On a processor. Where `ready_seconds` is null, also ready for one.
+    pub running_seconds: f64,
+    /// Ready, and waiting for a processor; `None` where the source cannot tell that.
+    pub ready_seconds: Option<f64>,
+    /// Waiting for the client to say something, or to take what it is sent.
+    pub client_seconds: f64,
+    /// Waiting for events of these classes, and of all others.
+    pub lwlock_seconds: f64,
+    pub lock_seconds: f64,
+    pub io_seconds: f64,
+    pub other_seconds: f64,
+    /// Off the processor without a wait event; and where the event could not be read.
+    pub no_event_seconds: f64,
+    pub unknown_seconds: f64,
+    /// Received from clients; those that were handled, and how long from their receipt until the next was waited for, or received.
+    pub commands: f64,
+    pub handled: f64,
+    pub handled_seconds: f64,
+    /// Waits for lightweight locks; those for locks of the shared statistics alone, and how long.
+    pub lwlock_waits: f64,
+    pub statistics_waits: f64,
+    pub statistics_seconds: f64,
+    /// How often client backends wrote into shared memory what they do (pg_stat_activity); `None` where that could not be read.
+    pub activity_reports: Option<f64>,
+    /// Of background processes: on a processor, ready for one, and waiting for anything but for something to do.
+    pub background_running_seconds: f64,
+    pub background_ready_seconds: f64,
+    pub background_waiting_seconds: f64,
+    /// How often processes of the server came on a processor.
+    pub switches: f64,
+    /// Share of the lives of all processes of the server that is explained: about 1; `None` when nobody lived.
+    pub explained_ratio: Option<f64>,
+    /// Processor time that the looking took: the kernel's own count of its programs, and the thread that reads.
+    pub cost_seconds: f64,
+    /// Processes that could not be followed.
+    pub lost_processes: f64,
+}
+
+/// A trial's account in a few figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct TimeFigures {
+    /// Where it is from: `bpf`, `memory` or `sql` (docs/waits.md).
+    pub source: String,
+    /// How long was looked.
+    pub length_seconds: f64,
+    #[serde(flatten)]
+    pub total: TimeUse,
+    /// The second that was explained least, and the one that was explained most.
+    pub explained_ratio_min: Option<f64>,
+    pub explained_ratio_max: Option<f64>,
+    /// It was ended before the trial was over, for it took more of the processors than it may.
+    pub is_cut_short: bool,
+}
+
+/// Where the time of the server went in a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct TrialTime {
+    #[serde(flatten)]
+    pub figures: TimeFigures,
+    /// Better sources that could not be had, and why.
+    pub refused: Vec<RefusedTime>,
+    /// Of the server, that were there at some time.
+    pub processes: u32,
+    /// All names: those with the most time first, and who had nothing to do behind all others.
+    pub statistics: Vec<TimeStatistic>,
+    /// Of commands of client backends, from their receipt on.
+    pub handled_statistic: Option<TimeStatistic>,
+    /// Times on a processor whose beginning was not told, and their length; waits whose end was not told.
+    pub recovered: u64,
+    pub recovered_seconds: f64,
+    pub wakes_missed: u64,
+    /// Of the programs in the kernel, by its own count.
+    pub programs: Vec<TimeProgram>,
+    /// Processor time of the thread that reads.
+    pub own_cpu_seconds: f64,
+}
+
+/// A source that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct RefusedTime {
+    pub source: String,
+    pub reason: String,
+}
+
+/// Everything that happened under one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct TimeStatistic {
+    /// `where::part::detail`.
+    pub name: String,
+    /// 0 where only the time is known.
+    pub count: u64,
+    pub total_ns: u64,
+    /// 0 where lengths are not known.
+    pub min_ns: u64,
+    pub max_ns: u64,
+    /// How many were shorter than 1024 ns, from 2^(9+n) ns to twice that, and so on; empty buckets behind the last are left out.
+    #[cfg_attr(any(test, feature = "typescript"), ts(skip))]
+    pub histogram: Vec<u64>,
+}
+
+/// What a program in the kernel cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct TimeProgram {
+    pub name: String,
+    pub runs: u64,
+    pub total_ns: u64,
+}
+
+impl TimeUse {
+    /// Does the source charge every nanosecond, or are its times estimates of looks, which count no commands?
+    pub fn is_exact(&self) -> bool {
+        self.ready_seconds.is_some()
+    }
+
+    /// The kinds by their names for people, those that are stacked from the bottom on. They add up to the life of the backends.
+    pub fn kinds(&self) -> [(&'static str, f64); 9] {
+        [
+            ("on a processor", self.running_seconds),
+            ("ready for one", self.ready_seconds.unwrap_or(0.0)),
+            ("LWLock", self.lwlock_seconds),
+            ("Lock", self.lock_seconds),
+            ("IO", self.io_seconds),
+            ("other events", self.other_seconds),
+            ("no event", self.no_event_seconds),
+            ("unknown", self.unknown_seconds),
+            ("the client", self.client_seconds),
+        ]
+    }
+
+    /// Adds what happened later. Shares stay as they are: they are no sums.
+    pub fn add(&mut self, more: &TimeUse) {
+        self.each_with(more, |sum, more| *sum += more);
+        self.ready_seconds = sum_of(self.ready_seconds, more.ready_seconds);
+        self.activity_reports = sum_of(self.activity_reports, more.activity_reports);
+    }
+
+    /// So many times as much.
+    pub fn scale(&self, factor: f64) -> TimeUse {
+        let mut scaled = *self;
+        scaled.each_with(self, |value, of| *value = of * factor);
+        TimeUse {
+            ready_seconds: self.ready_seconds.map(|ready| ready * factor),
+            activity_reports: self.activity_reports.map(|reports| reports * factor),
+            ..scaled
+        }
+    }
+
+    fn each_with(&mut self, other: &TimeUse, with: impl Fn(&mut f64, f64)) {
+        let pairs = [
+            (&mut self.lived_seconds, other.lived_seconds),
+            (&mut self.running_seconds, other.running_seconds),
+            (&mut self.client_seconds, other.client_seconds),
+            (&mut self.lwlock_seconds, other.lwlock_seconds),
+            (&mut self.lock_seconds, other.lock_seconds),
+            (&mut self.io_seconds, other.io_seconds),
+            (&mut self.other_seconds, other.other_seconds),
+            (&mut self.no_event_seconds, other.no_event_seconds),
+            (&mut self.unknown_seconds, other.unknown_seconds),
+            (&mut self.commands, other.commands),
+            (&mut self.handled, other.handled),
+            (&mut self.handled_seconds, other.handled_seconds),
+            (&mut self.lwlock_waits, other.lwlock_waits),
+            (&mut self.statistics_waits, other.statistics_waits),
+            (&mut self.statistics_seconds, other.statistics_seconds),
+            (&mut self.background_running_seconds, other.background_running_seconds),
+            (&mut self.background_ready_seconds, other.background_ready_seconds),
+            (&mut self.background_waiting_seconds, other.background_waiting_seconds),
+            (&mut self.switches, other.switches),
+            (&mut self.cost_seconds, other.cost_seconds),
+            (&mut self.lost_processes, other.lost_processes),
+        ];
+        pairs.into_iter().for_each(|(value, other)| with(value, other));
+    }
+}
+
+fn sum_of(sum: Option<f64>, more: Option<f64>) -> Option<f64> {
+    match (sum, more) {
+        (Some(sum), Some(more)) => Some(sum + more),
+        (sum, more) => sum.or(more),
+    }
+}
+
+impl TimeFigures {
+    /// What of the lives of the client backends has a kind, by the source's own sums.
+    pub fn explained_seconds(&self) -> f64 {
+        self.total.kinds().into_iter().map(|(_, seconds)| seconds).sum::<f64>() - self.total.unknown_seconds
+    }
+
+    /// Waiting for commands and receiving them: what is explained, and is no handling of them.
+    pub fn reading_seconds(&self) -> f64 {
+        (self.explained_seconds() - self.total.handled_seconds).max(0.0)
+    }
+
+    /// Processors that the server's processes used in the mean.
+    pub fn processors_used(&self) -> f64 {
+        (self.total.running_seconds + self.total.background_running_seconds) / self.length_seconds
+    }
+
+    /// Processors that would have been at work were all of the time of handling commands, without what lightweight locks took, work: what
+    /// is above those that there are is waiting for something else.
+    pub fn processors_if_nothing_else(&self) -> f64 {
+        (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
+    }
+
+    /// Does the source charge every nanosecond, or are its times estimates of looks?
+    pub fn is_exact(&self) -> bool {
+        self.total.is_exact()
+    }
+
+    /// The mean of several trials, so that sums stay sums; `None` of none. Of several sources it is of those that have that of the first.
+    pub fn mean(trials: &[&TimeFigures]) -> Option<TimeFigures> {
+        let first = trials.first()?;
+        let alike: Vec<&&TimeFigures> = trials.iter().filter(|one| one.source == first.source).collect();
+        let mut sum = TimeUse::default();
+        alike.iter().for_each(|one| sum.add(&one.total));
+        let share = 1.0 / alike.len() as f64;
+        let mean = |of: fn(&TimeFigures) -> Option<f64>| {
+            let known: Vec<f64> = alike.iter().filter_map(|one| of(one)).collect();
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        };
+        Some(TimeFigures {
+            source: first.source.clone(),
+            length_seconds: alike.iter().map(|one| one.length_seconds).sum::<f64>() * share,
+            total: TimeUse { explained_ratio: mean(|one| one.total.explained_ratio), ..sum.scale(share) },
+            explained_ratio_min: alike.iter().filter_map(|one| one.explained_ratio_min).reduce(f64::min),
+            explained_ratio_max: alike.iter().filter_map(|one| one.explained_ratio_max).reduce(f64::max),
+            is_cut_short: alike.iter().any(|one| one.is_cut_short),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_added_and_scaled() {
+        let fields = || serde_json::to_value(TimeUse::default()).unwrap().as_object().unwrap().clone();
+        let ones = fields().keys().map(|name| (name.clone(), 1.0.into())).collect::<serde_json::Map<_, _>>();
+        let one: TimeUse = serde_json::from_value(ones.into()).unwrap();
+        let mut sum = one;
+        sum.add(&one);
+        let double = one.scale(2.0);
+        for (name, value) in serde_json::to_value(sum).unwrap().as_object().unwrap() {
+            // A share is no sum.
+            assert_eq!(value, if name == "explained_ratio" { 1.0 } else { 2.0 }, "{name}");
+        }
+        assert_eq!(double, sum);
+    }
+
+    #[test]
+    fn of_several_trials_it_is_the_mean_and_their_extremes() {
+        let of = |source: &str, running_seconds: f64, least: f64| TimeFigures {
+            source: source.into(),
+            length_seconds: 10.0,
+            total: TimeUse {
+                running_seconds,
+                client_seconds: 35.0,
+                handled_seconds: 30.0,
+                explained_ratio: Some(least),
+                ..TimeUse::default()
+            },
+            explained_ratio_min: Some(least),
+            explained_ratio_max: Some(1.0),
+            is_cut_short: source == "sql",
+        };
+        let (one, two, other) = (of("bpf", 4.0, 0.9), of("bpf", 6.0, 1.0), of("sql", 100.0, 0.5));
+        let mean = TimeFigures::mean(&[&one, &two, &other]).unwrap();
+        assert_eq!((mean.total.running_seconds, mean.processors_used(), mean.reading_seconds()), (5.0, 0.5, 10.0));
+        assert_eq!((mean.total.explained_ratio, mean.explained_ratio_min), (Some(0.95), Some(0.9)));
+        assert_eq!((mean.processors_if_nothing_else(), mean.is_exact()), (3.0, false));
+        assert!(!mean.is_cut_short);
+        assert_eq!(TimeFigures::mean(&[]), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Who the server's processes are: by what the server says of them, else by their titles.
+
+use std::collections::{HashMap, HashSet};
+
+use super::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, SHORT_LIVED, Who};
+use super::numbers::Numbers;
+use super::source::ProcessTimes;
+use host::linux::process::read_title;
+use postgres::{Session, background_kind, show_statement};
+
+/// Of a query so much is shown.
+const QUERY_CHARS: usize = 60;
+
+/// Everybody who was seen, by pid and birth.
+#[derive(Debug)]
+pub struct Roster {
+    postmaster_pid: Option<u32>,
+    own_pids: Vec<u32>,
+    numbers: Numbers,
+    /// What was shown of each process since the last reading.
+    seen: HashMap<u32, Session>,
+    known: HashMap<(u32, u64), Who>,
+}
+
+impl Roster {
+    /// Of the server of this postmaster, with the backends that serve pgthaw.
+    pub fn new(postmaster_pid: Option<u32>, own_pids: Vec<u32>) -> Roster {
+        let numbers = Numbers::new(postmaster_pid);
+        Roster { postmaster_pid, own_pids, numbers, seen: HashMap::new(), known: HashMap::new() }
+    }
+
+    /// What the server says of its processes at this moment.
+    pub fn see(&mut self, sessions: Vec<Session>) {
+        self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
+    }
+
+    /// Learns who the processes of a reading are, from what was seen since the reading before. Who is not among them has ended,
+    /// and was told: he is forgotten.
+    pub fn learn(&mut self, processes: &[ProcessTimes]) {
+        let seen = std::mem::take(&mut self.seen);
+        let there: HashSet<(u32, u64)> = processes.iter().map(|process| (process.pid, process.birth)).collect();
+        self.known.retain(|key, _| there.contains(key));
+        self.numbers.keep(&there);
+        for process in processes {
+            let key = (process.pid, process.birth);
+            let number = self.numbers.of(process.pid, process.birth);
+            let who = match number.and_then(|number| seen.get(&number)) {
+                _ if self.postmaster_pid == Some(process.pid) => {
+                    Some(Who { kind: POSTMASTER.into(), ..Who::default() })
+                }
+                _ if number.is_some_and(|number| self.own_pids.contains(&number)) => {
+                    Some(Who { kind: PGTHAW.into(), ..Who::default() })
+                }
+                // Numbers come round after thousands of processes: within a second it is the same one.
+                Some(session) => self.of_session(session, process.pid),
+                // It is known already, or cannot be asked any more.
+                None if self.known.contains_key(&key) || process.ended_ns.is_some() => None,
+                None => self.kind_of_title(process.pid).map(|kind| Who { kind, ..Who::default() }),
+            };
+            self.known.extend(who.map(|who| (key, who)));
+        }
+    }
+
+    /// Who this is. Of one that came and went unseen only what it did is known: who was sent something by a client serves one.
+    pub fn who(&self, process: &ProcessTimes) -> Who {
+        let kind = if process.commands > 0 { CLIENT_BACKEND } else { SHORT_LIVED };
+        let unseen = || Who { kind: kind.into(), ..Who::default() };
+        self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
+    }
+
+    /// `None` of one that has not said yet who it is.
+    fn of_session(&self, session: &Session, pid: u32) -> Option<Who> {
+        Some(Who {
+            kind: session.backend.clone().or_else(|| self.kind_of_title(pid))?,
+            user: session.user.clone(),
+            database: session.database.clone(),
+            query: session.query.as_deref().map(show_query).filter(|query| !query.is_empty()),
+        })
+    }
+
+    /// `None` of a process that has just been forked: it has no title of its own. Of a server elsewhere there are no titles.
+    fn kind_of_title(&self, pid: u32) -> Option<String> {
+        if self.postmaster_pid.is_none() {
+            return Some("not shown".into());
+        }
+        let title = read_title(pid).ok().filter(|title| title.starts_with("postgres:"))?;
+        Some(background_kind(&title).unwrap_or(CLIENT_BACKEND).to_owned())
+    }
+}
+
+/// A query as it may be shown: without its values, so that queries that differ in them are one, and no more than its beginning.
+pub fn show_query(query: &str) -> String {
+    let shown = show_statement(query);
+    match shown.char_indices().nth(QUERY_CHARS) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, ended_ns: Option<u64>) -> ProcessTimes {
+        ProcessTimes { pid, birth: 9, ended_ns, ..ProcessTimes::default() }
+    }
+
+    fn session(pid: u32, query: &str) -> Session {
+        Session {
+            pid,
+            backend: Some("client backend".into()),
+            user: Some("app".into()),
+            query: Some(query.into()),
+            ..Session::default()
+        }
+    }
+
+    #[test]
+    fn a_process_is_who_was_seen_while_it_lived() {
+        let mut roster = Roster::new(Some(1), vec![2]);
+        let living: Vec<ProcessTimes> = [1, 2, 3].map(|pid| process(pid, None)).into();
+        roster.see(vec![session(2, "SELECT 1"), session(3, "SELECT x\n FROM t WHERE a = 5.5 AND b = 'it'")]);
+        roster.see(vec![session(4, "SELECT 4")]);
+        let ended = process(4, Some(5));
+        roster.learn(&[living.clone(), vec![ended.clone()]].concat());
+        let kinds: Vec<String> = living.iter().map(|one| roster.who(one).kind).collect();
+        assert_eq!(kinds, [POSTMASTER, PGTHAW, "client backend"]);
+        assert_eq!(roster.who(&living[2]).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
+        assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was seen before it ended");
+        // It ends unseen in the next second, and stays who it was.
+        roster.learn(&[process(3, Some(9))]);
+        assert_eq!(roster.who(&process(3, Some(9))).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
+        assert_eq!(roster.known.len(), 1, "who has ended is forgotten");
+        assert_eq!(roster.who(&process(5, Some(5))).kind, "short-lived");
+        let served = ProcessTimes { commands: 1, ..process(6, Some(5)) };
+        assert_eq!(roster.who(&served).kind, "client backend");
+    }
+
+    #[test]
+    fn queries_are_cut_between_characters() {
+        let shown = show_query(&"é".repeat(100));
+        assert_eq!(shown.chars().count(), QUERY_CHARS + 1);
+    }
+}

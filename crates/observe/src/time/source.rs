@@ -1,0 +1,387 @@
+//! Where the times of a server's processes come from: one trait, whether the kernel counts them, or somebody looks now and then.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::{Deserialize, Serialize};
+
+use super::file_name::FileName;
+use crate::Error;
+use crate::statistic::Statistic;
+
+/// How the times come to be known, the least exact first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Looks at pg_stat_activity.
+    Sql,
+    /// Looks at the wait event in each process's memory, and at whether it runs.
+    Memory,
+    /// A program in the kernel charges every nanosecond.
+    Bpf,
+}
+
+/// What a process waits for, as its source names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitEvent {
+    /// As PostgreSQL has it in its memory: the class in the highest byte. 0: off the processor without an event.
+    Number(u32),
+    /// As pg_stat_activity names it: the class, and the event.
+    Named(String, String),
+    /// The process's memory could not be read.
+    Unknown,
+    /// It waited for more different things than are kept apart.
+    Further,
+}
+
+/// A wait that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenWait {
+    pub event: WaitEvent,
+    /// So far.
+    pub length_ns: u64,
+}
+
+/// What a process asked of a file, by the system call's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileCallKind {
+    Fsync,
+    Fdatasync,
+    SyncFileRange,
+    Write,
+}
+
+/// A call of a file in which its process slept. Times are by the monotonic clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCall {
+    pub pid: u32,
+    pub kind: FileCallKind,
+    /// When the process slept first.
+    pub begin_ns: u64,
+    /// `None` while it lasts.
+    pub end_ns: Option<u64>,
+    pub file: FileName,
+    /// The file system's device, as `stat` has it.
+    pub device: (u32, u32),
+    /// By all processes since the file's last sync, when the call began; `None` where the file system does not tell of writes.
+    pub unsynced: Option<Written>,
+}
+
+/// Writes, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Written {
+    pub writes: u64,
+    pub bytes: u64,
+}
+
+impl Written {
+    /// Both.
+    pub fn and(self, more: Written) -> Written {
+        Written { writes: self.writes + more.writes, bytes: self.bytes + more.bytes }
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: Written) -> Written {
+        Written { writes: self.writes.saturating_sub(earlier.writes), bytes: self.bytes.saturating_sub(earlier.bytes) }
+    }
+}
+
+/// What was written so far by all processes that are followed, by what it was written to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WrittenTo {
+    pub wal: Written,
+    pub temporary: Written,
+    pub others: Written,
+}
+
+impl WrittenTo {
+    /// Both.
+    pub fn and(self, more: WrittenTo) -> WrittenTo {
+        WrittenTo {
+            wal: self.wal.and(more.wal),
+            temporary: self.temporary.and(more.temporary),
+            others: self.others.and(more.others),
+        }
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: WrittenTo) -> WrittenTo {
+        WrittenTo {
+            wal: self.wal.since(earlier.wal),
+            temporary: self.temporary.since(earlier.temporary),
+            others: self.others.since(earlier.others),
+        }
+    }
+}
+
+/// What all processes had of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileTimes {
+    pub file: FileName,
+    /// Syncs in which a process slept: the time that it did.
+    pub syncs: Statistic,
+    /// Other calls that slept, writes as a rule.
+    pub sleeps: Statistic,
+    pub written: Written,
+    /// Since the last sync that slept.
+    pub unsynced: Written,
+    /// A sync of it has not ended.
+    pub lasts: bool,
+}
+
+impl FileTimes {
+    /// With the calls that last at `at_ns`, each with the length that it has by then.
+    pub fn with_lasting(mut files: Vec<FileTimes>, lasting: &[FileCall], at_ns: u64) -> Vec<FileTimes> {
+        files.extend(lasting.iter().map(|call| FileTimes::of_call(call, at_ns)));
+        FileTimes::merge(files)
+    }
+
+    /// What one call was for its file; of one that lasts, by `at_ns`.
+    pub fn of_call(call: &FileCall, at_ns: u64) -> FileTimes {
+        let length_ns = call.end_ns.unwrap_or(at_ns).saturating_sub(call.begin_ns);
+        let mut statistic = Statistic::of_time(0, length_ns);
+        statistic.count(length_ns);
+        // As the program in the kernel has it.
+        let is_sync = matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync);
+        let none = Statistic::default();
+        let (syncs, sleeps) = if is_sync { (statistic, none) } else { (none, statistic) };
+        let (written, unsynced) = Default::default();
+        let lasts = is_sync && call.end_ns.is_none();
+        FileTimes { file: call.file.clone(), syncs, sleeps, written, unsynced, lasts }
+    }
+
+    /// Those of one file are one, and so are the temporary ones of a directory.
+    pub fn merge(files: Vec<FileTimes>) -> Vec<FileTimes> {
+        let mut merged: BTreeMap<FileName, FileTimes> = BTreeMap::new();
+        for mut one in files {
+            if let Some(directory) = one.file.temporary_directory() {
+                one.file = directory;
+            }
+            match merged.entry(one.file.clone()) {
+                Entry::Vacant(place) => _ = place.insert(one),
+                Entry::Occupied(mut known) => known.get_mut().add(&one),
+            }
+        }
+        merged.into_values().collect()
+    }
+
+    /// Of a look that lasted so long: calls are seen from a little before it on, and no sync is longer than the look.
+    pub fn within(mut self, look_ns: u64) -> FileTimes {
+        self.syncs.bound(look_ns);
+        self.syncs.total_ns = self.syncs.total_ns.min(self.syncs.count.saturating_mul(look_ns));
+        self
+    }
+
+    fn add(&mut self, other: &FileTimes) {
+        self.syncs.merge(&other.syncs);
+        self.sleeps.merge(&other.sleeps);
+        self.written = self.written.and(other.written);
+        self.unsynced = self.unsynced.and(other.unsynced);
+        self.lasts |= other.lasts;
+    }
+}
+
+/// What one process has had of each kind of time since it is followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessTimes {
+    pub pid: u32,
+    /// When it was born, since the machine booted: with the pid it names a process for good. The unit is the source's own.
+    pub birth: u64,
+    /// When it began to be followed, and when it ended, by the monotonic clock.
+    pub started_ns: u64,
+    pub ended_ns: Option<u64>,
+    pub running_ns: u64,
+    /// Ready to run, waiting for a processor. `None` where the source cannot know.
+    pub ready_ns: Option<u64>,
+    /// How often it came on a processor.
+    pub switches: u64,
+    /// What it received from its client, each time.
+    pub commands: u64,
+    /// Of each, the time from its receipt until the process waited for the next one, or had received that. The total has the time of one
+    /// that is handled now too. Nothing where the source cannot know.
+    pub handled: Statistic,
+    /// How long the one has been handled that is now.
+    pub handling_ns: Option<u64>,
+    /// Waits by their events. Their totals have the time of one that has not ended too; their counts do not.
+    pub waits: Vec<(WaitEvent, Statistic)>,
+    pub open: Option<OpenWait>,
+    /// What it asks of a file, and sleeps in.
+    pub call: Option<FileCall>,
+    /// Times on a processor of which the kernel did not tell the beginning: they are known from the scheduler's account.
+    pub recovered: u64,
+    pub recovered_ns: u64,
+    /// Ends of waits that the kernel did not tell: what was waited for a processor then counts as the wait.
+    pub wakes_missed: u64,
+}
+
+impl ProcessTimes {
+    /// Its waits for one event.
+    pub fn waits_for(&self, event: &WaitEvent) -> Statistic {
+        self.waits.iter().find(|(known, _)| known == event).map(|(_, waits)| *waits).unwrap_or_default()
+    }
+
+    /// Of one that serves no client: what it received were no commands.
+    pub fn without_commands(self) -> ProcessTimes {
+        ProcessTimes { commands: 0, handled: Statistic::default(), handling_ns: None, ..self }
+    }
+}
+
+/// All processes at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// By the monotonic clock.
+    pub at_ns: u64,
+    pub processes: Vec<ProcessTimes>,
+    /// Are commands counted since the reading before?
+    pub counts_commands: bool,
+    /// Processes that could not be followed, for there were too many.
+    pub lost: u64,
+    /// Calls of files that ended since the last reading, the slow ones alone.
+    pub slow_calls: Vec<FileCall>,
+    pub written: WrittenTo,
+    /// Slow calls that could not be told, for nobody read them in time; and calls and writes of files that could not be added up, for
+    /// there were too many files.
+    pub lost_calls: u64,
+    pub lost_of_files: u64,
+    /// What this source told when it began, where it is another than that of the reading before.
+    pub begins_from: Option<Box<Reading>>,
+}
+
+/// What looking on costs, by the kernel's own count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbeCost {
+    /// Of each program: its name, how often it ran, and for how long.
+    pub programs: Vec<ProgramCost>,
+}
+
+/// What one program in the kernel cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramCost {
+    pub name: String,
+    pub runs: u64,
+    pub total_ns: u64,
+}
+
+impl Tier {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tier::Sql => "sql",
+            Tier::Memory => "memory",
+            Tier::Bpf => "bpf",
+        }
+    }
+}
+
+impl ProbeCost {
+    /// All programs together.
+    pub fn total_ns(&self) -> u64 {
+        self.programs.iter().fold(0, |sum, program| sum.saturating_add(program.total_ns))
+    }
+
+    /// Both: of programs of the same name the sum.
+    pub fn and(mut self, more: ProbeCost) -> ProbeCost {
+        for one in more.programs {
+            match self.programs.iter_mut().find(|known| known.name == one.name) {
+                Some(known) => {
+                    known.runs = known.runs.saturating_add(one.runs);
+                    known.total_ns = known.total_ns.saturating_add(one.total_ns);
+                }
+                None => self.programs.push(one),
+            }
+        }
+        self
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(&self, earlier: &ProbeCost) -> ProbeCost {
+        let grown = |now: &ProgramCost| {
+            let before = earlier.programs.iter().find(|one| one.name == now.name).cloned().unwrap_or_default();
+            ProgramCost {
+                name: now.name.clone(),
+                runs: now.runs.saturating_sub(before.runs),
+                total_ns: now.total_ns.saturating_sub(before.total_ns),
+            }
+        };
+        ProbeCost { programs: self.programs.iter().map(grown).collect() }
+    }
+}
+
+/// Something that knows what the server's processes have had of each kind of time.
+pub trait TimeSource: Send {
+    /// How it knows.
+    fn tier(&self) -> Tier;
+
+    /// What all processes have had so far, those too that ended since the last reading. A process that has ended is told once.
+    fn read(&mut self) -> Result<Reading, Error>;
+
+    /// What it costs by the kernel's own count; `None` where there is none.
+    fn cost(&self) -> Option<ProbeCost> {
+        None
+    }
+
+    /// Why the kernel does not count what it costs there; `None` where it does, or there is nothing to count.
+    fn cost_refusal(&self) -> Option<String> {
+        None
+    }
+
+    /// What was asked of each file so far; nothing where files are not seen.
+    fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Counts what clients send no more, which costs less. Whether it did so until now.
+    fn drop_receives(&mut self) -> bool {
+        false
+    }
+
+    /// Is who reads it to ask the server seldom who its processes are? Each answer has all of them, which costs as well.
+    fn asks_seldom(&self) -> bool {
+        false
+    }
+
+    /// Looks half as often, which costs less: how often a second from now on. `None` where it does not look now and then, or hardly ever
+    /// does.
+    fn look_less(&mut self) -> Option<f64> {
+        None
+    }
+
+    /// Looks no more often a second than this, where it looks now and then.
+    fn look_at_most(&mut self, _looks_per_second: f64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_that_lasts_is_one_of_its_file() {
+        let file = FileName::of_names(&["16384", "5", "base"]);
+        let mut syncs = Statistic::of_time(0, 100);
+        syncs.count(100);
+        let written = Written { writes: 3, bytes: 24_576 };
+        let sleeps = Statistic::default();
+        let known = FileTimes { file: file.clone(), syncs, sleeps, written, unsynced: written, lasts: false };
+        let call = FileCall {
+            pid: 7,
+            kind: FileCallKind::Fsync,
+            begin_ns: 1000,
+            end_ns: None,
+            file,
+            device: (8, 1),
+            unsynced: None,
+        };
+        let write = FileCall { kind: FileCallKind::Write, ..call.clone() };
+        let files = FileTimes::with_lasting(vec![known], &[call, write], 5000);
+        assert_eq!(files.len(), 1);
+        let FileTimes { syncs, sleeps, written: still, lasts, .. } = &files[0];
+        assert!(lasts);
+        assert_eq!((syncs.count, syncs.total_ns, syncs.longest_ns()), (2, 4100, Some(4000)));
+        assert_eq!((sleeps.count, sleeps.total_ns, *still), (1, 4000, written));
+        let short = files[0].clone().within(3000).syncs;
+        assert_eq!((short.count, short.total_ns, short.longest_ns()), (2, 4100, Some(3000)));
+        let shorter = files[0].clone().within(50).syncs;
+        assert_eq!((shorter.total_ns, shorter.max_ns, shorter.min_ns), (100, 50, 50));
+    }
+}

@@ -1,0 +1,216 @@
+//! Reads a source until it is to end, adds up what it says by steps, and looks for stalls in finer ones.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+
+use super::account::{Accounting, By};
+use super::names::WaitNames;
+use super::own_transactions::OwnTransactions;
+use super::roster::Roster;
+use super::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
+use crate::Error;
+use crate::stall::{Stall, StallWatch};
+use postgres::read_sessions;
+
+/// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So
+/// often the source is read too where stalls are looked for.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Where that is too dear it is asked once in so long.
+const SELDOM_LOOK: Duration = Duration::from_secs(2);
+
+/// Adds up what a source says, and asks the server at about the same time who its processes are.
+#[derive(Debug)]
+pub struct Watch {
+    roster: Roster,
+    connection: Option<PgConnection>,
+    own: Option<OwnTransactions>,
+    /// Transactions of this connection besides its looks, which the server counts with the next look.
+    untold: u64,
+    asked_at: Instant,
+    /// Is told when the server does not answer any more.
+    gone: Option<oneshot::Sender<()>>,
+    accounting: Accounting,
+    /// `None` where stalls are not looked for.
+    stalls: Option<StallWatch>,
+    /// Those of servers that were looked at before this one.
+    earlier_stalls: Vec<Stall>,
+    /// The last reading, when it has not been added up, and those who ended before it and have not been either.
+    latest: Option<Reading>,
+    ended: Vec<ProcessTimes>,
+    /// Calls of files that lasted at the last reading, and when that was.
+    lasting: Vec<FileCall>,
+    read_at_ns: u64,
+}
+
+/// What was added up and found.
+#[derive(Debug)]
+pub struct Watched {
+    pub accounting: Accounting,
+    pub stalls: Vec<Stall>,
+    /// With the relation that each is of, where that is known.
+    pub files: Vec<(FileTimes, Option<String>)>,
+    /// Did the server answer until the end?
+    pub answered: bool,
+}
+
+impl Watch {
+    /// Begins with what the source says now. What is asked through the connection is counted as `own`, where somebody wants to know.
+    pub async fn begin(
+        source: &mut dyn TimeSource,
+        (connection, own): (PgConnection, Option<OwnTransactions>),
+        roster: Roster,
+        by: By,
+        names: WaitNames,
+        stalls: Option<StallWatch>,
+    ) -> Result<Watch, Error> {
+        let accounting = Accounting::begin(source.read()?, by, names);
+        let connection = Some(connection);
+        Ok(Watch {
+            roster,
+            connection,
+            own,
+            untold: 0,
+            asked_at: Instant::now(),
+            gone: None,
+            accounting,
+            stalls,
+            earlier_stalls: Vec::new(),
+            latest: None,
+            ended: Vec::new(),
+            lasting: Vec::new(),
+            read_at_ns: 0,
+        })
+    }
+
+    /// Is told when the server does not answer any more.
+    pub fn hear_gone(&mut self) -> oneshot::Receiver<()> {
+        let (gone, is_gone) = oneshot::channel();
+        self.gone = Some(gone);
+        is_gone
+    }
+
+    /// Goes on with a server that answers again. What was added up stays, and what was found.
+    pub fn follow(&mut self, connection: PgConnection, roster: Roster) {
+        (self.connection, self.roster) = (Some(connection), roster);
+    }
+
+    /// Goes on with another server, or the same one after a restart: its events have other names, perhaps, and there is no throughput yet
+    /// to judge stalls by.
+    pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
+        self.accounting.follow_restart(names);
+        let earlier = std::mem::replace(&mut self.stalls, stalls);
+        self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
+    }
+
+    /// Reads at each `step` until `end` is there, and once more then. `hear` is told of each reading, and may take out what was
+    /// added up.
+    pub async fn until<T, S: TimeSource>(
+        &mut self,
+        source: &mut S,
+        step: Duration,
+        end: impl Future<Output = T>,
+        mut hear: impl FnMut(&mut Accounting, &S, Option<&StallWatch>),
+    ) -> Result<T, Error> {
+        let mut end = std::pin::pin!(end);
+        // As many looks, evenly, as fit into a step.
+        let looks_of_step = step.as_nanos().div_ceil(LOOK.as_nanos()).max(1) as u32;
+        let between = step / looks_of_step;
+        let mut ticks = interval_at(Instant::now() + between, between);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let ended = tokio::select! {
+                biased;
+                ended = &mut end => Some(ended),
+                _ = ticks.tick() => None,
+            };
+            // Ticks come a little sooner or later.
+            if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
+                self.look().await;
+            }
+            let is_due = looks % looks_of_step == 0 || ended.is_some();
+            if is_due || self.stalls.is_some() {
+                self.add(source.read()?).await;
+            }
+            if is_due {
+                self.add_up();
+                hear(&mut self.accounting, &*source, self.stalls.as_ref());
+            }
+            if let Some(ended) = ended {
+                return Ok(ended);
+            }
+        }
+    }
+
+    async fn look(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        self.asked_at = Instant::now();
+        let own = self.own.as_ref().map(|own| (own, own.begin()));
+        // One that answers late keeps no reading waiting: what it says then is passed over.
+        match timeout(LOOK, read_sessions(connection)).await {
+            Ok(Ok(sessions)) => {
+                own.inspect(|(own, _)| own.add(std::mem::take(&mut self.untold)));
+                self.roster.see(sessions);
+            }
+            // A server that is stopped meanwhile ends no measurement.
+            Ok(Err(_)) => {
+                self.connection = None;
+                // Who does not listen does not want to know.
+                _ = self.gone.take().map(|gone| gone.send(()));
+            }
+            Err(_) => {}
+        }
+    }
+
+    async fn add(&mut self, mut reading: Reading) {
+        if reading.begins_from.is_some() {
+            // Of what the source before has told nothing is lost.
+            self.add_up();
+        }
+        self.roster.learn(&reading.processes);
+        if let Some(stalls) = &mut self.stalls {
+            self.untold += stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
+        }
+        if let Some(before) = self.latest.take() {
+            self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
+            reading.begins_from = before.begins_from;
+        }
+        let calls = reading.processes.iter().filter_map(|process| process.call.as_ref());
+        self.lasting = calls.filter(|call| call.end_ns.is_none()).cloned().collect();
+        self.read_at_ns = reading.at_ns;
+        self.latest = Some(reading);
+    }
+
+    fn add_up(&mut self) {
+        let Some(mut reading) = self.latest.take() else { return };
+        reading.processes.append(&mut self.ended);
+        let roster = &self.roster;
+        self.accounting.add(reading, |process| roster.who(process));
+    }
+
+    /// What was added up and found, with what the source knows of files.
+    pub async fn finish(mut self, source: &mut dyn TimeSource) -> Result<Watched, Error> {
+        self.accounting.finish();
+        let files = FileTimes::with_lasting(source.files()?, &self.lasting, self.read_at_ns);
+        let look_ns = self.accounting.length_ns();
+        let files: Vec<FileTimes> = files.into_iter().map(|file| file.within(look_ns)).collect();
+        let mut relations = vec![None; files.len()];
+        if let (Some(connection), Some(stalls)) = (&mut self.connection, &mut self.stalls) {
+            for (file, relation) in files.iter().zip(&mut relations) {
+                *relation = stalls.name_relation(&file.file, connection).await;
+            }
+        }
+        let found = self.stalls.map(StallWatch::finish).unwrap_or_default();
+        Ok(Watched {
+            accounting: self.accounting,
+            stalls: self.earlier_stalls.into_iter().chain(found).collect(),
+            files: files.into_iter().zip(relations).collect(),
+            answered: self.connection.is_some(),
+        })
+    }
+}

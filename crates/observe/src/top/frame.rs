@@ -1,0 +1,312 @@
+//! One step of a server's life as it is shown, printed and kept.
+//!
+//! Field names are part of `--json` and of records (docs/formats.md): add, never rename. What is read back may be anybody's: nothing
+//! here adds up integers of it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::CheckpointStep;
+use crate::budget::Reduction;
+use crate::stall::Stall;
+use crate::time::{By, Imperfect, Lasting, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, is_idle};
+use crate::{DeviceUse, PressureRatios};
+use host::units::Bytes;
+
+/// What happened between two readings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TopFrame {
+    /// When it ended, in milliseconds since 1970 UTC.
+    pub at_ms: i64,
+    pub length_ns: u64,
+    /// Where the times come from; `None` while there is no server.
+    pub source: Option<Tier>,
+    pub by: By,
+    /// Processes of the server that were there.
+    pub processes: u32,
+    /// Their times together.
+    pub time: TimeShares,
+    /// What of the time that they lived is explained, 0 to 1.
+    pub explained: Option<f64>,
+    /// What processes did in the mean, without pgthaw's own.
+    pub activity: Activity,
+    pub rates: Rates,
+    /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
+    pub statistics: Vec<TopStatistic>,
+    /// What the server counted; `None` where it was not asked in this step, or did not answer.
+    pub server: Option<ServerStep>,
+    pub checkpoint: Option<CheckpointStep>,
+    /// What the machine did; `None` where it was not looked at in this step, or is another one.
+    pub machine: Option<MachineStep>,
+    /// Those of the last minute, and the one that lasts.
+    pub stalls: Vec<Stall>,
+    pub imperfect: Imperfect,
+    pub cost: LookingCost,
+    /// What cannot be seen, and why.
+    pub missing: Vec<Missing>,
+    /// What was given up since the begin to stay within the budget.
+    pub reductions: Vec<Reduction>,
+    /// Why there is no server.
+    pub failure: Option<String>,
+    /// Steps before this one that nobody took in time.
+    pub lost_frames: u64,
+}
+
+/// What cannot be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    pub what: String,
+    pub why: String,
+    /// What would mend it.
+    pub remedy: Option<String>,
+}
+
+/// How many processes did what, in the mean of a step: seconds of processes ÷ seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Activity {
+    /// With `memory` and `sql` those too that were ready for a processor.
+    pub running: f64,
+    /// `None` where the source cannot tell.
+    pub ready: Option<f64>,
+    /// Waiting for a lock of SQL, or for a pin of a buffer.
+    pub lock: f64,
+    /// Waiting for a light-weight lock.
+    pub lwlock: f64,
+    pub io: f64,
+    /// Waiting for anything else, or off the processor without an event.
+    pub other: f64,
+    /// What they did could not be seen, for want of a right.
+    pub unseen: f64,
+    /// Waiting for a client.
+    pub client: f64,
+    /// Background processes with nothing to do.
+    pub idle: f64,
+}
+
+impl Activity {
+    /// Adds up what was charged within a span.
+    pub fn of(span: &TimeSpan) -> Activity {
+        let mut activity = Activity { ready: span.second.shares.ready_ns.map(|_| 0.0), ..Activity::default() };
+        for (name, statistic) in span.statistics.iter().filter(|(name, _)| name.place != PGTHAW) {
+            let processes = statistic.total_ns as f64 / span.second.length_ns.max(1) as f64;
+            let part = match (name.part.as_str(), name.detail.as_str()) {
+                ("processor", "ready") => activity.ready.get_or_insert(0.0),
+                ("processor", _) => &mut activity.running,
+                ("Lock" | "BufferPin", _) => &mut activity.lock,
+                ("LWLock", _) => &mut activity.lwlock,
+                ("IO", _) => &mut activity.io,
+                ("Client", "ClientRead" | "ClientWrite") => &mut activity.client,
+                (part, detail) if is_idle(part, detail) => &mut activity.idle,
+                ("sleep", "unknown") => &mut activity.unseen,
+                _ => &mut activity.other,
+            };
+            *part += processes;
+        }
+        activity
+    }
+
+    /// Processes that had something to do, or may have had.
+    pub fn busy(&self) -> f64 {
+        self.running + self.ready.unwrap_or(0.0) + self.lock + self.lwlock + self.io + self.other + self.unseen
+    }
+}
+
+/// Rates and ratios, which counters that are told now and then have only over several steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Over the last so long the rates of transactions, blocks and bytes are.
+    pub over_ns: u64,
+    /// Committed or rolled back, by pg_stat_database.
+    pub transactions_per_second: Option<f64>,
+    /// Received from clients in this step; `None` where the source cannot count them.
+    pub commands_per_second: Option<f64>,
+    /// What a client backend did not spend waiting for its client, divided by its commands, in this step.
+    pub command_ns: Option<f64>,
+    /// What sessions spent in statements, divided by transactions; `None` before version 14.
+    pub transaction_ns: Option<f64>,
+    /// Blocks that were found in shared_buffers ÷ those that were asked for.
+    pub buffers_hit_ratio: Option<f64>,
+    /// Of the bytes that were read into shared_buffers the share that no device had to deliver; read-ahead counts against it.
+    pub page_cache_hit_ratio: Option<f64>,
+    /// Fetched from storage for the server's processes.
+    pub fetched_bytes_per_second: Option<f64>,
+}
+
+/// A statistic with what has not ended yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopStatistic {
+    #[serde(flatten)]
+    pub named: NamedStatistic,
+    /// Waits of this name that last: they are not counted yet.
+    pub open: u32,
+    /// How long the longest of them has lasted.
+    pub open_ns: u64,
+}
+
+impl TopStatistic {
+    /// Longest, of those that last too. `None` where lengths are not known.
+    pub fn longest_ns(&self) -> Option<u64> {
+        self.named.statistic.longest_ns().max((self.open > 0).then_some(self.open_ns))
+    }
+
+    /// All of a span, in the order in which they are told.
+    pub fn all_of(span: &TimeSpan) -> Vec<TopStatistic> {
+        let mut all: Vec<TopStatistic> = Vec::new();
+        for (name, statistic) in &span.statistics {
+            let lasting: Lasting = span.open.get(name).copied().unwrap_or_default();
+            let named = NamedStatistic::with_lasting(name.clone(), *statistic, lasting.within_ns);
+            all.push(TopStatistic { named, open: lasting.count, open_ns: lasting.longest_ns });
+        }
+        all.sort_by_key(|one| (one.named.is_aside(), std::cmp::Reverse(one.named.statistic.total_ns)));
+        all
+    }
+}
+
+impl ServerStep {
+    /// Those of all but pgthaw itself, as far as that is known.
+    pub fn transactions(&self) -> f64 {
+        self.commits as f64 + self.rollbacks as f64 - self.own_transactions as f64
+    }
+}
+
+/// What a server counted since it was asked before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerStep {
+    /// Since it was asked before.
+    pub length_ns: u64,
+    pub commits: u64,
+    pub rollbacks: u64,
+    /// What pgthaw itself asked the server: among the commits, which a server before version 15 tells up to a second later.
+    pub own_transactions: u64,
+    pub blocks_hit: u64,
+    pub blocks_read: u64,
+    pub block_size: u32,
+    pub temporary_bytes: Bytes,
+    pub deadlocks: u64,
+    /// In statements; `None` before version 14.
+    pub active_ns: Option<u64>,
+    /// Sessions that this role may not see: they are in none of the numbers below.
+    pub hidden: u32,
+    pub clients: u32,
+    pub active: u32,
+    pub idle_in_transaction: u32,
+    pub longest_query_ns: Option<u64>,
+    pub longest_transaction_ns: Option<u64>,
+}
+
+/// What the machine did for anybody, in a second or scaled to one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineStep {
+    /// Since it was looked at before.
+    pub length_ns: u64,
+    /// Where the data directory lies; `None` where there is no disk of its own, as of tmpfs.
+    pub device: Option<DeviceUse>,
+    /// Its name, such as `nvme0n1`; of several that of the one with the data directory.
+    pub device_name: Option<String>,
+    /// Of the data directory and the log apart, where these lie on two.
+    pub parts: BTreeMap<String, DeviceUse>,
+    /// Seconds of processors.
+    pub processors_busy_seconds: f64,
+    pub processors_iowait_seconds: f64,
+    pub processors_steal_seconds: f64,
+    pub available_bytes: Bytes,
+    pub cached_bytes: Bytes,
+    pub dirty_bytes: Bytes,
+    pub writeback_bytes: Bytes,
+    pub pressure: PressureRatios,
+    /// Fetched from storage for the server's processes; `None` where that may not be known.
+    pub fetched_bytes: Option<Bytes>,
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::Statistic;
+    use crate::time::{StatisticName, TimeSecond};
+
+    pub const SECOND: u64 = 1_000_000_000;
+
+    pub fn name(place: &str, part: &str, detail: &str) -> StatisticName {
+        StatisticName { place: place.into(), part: part.into(), detail: detail.into() }
+    }
+
+    /// A second of four clients on a processor or ready for one, one of whom waits for a lock that he does not get.
+    pub fn span() -> TimeSpan {
+        let lengths = |total_ns: u64, lengths: &[u64]| {
+            let mut statistic = Statistic::of_time(0, total_ns);
+            lengths.iter().for_each(|length| statistic.count(*length));
+            statistic
+        };
+        let statistics = [
+            (name("client backend", "processor", "running"), Statistic::of_time(900, 8 * SECOND / 10)),
+            (name("client backend", "processor", "ready"), Statistic::of_time(900, SECOND / 5)),
+            (name("client backend", "Client", "ClientRead"), lengths(2 * SECOND, &[40_000; 500])),
+            (name("client backend", "Lock", "transactionid"), lengths(SECOND, &[])),
+            (name("checkpointer", "Activity", "CheckpointerMain"), lengths(SECOND, &[])),
+            (name(PGTHAW, "Client", "ClientRead"), lengths(2 * SECOND, &[])),
+            (name("walwriter", "IO", "WALSync"), lengths(SECOND / 2, &[SECOND / 4, SECOND / 4])),
+        ];
+        let clients = TimeShares {
+            lived_ns: 4 * SECOND,
+            running_ns: 8 * SECOND / 10,
+            ready_ns: Some(SECOND / 5),
+            client_ns: 2 * SECOND,
+            waiting_ns: SECOND,
+            commands: Some(500),
+            ..TimeShares::default()
+        };
+        TimeSpan {
+            second: TimeSecond {
+                length_ns: SECOND,
+                processes: 9,
+                shares: clients,
+                explained: Some(1.0),
+                until_ns: SECOND,
+            },
+            clients,
+            statistics: statistics.into_iter().collect(),
+            open: [(
+                name("client backend", "Lock", "transactionid"),
+                Lasting { count: 1, longest_ns: 3 * SECOND, within_ns: SECOND },
+            )]
+            .into_iter()
+            .collect(),
+            imperfect: Imperfect::default(),
+        }
+    }
+
+    #[test]
+    fn what_processes_did_adds_up_and_pgthaw_is_not_among_them() {
+        let activity = Activity::of(&span());
+        assert_eq!((activity.running, activity.ready, activity.lock), (0.8, Some(0.2), 1.0));
+        assert_eq!((activity.io, activity.client, activity.idle, activity.other), (0.5, 2.0, 1.0, 0.0));
+        assert!((activity.busy() - 2.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_wait_that_lasts_has_its_length_so_far() {
+        let all = TopStatistic::all_of(&span());
+        let lock = all.iter().find(|one| one.named.part == "Lock").unwrap();
+        assert_eq!((lock.open, lock.longest_ns(), lock.named.statistic.count), (1, Some(3 * SECOND), 0));
+        let last = &all[all.len() - 2..];
+        assert!(last.iter().all(|one| one.named.is_aside()), "{last:?}");
+    }
+
+    #[test]
+    fn a_mean_is_of_the_waits_that_have_ended() {
+        let mut span = span();
+        let reads = name("client backend", "Client", "ClientRead");
+        // Of its 2 s one client who says nothing has one.
+        let lasting = Lasting { count: 1, longest_ns: 9 * SECOND, within_ns: SECOND };
+        span.statistics.insert(reads.clone(), {
+            let mut ended = Statistic::of_time(0, 2 * SECOND);
+            (0..500).for_each(|wait| ended.count(1_900_000 + wait % 2 * 200_000));
+            ended
+        });
+        span.open.insert(reads, lasting);
+        let all = TopStatistic::all_of(&span);
+        let reads = all.iter().find(|one| one.named.detail == "ClientRead" && one.named.place != PGTHAW).unwrap();
+        assert_eq!((reads.named.average_ns, reads.named.statistic.max_ns), (Some(2_000_000), 2_100_000));
+    }
+}

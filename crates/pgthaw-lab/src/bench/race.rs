@@ -1,0 +1,450 @@
+//! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use super::resident::{Looker, Probe};
+use super::warmer::{ActiveContender, Contender};
+use crate::lab::{Error, Generator, Lab, Start, Stop};
+use crate::study::{Event, Events, LiveSecond, LoadBegins, Measured, Strategy};
+use crate::verdict::{PassedSecond, WarmGoal, compute_until_warm};
+use host::linux::cgroup::DiskLimit;
+use host::linux::page_cache::PageCache as _;
+use host::linux::{Devices, clock, process};
+use host::units::Bytes;
+use model::{Collector, Facts, Verdict, judge};
+use observe::OsSample;
+use observe::time::TimeSampler;
+use observe::time::TrialTime;
+use observe::{
+    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Reading, Sampler, Sources,
+    compute_seconds, compute_tenths,
+};
+
+/// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
+/// meanwhile (autoprewarm begins at once) is a head start.
+const SERVER_START_MS: i64 = 500;
+
+pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The same where looking closely is not worth its price.
+const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// pgbench ends by itself after its seconds; a client that waits for a read through a crowded disk may need longer.
+const PGBENCH_GRACE: Duration = Duration::from_secs(60);
+
+/// A second's counters are read within this after its end.
+const LAST_READING: Duration = Duration::from_millis(50);
+
+/// So long of it the limit holds on: pgbench may have begun late, and what it does then is counted too.
+const LIMITED_GRACE: Duration = Duration::from_secs(3);
+
+/// Who runs.
+pub struct Entrants<'a> {
+    pub generator: &'a mut dyn Generator,
+    pub contender: Contender,
+    pub load_begins: LoadBegins,
+    /// That it lasts, or at most when it ends when it is steady or by itself.
+    pub seconds: u32,
+    /// The race is over when the workload is.
+    pub ends_by_itself: bool,
+    /// That the server lies on.
+    pub devices: Devices,
+    /// Whom io workers read for.
+    pub io_workers_serve: BackendRole,
+    pub watched: Watched,
+    /// The first segments of relations whose residency is counted on its own.
+    pub relations: Vec<PathBuf>,
+    /// Looks at what is wanted, beside a warmer of an idle server: the race is over when all of it is there.
+    pub looker: Option<Looker>,
+    pub cadence: Cadence,
+    /// Is the machine gauged each second?
+    pub gauged: Option<Gauged>,
+    /// Accounts for the time of the server's processes, where that is wanted.
+    pub time: Option<TimeSampler>,
+}
+
+impl Entrants<'_> {
+    fn sources(&self, lab: &Lab) -> Result<Sources, Error> {
+        Ok(Sources {
+            devices: self.devices.clone(),
+            backends: BackendReads::new(lab.postmaster_pid(), self.io_workers_serve),
+            files: lab.open_files_of(&self.relations)?,
+            relations: self.relations.len(),
+            page_bytes: lab.page_cache().page_bytes(),
+            cadence: self.cadence,
+        })
+    }
+}
+
+/// What to know of gauging the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Gauged {
+    /// The backend that serves pgthaw's own looks at the server meanwhile.
+    pub observer_pid: Option<u32>,
+}
+
+impl Gauged {
+    fn start(
+        self,
+        lab: &Lab,
+        devices: Devices,
+        generator_pids: Vec<u32>,
+        start: Start,
+        seconds: u32,
+    ) -> Result<GaugeSampler, Error> {
+        let sources = GaugeSources {
+            devices,
+            generator_pids,
+            postmaster_pid: lab.postmaster_pid(),
+            observer_pid: self.observer_pid,
+        };
+        Ok(GaugeSampler::start(sources, start.monotonic, seconds)?)
+    }
+}
+
+/// What tells of each second what the machine did, and where the server's time went.
+struct Accounts {
+    gauges: Option<GaugeSampler>,
+    time: Option<TimeSampler>,
+}
+
+impl Accounts {
+    fn begin(gauges: Option<GaugeSampler>, time: Option<TimeSampler>, start: Start, seconds: u32) -> Accounts {
+        time.iter().for_each(|time| time.begin(start.monotonic, seconds));
+        Accounts { gauges, time }
+    }
+
+    fn finish(self, is_early: bool) -> (Vec<OsSample>, Option<TrialTime>) {
+        let Accounts { gauges, time } = self;
+        let time = time.map(|time| if is_early { time.stop() } else { time.finish() }).unwrap_or_default();
+        let samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() });
+        let mut samples = samples.unwrap_or_default();
+        time.add_to(&mut samples);
+        (samples, time.trial)
+    }
+}
+
+/// Waits for the right moment to start the server.
+pub fn wait_for_server_start() {
+    let wait_ms = (SERVER_START_MS - clock::read_wall_ms()).rem_euclid(1000);
+    std::thread::sleep(Duration::from_millis(wait_ms as u64));
+}
+
+/// Runs workload and strategy against the started server, for so many seconds or until it is steady. `limit` ends with the
+/// generator, or a while after the last second, so that what is still queued behind it does not hold up the end.
+pub fn run_race(
+    lab: &Lab,
+    entrants: Entrants,
+    limit: Option<DiskLimit>,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<Measured, Error> {
+    let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
+    let load_waits =
+        entrants.load_begins == LoadBegins::AfterWarmer && entrants.contender.strategy != Strategy::Nothing;
+    let generator = entrants.generator;
+    let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
+
+    let start = choose_start(entrants.time.as_ref(), generator.lead());
+    let generator_pids = generator.announce(start)?;
+    let (tell, readings) = channel();
+    let sampler = Sampler::start(sources, start.monotonic, entrants.seconds, move |reading| {
+        // The listener is gone when the trial was stopped.
+        let _ = tell.send(*reading);
+    })?;
+    let gauge = |gauged: Gauged| gauged.start(lab, devices.clone(), generator_pids.clone(), start, seconds);
+    let accounts = Accounts::begin(entrants.gauged.map(gauge).transpose()?, entrants.time, start, seconds);
+    let machine_before = MachineReading::read(lab.postmaster_pid(), &devices);
+    let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
+    std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
+    if !load_waits {
+        generator.go();
+    }
+    let mut contender = contender.go(start.monotonic);
+
+    let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
+
+    let mut watch = Watch::new(entrants.watched, readings, events, generator_pids);
+    let Entrants { ends_by_itself, cadence, .. } = entrants;
+    let course = Course { lab, start, seconds, ends_by_itself, cadence, stop };
+    let load_began_after = if load_waits { course.begin_after(&mut contender, generator)? } else { Duration::ZERO };
+    let is_early = course.follow(generator, &mut contender, &mut watch, probe.as_ref())?;
+    if is_early {
+        generator.end_early();
+    }
+    let (os_samples, time) = accounts.finish(is_early);
+    let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
+    // The first reading is that of the start.
+    let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
+    let used = limit.as_ref().map(read_used).transpose()?;
+    let limited_read_bytes = used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0)));
+    let machine_after = MachineReading::read(lab.postmaster_pid(), &devices);
+    let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, limited_read_bytes));
+    let outcome = contender.finish(lab);
+    let seen = probe.map(Probe::finish).transpose()?;
+    let ended_at = wait_for_end(generator, start.after(seconds), limit, stop)?;
+    Ok(Measured {
+        start_unix: start.unix,
+        start_monotonic: start.monotonic,
+        seconds: compute_seconds(&readings.seconds, start.monotonic, seconds),
+        foreground_tenths: compute_tenths(&readings.workload, start.monotonic, seconds),
+        progress: after_waiting(load_began_after, generator.read_paces()),
+        load_began_after,
+        ended_after: ended_at.saturating_sub(start.monotonic),
+        outcome,
+        relations: readings.relations,
+        generator_shares: watch.generator_shares,
+        os_samples,
+        time,
+        head_start_bytes,
+        seen,
+        others,
+    })
+}
+
+/// When it begins: not before the account of its time can.
+fn choose_start(time: Option<&TimeSampler>, lead: Duration) -> Start {
+    time.into_iter().for_each(TimeSampler::wait_until_open);
+    Start::choose(lead)
+}
+
+/// The way of a race to its end.
+struct Course<'a> {
+    lab: &'a Lab,
+    start: Start,
+    seconds: u32,
+    ends_by_itself: bool,
+    cadence: Cadence,
+    stop: &'a Stop,
+}
+
+impl Course<'_> {
+    /// Lets the load begin when what warms the server has ended, or the race is over. Says how long after the start that was.
+    fn begin_after(&self, contender: &mut ActiveContender, generator: &mut dyn Generator) -> Result<Duration, Error> {
+        let last = self.start.after(self.seconds);
+        while contender.ended_at().is_none() && clock::read_monotonic() < last {
+            self.stop.check()?;
+            contender.poll(self.lab);
+            std::thread::sleep(poll_interval(self.cadence));
+        }
+        generator.go();
+        Ok(clock::read_monotonic().saturating_sub(self.start.monotonic))
+    }
+
+    /// Looks at everybody until it is over. True when that is before its seconds are.
+    fn follow(
+        &self,
+        generator: &mut dyn Generator,
+        contender: &mut ActiveContender,
+        watch: &mut Watch<'_>,
+        probe: Option<&Probe>,
+    ) -> Result<bool, Error> {
+        let last = self.start.after(self.seconds);
+        let (mut is_early, mut end) = (false, last);
+        while !is_early && clock::read_monotonic() < end {
+            self.stop.check()?;
+            contender.poll(self.lab);
+            is_early = watch.poll(generator);
+            is_early |= generator.poll()?.is_some() && self.ends_by_itself;
+            if end == last && probe.is_some_and(|probe| probe.is_over(contender.ended_at())) {
+                // Its last second is measured as a whole.
+                end = end.min(self.start.end_of_second(clock::read_monotonic()) + LAST_READING);
+            }
+            std::thread::sleep(poll_interval(self.cadence));
+        }
+        Ok(is_early || end < last)
+    }
+}
+
+/// Transactions of each second since the start, of a load that counted its own.
+fn after_waiting(load_began_after: Duration, mut paces: Vec<f64>) -> Vec<f64> {
+    let waited = load_began_after.as_secs_f64().round() as usize;
+    paces.splice(0..0, std::iter::repeat_n(0.0, waited));
+    paces
+}
+
+fn poll_interval(cadence: Cadence) -> Duration {
+    match cadence {
+        Cadence::Close => POLL_INTERVAL,
+        Cadence::Sparing => SPARING_POLL_INTERVAL,
+    }
+}
+
+fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
+    Ok(limit.read_usage()?.read_bytes)
+}
+
+/// When the generator ended, whose last second ends at `end`. The limit is lifted from one that is late for long.
+fn wait_for_end(
+    generator: &mut dyn Generator,
+    end: Duration,
+    limit: Option<DiskLimit>,
+    stop: &Stop,
+) -> Result<Duration, Error> {
+    let in_time = poll_until(generator, end + LIMITED_GRACE, stop)?;
+    limit.map_or(Ok(()), DiskLimit::remove)?;
+    let late = || poll_until(generator, end + PGBENCH_GRACE, stop);
+    let ended_at = in_time.map_or_else(late, |at| Ok(Some(at)))?;
+    ended_at.ok_or_else(|| generator.failure())
+}
+
+/// When the generator ended; `None`: it has not until the deadline.
+fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) -> Result<Option<Duration>, Error> {
+    loop {
+        stop.check()?;
+        let ended_at = generator.poll()?;
+        if ended_at.is_some() || clock::read_monotonic() >= deadline {
+            return Ok(ended_at);
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// So many seconds one after the other the verdict must be the same before a trial ends by it: looked at each second, chance
+/// would have many tries.
+const STEADY_SECONDS: u32 = 3;
+
+/// What is asked of a trial while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched {
+    pub goal: WarmGoal,
+    /// What the verdict has to know beside the curve.
+    pub facts: Facts,
+    /// Does the trial end when the verdict is steady?
+    pub stops_when_steady: bool,
+}
+
+/// Looks at the readings as they come.
+pub struct Watch<'a> {
+    watched: Watched,
+    readings: Receiver<Reading>,
+    events: &'a Events,
+    /// Processes of this host that make the load.
+    generator_pids: Vec<u32>,
+    previous: Option<(Reading, Duration)>,
+    passed: Vec<PassedSecond>,
+    steady_seconds: u32,
+    /// Processors that pgbench used in each second.
+    pub generator_shares: Vec<f64>,
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(
+        watched: Watched,
+        readings: Receiver<Reading>,
+        events: &'a Events,
+        generator_pids: Vec<u32>,
+    ) -> Watch<'a> {
+        Watch {
+            watched,
+            readings,
+            events,
+            generator_pids,
+            previous: None,
+            passed: Vec::new(),
+            steady_seconds: 0,
+            generator_shares: Vec::new(),
+        }
+    }
+
+    /// Takes what was read meanwhile. True when the trial may end, for it is steady.
+    pub fn poll(&mut self, generator: &dyn Generator) -> bool {
+        while let Ok(reading) = self.readings.try_recv() {
+            self.see(reading, generator);
+        }
+        self.steady_seconds >= STEADY_SECONDS
+    }
+
+    fn see(&mut self, reading: Reading, generator: &dyn Generator) {
+        let cpu_of = |pid: &u32| process::read_cpu_time(*pid).unwrap_or_default();
+        let cpu: Duration = self.generator_pids.iter().map(cpu_of).sum();
+        let paces = generator.read_paces();
+        let mut device_read_bytes = Bytes(0);
+        if let Some((before, cpu_before)) = self.previous {
+            let elapsed = (reading.monotonic - before.monotonic).as_secs_f64();
+            self.generator_shares.push(cpu.saturating_sub(cpu_before).as_secs_f64() / elapsed);
+            let within = reading.counters.since(before.counters);
+            device_read_bytes = within.device_read_bytes;
+            let (read_bytes, resident_bytes) = (within.workload_read_bytes, reading.os_resident_bytes);
+            self.passed.push(PassedSecond { transactions: 0.0, read_bytes, resident_bytes });
+        }
+        self.passed.iter_mut().zip(&paces).for_each(|(second, pace)| second.transactions = *pace);
+        // pgbench may tell of a second a little after it was read.
+        let known = &self.passed[..self.passed.len().min(paces.len())];
+        self.events.tell(Event::Second(LiveSecond {
+            second: self.passed.len() as u32,
+            tps: paces.last().copied(),
+            device_read_bytes,
+            os_resident_bytes: reading.os_resident_bytes,
+            until_warm: compute_until_warm(&self.watched.goal, known),
+        }));
+        if self.watched.stops_when_steady {
+            let is_steady = is_steady(known, &self.watched);
+            self.steady_seconds = if is_steady { self.steady_seconds + 1 } else { 0 };
+        }
+        self.previous = Some((reading, cpu));
+    }
+}
+
+/// Is that the verdict over the seconds so far?
+fn is_steady(passed: &[PassedSecond], watched: &Watched) -> bool {
+    let block = watched.goal.block_size.0.max(1) as f64;
+    let mut collector = Collector::new(1.0);
+    for (second, end) in passed.iter().zip(1_u32..) {
+        let reads = second.read_bytes.0 as f64 / block;
+        collector.add(f64::from(end) - 1.0, end.into(), second.transactions, Some(reads));
+    }
+    // Too short, or nothing served yet: not steady.
+    let series = collector.finish(watched.facts, Vec::new()).check();
+    series.is_ok_and(|series| matches!(judge(&series, None).verdict, Verdict::Steady | Verdict::Periodic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::read_paces;
+
+    #[test]
+    fn the_start_is_a_whole_second_that_is_still_to_come() {
+        let start = Start::choose(Duration::from_millis(100));
+        let (wall_ms, monotonic) = (clock::read_wall_ms(), clock::read_monotonic());
+        let until_unix = start.unix * 1000 - wall_ms;
+        let until_monotonic = (start.monotonic - monotonic).as_millis() as i64;
+        assert!(until_unix > 0);
+        assert!((until_unix - until_monotonic).abs() <= 50, "{until_unix} {until_monotonic}");
+    }
+
+    #[test]
+    fn every_line_of_progress_is_a_second_and_a_late_one_several() {
+        let said = "pgbench (15.18)\nprogress: 1.0 s, 10.0 tps, lat 1\nprogress: 4.0 s, 20.5 tps, lat 1\n";
+        assert_eq!(read_paces(said), [10.0, 20.5, 20.5, 20.5]);
+        assert_eq!(read_paces(""), [0.0; 0]);
+    }
+
+    #[test]
+    fn a_trial_may_end_when_it_is_warm_and_not_on_its_cold_plateau() {
+        let watched = Watched {
+            goal: WarmGoal { wanted_bytes: Bytes(1 << 30), block_size: Bytes(8192), warm_tps: None, is_uniform: true },
+            facts: Facts { clients: Some(8), scale: Some(70), ..Facts::default() },
+            stops_when_steady: true,
+        };
+        let second = |transactions: f64, misses: u64| PassedSecond {
+            transactions,
+            read_bytes: Bytes(misses * 8192),
+            resident_bytes: Bytes(0),
+        };
+        // 3000 reads a second of 133,900 pages: fewer transactions miss from second to second.
+        let cold: Vec<PassedSecond> =
+            (0..12).map(|passed| second(1500.0 / (1.0 - 0.0224 * f64::from(passed)), 3000)).collect();
+        assert!(!is_steady(&cold, &watched));
+        let mut beside_a_warmer = watched;
+        beside_a_warmer.facts.has_warmer = true;
+        assert!(!is_steady(&[second(400.0, 800); 30], &beside_a_warmer));
+        let mut warmed = cold;
+        warmed.extend((0..8).map(|wiggle| second(40_000.0 + f64::from(wiggle % 3) * 100.0, 4)));
+        assert!(is_steady(&warmed, &watched) && !is_steady(&warmed[..14], &watched));
+    }
+}

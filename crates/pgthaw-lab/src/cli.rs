@@ -1,0 +1,90 @@
+//! The command line of the laboratory: which subcommands there are, and what comes before them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use command::{ExitStatus, OutputArguments, completions, keep_private, read_command_line};
+use host::files::FileMode;
+
+use crate::bench::apply_read_ranges;
+use crate::laboratory::{bench, judge, report, results, serve};
+
+/// The commands of the tool, whose settings are none of the laboratory's.
+const TOOL: &[&str] = &[
+    "doctor",
+    "map",
+    "snapshot",
+    "restore",
+    "evict",
+    "hydrate",
+    "run",
+    "film",
+    "predict",
+    "waits",
+    "top",
+    "connection",
+];
+
+/// Measures PostgreSQL, cold and warm. pgthaw runs it for its commands bench, results, report, serve and judge.
+#[derive(Debug, Parser)]
+#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true, disable_help_flag = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Bench(bench::BenchArguments),
+    Results(results::ResultsArguments),
+    Report(report::ReportArguments),
+    Serve(serve::ServeArguments),
+    Judge(judge::JudgeArguments),
+    Completions(completions::CompletionsArguments),
+    /// Read the ranges of a list, one read each: the strategy one-read-per-range
+    #[command(hide = true)]
+    ReadRanges {
+        /// A line per range: first byte, number of bytes, file
+        list: PathBuf,
+    },
+}
+
+impl Cli {
+    /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
+    pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
+        keep_private(arguments);
+        Ok(read_command_line(arguments, TOOL)?)
+    }
+
+    /// Was `--json` given? Failures are then told in JSON too.
+    pub fn as_json(&self) -> bool {
+        self.output.json
+    }
+
+    /// Runs the subcommand.
+    pub async fn run(self) -> anyhow::Result<ExitStatus> {
+        let output = self.output;
+        output.mode.unwrap_or(FileMode::PRIVATE).apply();
+        if output.quiet {
+            terminal::keep_quiet();
+        }
+        match self.command {
+            Command::Bench(arguments) => bench::run(arguments, output).await,
+            Command::Results(arguments) => results::run(arguments, output).await,
+            Command::Report(arguments) => report::run(arguments, output).await,
+            Command::Serve(arguments) => serve::run(arguments, output).await,
+            Command::Judge(arguments) => judge::run(arguments, output).await,
+            Command::Completions(arguments) => {
+                completions::run(arguments, Cli::command().name("pgthaw-lab"), "pgthaw-lab").await
+            }
+            Command::ReadRanges { list } => {
+                apply_read_ranges(&list)?;
+                Ok(ExitStatus::Done)
+            }
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The server that is measured: started, stopped, made cold, and proven to be.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
+
+use super::error::Error;
+use crate::study::{DATABASE, Part, StartState};
+use host::linux::{CachedFile, DiskLimit, PageCache as _, SystemPageCache, idle_memory, pages_out_idle};
+use host::units::{Bytes, PageRange};
+use observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
+use postgres::{
+    ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
+};
+
+/// Of the database's files, at most this share may be resident in a cold start.
+const COLD_SHARE: f64 = 0.01;
+
+/// Evictions before a start counts as lukewarm: the kernel may keep pages that are under way.
+const EVICTION_TRIES: u32 = 3;
+
+/// A smaller database is loaded, and the trial over, before anything can be held for idle.
+const AGEING_BYTES: Bytes = Bytes(256 << 20);
+
+/// Where the benchmark runs.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A scratch cluster, in a new directory below `parent`.
+    Scratch { parent: PathBuf },
+    /// A lab server's own cluster, in a database that is made and dropped: the server makes way meanwhile.
+    Borrowed { data_directory: DataDirectory },
+}
+
+impl Place {
+    /// A directory on the disk that is measured.
+    pub fn directory(&self) -> &Path {
+        match self {
+            Place::Scratch { parent } => parent,
+            Place::Borrowed { data_directory } => &data_directory.path,
+        }
+    }
+}
+
+/// A cluster with the benchmark database. However it ends, a lender's server is started again.
+#[derive(Debug)]
+pub struct Lab {
+    // Dropped in this order: the server first, then its lender gets the cluster back.
+    cluster: ScratchCluster,
+    lender: Option<Lender>,
+    /// What the lender's server preloads.
+    preloaded: String,
+    pub programs: Programs,
+    cache: SystemPageCache,
+    /// Where pgbench on other hosts reaches the server.
+    listening: Option<Listening>,
+    /// The benchmark database.
+    database: String,
+    /// The files that its file systems lie in, if these are one's own.
+    backing_files: Vec<PathBuf>,
+    /// Parts of the cluster that lie elsewhere, and where their file systems are mounted.
+    parts: Vec<(Part, PathBuf)>,
+    /// Where the benchmark database's files are; known once it is made.
+    database_directory: PathBuf,
+}
+
+impl Lab {
+    /// Makes the cluster, or stops the lab server to borrow its own; it is not started. `settings` win over its own.
+    pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab, Error> {
+        let (cluster, lender) = match place {
+            Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
+            Place::Borrowed { data_directory } => {
+                let lender = Lender::stop(data_directory.clone(), programs)?;
+                let cluster = ScratchCluster::borrow(programs, data_directory, lender.options())?;
+                cluster.configure(settings)?;
+                (cluster, Some(lender))
+            }
+        };
+        Lab::of(cluster, lender, programs)
+    }
+
+    /// Takes over the cluster that a killed run has left in `directory`.
+    pub fn adopt(programs: &Programs, directory: &Path) -> Result<Lab, Error> {
+        Lab::of(ScratchCluster::adopt_when_stopped(programs, directory)?, None, programs)
+    }
+
+    fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Result<Lab, Error> {
+        let cache = SystemPageCache::of(&DataDirectory::open_files(&cluster.data_directory())?);
+        Ok(Lab {
+            database_directory: cluster.data_directory().join("base"),
+            database: DATABASE.to_owned(),
+            preloaded: String::new(),
+            backing_files: Vec::new(),
+            parts: Vec::new(),
+            programs: programs.clone(),
+            cache,
+            listening: None,
+            cluster,
+            lender,
+        })
+    }
+
+    pub fn is_borrowed(&self) -> bool {
+        self.lender.is_some()
+    }
+
+    /// Appends settings, which count from the next start.
+    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
+        Ok(self.cluster.configure(settings)?)
+    }
+
+    /// Says what the server preloads by itself.
+    pub fn set_preloaded(&mut self, libraries: String) {
+        self.preloaded = libraries;
+    }
+
+    /// From the next start on the server warms itself with autoprewarm, or does not.
+    pub fn configure_autoprewarm(&self, is_on: bool) -> Result<(), Error> {
+        let settings = autoprewarm_settings(&self.preloaded, is_on);
+        self.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// From the next start on the workload's role reaches the server at this address of the machine, with its password.
+    pub fn listen(&mut self, host: &str) -> Result<(), Error> {
+        let listening = Listening::find(host, WORKLOAD_ROLE)?;
+        self.cluster.listen(&listening)?;
+        self.listening = Some(listening);
+        Ok(())
+    }
+
+    /// Where that is.
+    pub fn listening(&self) -> Option<&Listening> {
+        self.listening.as_ref()
+    }
+
+    /// The cluster, whose settings may be replaced and whose log may be read.
+    pub fn cluster(&self) -> &ScratchCluster {
+        &self.cluster
+    }
+
+    /// Says in which files the cluster's file systems lie: what of them is in the page cache has to go too.
+    pub fn set_backing_files(&mut self, paths: Vec<PathBuf>) {
+        self.backing_files = paths;
+    }
+
+    /// Says which parts lie elsewhere.
+    pub fn set_parts(&mut self, parts: Vec<(Part, PathBuf)>) {
+        self.parts = parts;
+    }
+
+    pub fn parts(&self) -> &[(Part, PathBuf)] {
+        &self.parts
+    }
+
+    /// Opens the data directory again, which another has taken the place of.
+    pub fn open_again(&mut self) -> Result<(), Error> {
+        self.cache = SystemPageCache::of(&DataDirectory::open_files(&self.data_directory())?);
+        Ok(())
+    }
+
+    /// From now on this database is the benchmark's.
+    pub fn use_database(&mut self, name: &str, oid: u32) {
+        name.clone_into(&mut self.database);
+        self.database_directory = self.data_directory().join("base").join(oid.to_string());
+    }
+
+    /// The benchmark's database.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// Is the benchmark's database made?
+    pub fn has_database(&self) -> bool {
+        self.database_directory != self.data_directory().join("base")
+    }
+
+    /// Starts the server, from its first process on under the limit.
+    pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<(), Error> {
+        let mut limited = Ok(());
+        self.cluster.start_with(|command| {
+            limited = limit.map_or(Ok(()), |limit| limit.limit_command(command));
+        })?;
+        Ok(limited?)
+    }
+
+    /// Stops the server with a checkpoint.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        Ok(self.cluster.stop(StopMode::Fast)?)
+    }
+
+    /// The running server's first process; 0, which no process is, when it does not run.
+    pub fn postmaster_pid(&self) -> u32 {
+        self.cluster.postmaster_pid().unwrap_or_default()
+    }
+
+    pub fn data_directory(&self) -> PathBuf {
+        self.cluster.data_directory()
+    }
+
+    /// The directories of the benchmark database's files, one in each tablespace that it uses.
+    pub fn database_directories(&self) -> Result<Vec<PathBuf>, Error> {
+        let oid = self.database_directory.file_name().and_then(|name| name.to_str()?.parse().ok());
+        match oid.filter(|_| !self.parts.is_empty()) {
+            Some(oid) => Ok(DataDirectory::open(&self.data_directory())?.directories_of(oid)?),
+            None => Ok(vec![self.database_directory.clone()]),
+        }
+    }
+
+    /// The last lines of the server's log.
+    pub fn log_tail(&self) -> String {
+        self.cluster.log_tail()
+    }
+
+    /// How the study itself connects: as the superuser.
+    pub fn connect_options(&self, database: &str) -> ConnectOptions {
+        self.cluster.connect_options(database)
+    }
+
+    /// How pgbench connects.
+    pub fn workload_options(&self) -> ConnectOptions {
+        ConnectOptions { user: Some(WORKLOAD_ROLE.into()), ..self.connect_options(&self.database) }
+    }
+
+    /// How strategies connect.
+    pub fn strategy_options(&self) -> ConnectOptions {
+        ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(&self.database) }
+    }
+
+    pub fn page_cache(&self) -> &SystemPageCache {
+        &self.cache
+    }
+
+    /// Opens the benchmark database's files, to count what of them is resident.
+    pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>, Error> {
+        Ok(self.open_files_of(&[])?.into_iter().map(|(_, file)| file).collect())
+    }
+
+    /// The same, each with the place of its relation among those whose first segments are given.
+    pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>, Error> {
+        let mut files = Vec::new();
+        for directory in self.database_directories()? {
+            visit_files(&directory, &mut |path| {
+                let of = first_segments.iter().position(|first| is_segment_of(path, first));
+                files.extend(self.cache.open(path)?.map(|file| (of, file)));
+                Ok(())
+            })?;
+        }
+        Ok(files)
+    }
+
+    /// Reads the whole database into the page cache.
+    pub fn apply_read_all(&self, mut goes_on: impl FnMut() -> bool) -> Result<(), Error> {
+        let mut buffer = vec![0; 1 << 20];
+        for file in self.open_database_files()? {
+            let mut offset = 0;
+            while goes_on() {
+                match file.apply_read(offset, &mut buffer)? {
+                    0 => break,
+                    read => offset += read as u64,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the benchmark database's files: what is resident, of how much.
+    pub fn read_resident(&self) -> Result<(Bytes, Bytes), Error> {
+        let (mut pages, mut total) = (0, 0);
+        for file in self.open_database_files()? {
+            let range = PageRange::new(0, file.size_bytes().div_ceil(self.cache.page_bytes()));
+            pages += file.read_counts(range)?.cached;
+            total += file.size_bytes();
+        }
+        Ok((Bytes(pages * self.cache.page_bytes()), Bytes(total)))
+    }
+
+    /// Takes every file of the stopped cluster out of the page cache, and measures whether that worked. PostgreSQL's
+    /// programs stay cached: a restart does not lose them either.
+    pub fn apply_evict(&self) -> Result<StartState, Error> {
+        let mut state = self.evict_once()?;
+        for _ in 1..EVICTION_TRIES {
+            if state.verdict == "cold" {
+                break;
+            }
+            state = self.evict_once()?;
+        }
+        Ok(state)
+    }
+
+    /// Takes the stopped cluster out of the page cache, as the start of a trial. Where the kernel pages out what was idle for
+    /// a while, the memory that the trial is going to fill has been in use a moment before: else what is loaded goes again
+    /// seconds later (docs/journal/2026-11-22-the-same-history.md).
+    pub fn make_cold(&self) -> Result<StartState, Error> {
+        let state = self.apply_evict()?;
+        if state.total_bytes >= AGEING_BYTES && pages_out_idle() {
+            idle_memory::apply_use(Bytes(state.total_bytes.0 * 3))?;
+        }
+        Ok(state)
+    }
+
+    fn evict_once(&self) -> Result<StartState, Error> {
+        visit_files(&self.data_directory(), &mut |path| {
+            let file = self.cache.open(path)?;
+            Ok(file.map_or(Ok(()), |file| file.apply_evict())?)
+        })?;
+        self.parts.iter().try_for_each(|(_, elsewhere)| evict_files(elsewhere))?;
+        let backing: Bytes =
+            self.backing_files.iter().map(|path| self.evict_backing_file(path)).sum::<Result<Bytes, Error>>()?;
+        let (os_resident_bytes, total_bytes) = self.read_resident()?;
+        Ok(judge_start(os_resident_bytes + backing, total_bytes))
+    }
+
+    /// What stays of it in the page cache.
+    fn evict_backing_file(&self, path: &Path) -> Result<Bytes, Error> {
+        // It lies beside the cluster.
+        let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
+        file.apply_evict()?;
+        let page_bytes = self.cache.page_bytes();
+        let pages = file.read_counts(PageRange::new(0, file.size_bytes().div_ceil(page_bytes)))?.cached;
+        Ok(Bytes(pages * page_bytes))
+    }
+
+    /// Stops the server and starts the lender's again. With `keep` a scratch cluster, or the benchmark's database of a
+    /// borrowed one, stays; returns the directory then.
+    pub async fn finish(mut self, keep: bool) -> Result<Option<PathBuf>, Error> {
+        if self.is_borrowed() && !keep {
+            self.stop()?;
+            self.configure_autoprewarm(false)?;
+            self.start(None)?;
+            let server = Server::connect(&self.connect_options("postgres")).await?;
+            drop_benchmark(&mut server.connect_to("postgres").await?).await?;
+        }
+        self.stop()?;
+        let Lab { cluster, lender, .. } = self;
+        let kept = keep.then(|| cluster.keep());
+        lender.map_or(Ok(()), Lender::start_again)?;
+        Ok(kept)
+    }
+}
+
+/// Databases of the workload's role, as SQL has their names.
+const OWN_DATABASES: &str = "SELECT pg_catalog.quote_ident(datname) FROM pg_catalog.pg_database \
+                             WHERE datdba = pg_catalog.to_regrole($1)::pg_catalog.oid";
+
+/// Removes everything that a benchmark leaves in a cluster: two roles, whose names are pgthaw's own, and the databases of one.
+pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<(), Error> {
+    let owned = sqlx::query_scalar(OWN_DATABASES).bind(WORKLOAD_ROLE).fetch_all(&mut *connection).await;
+    let owned: Vec<String> =
+        owned.map_err(|source| postgres::Error::Query { action: "find the benchmark's databases", source })?;
+    for database in owned {
+        run_statement(connection, "drop the benchmark's database", &format!("DROP DATABASE {database}")).await?;
+    }
+    for statement in [format!("DROP ROLE IF EXISTS {WORKLOAD_ROLE}"), format!("DROP ROLE IF EXISTS {STRATEGY_ROLE}")] {
+        run_statement(connection, "drop the benchmark's roles", &statement).await?;
+    }
+    Ok(())
+}
+
+/// pg_prewarm beside what is preloaded anyway; where it is preloaded anyway it is told to keep still.
+fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String); 2] {
+    let own: Vec<&str> = preloaded.split(',').map(str::trim).filter(|library| !library.is_empty()).collect();
+    let has_it = own.contains(&PG_PREWARM);
+    let added = (is_on && !has_it).then_some(PG_PREWARM);
+    let libraries: Vec<&str> = own.into_iter().chain(added).collect();
+    let switch = if is_on { "on" } else { "off" };
+    [("shared_preload_libraries", libraries.join(",")), ("pg_prewarm.autoprewarm", switch.to_owned())]
+}
+
+/// Cold, or not: by what was measured.
+fn judge_start(os_resident_bytes: Bytes, total_bytes: Bytes) -> StartState {
+    let is_cold = os_resident_bytes.0 as f64 <= COLD_SHARE * total_bytes.0 as f64;
+    let verdict = if is_cold { "cold" } else { "lukewarm" };
+    StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() }
+}
+
+/// Takes every file below a directory out of the page cache.
+pub fn evict_files(directory: &Path) -> Result<(), Error> {
+    let cache = SystemPageCache::new();
+    visit_files(directory, &mut |path| Ok(cache.open(path)?.map_or(Ok(()), |file| file.apply_evict())?))
+}
+
+/// Every regular file below a directory. What vanishes meanwhile is passed over, and no link is followed.
+fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    let entries = fs::read_dir(directory).map_err(|source| Error::file("list", directory, source))?;
+    for entry in entries.flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => visit_files(&entry.path(), visit)?,
+            Ok(kind) if kind.is_file() => visit(&entry.path())?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Runs one statement.
+pub async fn run_statement(connection: &mut PgConnection, action: &'static str, sql: &str) -> Result<(), Error> {
+    let done = sqlx::query(AssertSqlSafe(sql)).execute(connection).await;
+    done.map_err(|source| postgres::Error::Query { action, source })?;
+    Ok(())
+}
+
+/// A file of the benchmark's database, with the place of its relation among those that were asked for.
+pub type DatabaseFile = (Option<usize>, Box<dyn CachedFile>);
+
+/// Is it the first segment's file, or one with its name and a number?
+fn is_segment_of(path: &Path, first: &Path) -> bool {
+    let is_number = |text: &OsStr| text.to_str().is_some_and(|text| text.parse::<u32>().is_ok());
+    path == first || (path.with_extension("") == first && path.extension().is_some_and(is_number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn autoprewarm_comes_beside_what_is_preloaded_anyway() {
+        let settings = |preloaded, is_on| autoprewarm_settings(preloaded, is_on).map(|(_, value)| value);
+        assert_eq!(settings("", true), ["pg_prewarm", "on"]);
+        assert_eq!(settings("", false), ["", "off"]);
+        assert_eq!(settings("pg_stat_statements, x", true), ["pg_stat_statements,x,pg_prewarm", "on"]);
+        assert_eq!(settings("pg_prewarm", false), ["pg_prewarm", "off"]);
+    }
+
+    #[test]
+    fn cold_is_at_most_one_percent() {
+        assert_eq!(judge_start(Bytes(10), Bytes(1000)).verdict, "cold");
+        assert_eq!(judge_start(Bytes(11), Bytes(1000)).verdict, "lukewarm");
+        assert_eq!(judge_start(Bytes(0), Bytes(0)).verdict, "cold");
+    }
+
+    #[test]
+    fn files_are_found_at_every_depth_and_links_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("a/b")).unwrap();
+        fs::write(root.path().join("1"), "").unwrap();
+        fs::write(root.path().join("a/b/2"), "").unwrap();
+        std::os::unix::fs::symlink(root.path(), root.path().join("a/again")).unwrap();
+        let mut found = Vec::new();
+        visit_files(root.path(), &mut |path| {
+            found.push(path.file_name().unwrap().to_owned());
+            Ok(())
+        })
+        .unwrap();
+        found.sort();
+        assert_eq!(found, ["1", "2"]);
+    }
+}

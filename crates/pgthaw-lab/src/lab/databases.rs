@@ -1,0 +1,409 @@
+//! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use sqlx::postgres::PgConnection;
+
+use super::availability::find_obstacle;
+use super::cluster::{Lab, Place, drop_benchmark, run_statement};
+use super::error::Error;
+use super::generator::run_pgbench;
+use super::launch::{Launch, Stop};
+use super::left::{claim, find_left};
+use super::server::connect;
+use observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
+use pgbench::{Said, parse_initialized, parse_said};
+
+use crate::study::{
+    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep, read_named,
+    render_digest, size,
+};
+use postgres::{
+    ConnectOptions, Load, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Script, Server, apply_create_extension,
+    has_cluster, read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
+};
+
+/// Connections beside the workload's: pgthaw's own and a reserve.
+const SPARE_CONNECTIONS: u32 = 20;
+
+/// A cluster, and the lock that says that somebody uses it.
+#[derive(Debug)]
+pub struct OpenLab {
+    pub lab: Lab,
+    pub is_adopted: bool,
+    /// Held while the cluster is in use; `None` of a borrowed one.
+    pub claim: Option<File>,
+}
+
+/// Makes a cluster that is claimed with `text`, or takes over what a killed run has left below `parent` with this claim. A new
+/// one goes with this process until somebody would come back for it: `outlive_owner` of its cluster. A lab server's own is
+/// borrowed as it is. `parts` lie on the file systems that are mounted there.
+pub fn open_lab(
+    programs: &Programs,
+    place: &Place,
+    text: &str,
+    clients_max: u32,
+    parts: Vec<(Part, PathBuf)>,
+) -> Result<OpenLab, Error> {
+    let Place::Scratch { parent } = place else {
+        return Ok(OpenLab { lab: Lab::open(programs, place, &[])?, is_adopted: false, claim: None });
+    };
+    if let Some(directory) = find_left(parent, text) {
+        let claim = claim(&directory, text)?;
+        if has_cluster(&directory) {
+            let mut lab = Lab::adopt(programs, &directory)?;
+            lab.set_parts(parts);
+            return Ok(OpenLab { lab, is_adopted: true, claim: Some(claim) });
+        }
+        // Whoever was killed was removing it.
+        remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
+    }
+    let settings = base_settings(clients_max);
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut lab = Lab::open(programs, place, &settings)?;
+    lab.cluster().allow_replaceable_settings()?;
+    for (part, elsewhere) in &parts {
+        match part.directory() {
+            Some(name) => lab.cluster().move_directory(name, elsewhere)?,
+            None => lab.cluster().make_directory(part.name(), elsewhere)?,
+        }
+    }
+    lab.set_parts(parts);
+    let data_directory = lab.data_directory();
+    let claim = claim(data_directory.parent().unwrap_or(&data_directory), text)?;
+    Ok(OpenLab { lab, is_adopted: false, claim: Some(claim) })
+}
+
+/// PostgreSQL's defaults, but for what would come between the trials, and for what is read from the log.
+fn base_settings(clients_max: u32) -> [(&'static str, String); 5] {
+    [
+        ("max_connections", (clients_max + SPARE_CONNECTIONS).to_string()),
+        ("autovacuum", "off".to_owned()),
+        ("log_checkpoints", "on".to_owned()),
+        // Where a study turns autovacuum on, its work is found in the log.
+        ("log_autovacuum_min_duration", "0".to_owned()),
+        ("log_line_prefix", LOG_LINE_PREFIX.to_owned()),
+    ]
+}
+
+/// A database of the study, as the server knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MadeDatabase {
+    pub name: String,
+    pub oid: u32,
+    /// How long it took to make, with its steps; `None` of one that was there.
+    pub making: Option<(f64, Vec<MakingStep>)>,
+}
+
+/// Starts the server of a cluster. Says which of the study's strategies cannot run on it, each with how to get it.
+pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>, Error> {
+    // The warm state is theirs too, as far as the points do not differ.
+    let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
+    lab.cluster().replace_settings(&settings)?;
+    lab.start(None)?;
+    stop.check()?;
+    let (server, mut connection) = connect(lab).await?;
+    if lab.is_borrowed() && !lab.has_database() {
+        lab.set_preloaded(read_preloaded(&mut connection).await?);
+        drop_benchmark(&mut connection).await?;
+    }
+    make_roles(&mut connection).await?;
+    make_tablespaces(&mut connection, lab).await?;
+    let extensions = read_installable_extensions(&mut connection).await?;
+    let version_major = server.facts.version_num / 10_000;
+    let obstacle = |strategy: Strategy| {
+        Some((strategy.name(), find_obstacle(strategy, &lab.programs, version_major, &extensions)?))
+    };
+    let left_out: BTreeMap<&str, String> = sweep.strategies().into_iter().filter_map(obstacle).collect();
+    if sweep.strategies().iter().all(|strategy| left_out.contains_key(strategy.name())) {
+        let reasons: Vec<&str> = left_out.values().map(String::as_str).collect();
+        return Err(Error::NoStrategy(reasons.join("; ")));
+    }
+    // Nothing is left behind in a database of the lender's.
+    if extensions.contains(PG_BUFFERCACHE) && !lab.is_borrowed() {
+        apply_create_extension(&mut connection, PG_BUFFERCACHE).await?;
+    }
+    Ok(left_out)
+}
+
+/// Makes the databases that are not there yet. The server runs.
+pub async fn make_databases(
+    sweep: &Sweep,
+    lab: &mut Lab,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<BTreeMap<DatabaseKey, MadeDatabase>, Error> {
+    let (server, mut connection) = connect(lab).await?;
+    let has_pgfincore = sweep.strategies().contains(&Strategy::Pgfincore);
+    let mut databases = BTreeMap::new();
+    for key in DatabaseKey::all(&sweep.axes) {
+        let Some(spec) = sweep.databases.get(&key.name) else { continue };
+        let maker = Maker { sweep, key: &key, spec, has_pgfincore, directory, events, stop };
+        let made = maker.make(lab, &server, &mut connection).await?;
+        databases.insert(key, made);
+    }
+    Ok(databases)
+}
+
+async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
+    for (role, attributes) in [(WORKLOAD_ROLE, "LOGIN"), (STRATEGY_ROLE, "LOGIN SUPERUSER")] {
+        let make = format!(
+            "DO $$ BEGIN IF pg_catalog.to_regrole('{role}') IS NULL THEN CREATE ROLE {role} {attributes}; END IF; END $$"
+        );
+        run_statement(connection, "make the benchmark's roles", &make).await?;
+    }
+    Ok(())
+}
+
+/// Of the parts that lie in one.
+async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<(), Error> {
+    let known = sqlx::query_scalar("SELECT spcname::pg_catalog.text FROM pg_catalog.pg_tablespace");
+    let known: Vec<String> = known
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|source| postgres::Error::Query { action: "read the tablespaces", source })?;
+    for (part, elsewhere) in lab.parts() {
+        let Some(name) = part.tablespace().filter(|name| !known.iter().any(|one| one == name)) else { continue };
+        let location = elsewhere.join(part.name()).display().to_string().replace('\'', "''");
+        let make = format!("CREATE TABLESPACE {name} LOCATION '{location}'");
+        run_statement(connection, "make a tablespace of the study", &make).await?;
+    }
+    Ok(())
+}
+
+/// Statements that move the relations of some kinds to a tablespace, whoever made them.
+const MOVES: &str = "SELECT pg_catalog.format('ALTER TABLE %I.%I SET TABLESPACE %I', n.nspname, c.relname, $1) \
+                     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                     WHERE c.relkind::pg_catalog.text = ANY ($2) AND c.relpersistence <> 't' \
+                     AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')";
+
+/// Moves the tables of a database, or its indexes, to their part's tablespace.
+async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(), Error> {
+    let Some(tablespace) = part.tablespace() else { return Ok(()) };
+    let action = "move a part of the database to its device";
+    // Tables and materialised views; what is partitioned has no file of its own.
+    let kinds: &[&str] = if part == Part::Indexes { &["i"] } else { &["r", "m"] };
+    let moves = sqlx::query_scalar(MOVES).bind(tablespace).bind(kinds).fetch_all(&mut *connection).await;
+    let moves: Vec<String> = moves.map_err(|source| postgres::Error::Query { action, source })?;
+    for statement in moves {
+        run_statement(connection, action, &statement).await?;
+    }
+    Ok(())
+}
+
+async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {
+    let databases = read_databases(connection).await?;
+    let found = databases.iter().find(|database| database.name == name);
+    Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid, making: None }))
+}
+
+/// What tells every client of PostgreSQL where a database is: `PGHOST=/tmp` and the like.
+pub fn client_variables(options: ConnectOptions) -> Vec<String> {
+    let ConnectOptions { host, port, user, database, .. } = options;
+    let port = port.map(|port| port.to_string());
+    let given = [("PGHOST", host), ("PGPORT", port), ("PGUSER", user), ("PGDATABASE", database)];
+    given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect()
+}
+
+struct Maker<'a> {
+    sweep: &'a Sweep,
+    key: &'a DatabaseKey,
+    spec: &'a DatabaseSpec,
+    has_pgfincore: bool,
+    directory: &'a Path,
+    events: &'a Events,
+    stop: &'a Stop,
+}
+
+impl Maker<'_> {
+    /// Makes the database; one that is whole already stays.
+    async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
+        let name = self.key.database_name();
+        if let Some(database) = find_database(connection, &name).await? {
+            if self.is_whole(connection, &name).await? {
+                return Ok(database);
+            }
+            run_statement(connection, "drop half a database", &format!("DROP DATABASE {name}")).await?;
+        }
+        let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE}");
+        run_statement(connection, "make the benchmark's database", &create).await?;
+        let Some(mut database) = find_database(connection, &name).await? else {
+            return Err(Error::Setting(format!("the database {name} vanished")));
+        };
+        lab.use_database(&database.name, database.oid);
+        let mut inside = server.connect_to(&name).await?;
+        let extensions = read_installable_extensions(&mut inside).await?;
+        let wanted = [PG_PREWARM, PG_BUFFERCACHE].into_iter().chain(self.has_pgfincore.then_some("pgfincore"));
+        for extension in wanted.filter(|one| extensions.contains(*one)) {
+            apply_create_extension(&mut inside, extension).await?;
+        }
+        let began = Instant::now();
+        let steps = self.fill(lab)?;
+        database.making = Some((began.elapsed().as_secs_f64(), steps));
+        for (part, _) in lab.parts() {
+            move_relations(&mut inside, *part).await?;
+        }
+        let mark = format!("COMMENT ON DATABASE {name} IS '{}'", self.mark());
+        run_statement(connection, "mark the benchmark's database", &mark).await?;
+        Ok(database)
+    }
+
+    /// What a database that is whole is commented with: how it was made.
+    fn mark(&self) -> String {
+        format!("made by pgthaw {:?}", self.spec).replace('\'', "")
+    }
+
+    async fn is_whole(&self, connection: &mut PgConnection, name: &str) -> Result<bool, Error> {
+        Ok(read_database_comment(connection, name).await? == Some(self.mark()))
+    }
+
+    /// pgbench's tables, then the user's own set-up.
+    fn fill(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
+        let mut steps = if self.spec.pgbench { self.make_pgbench_tables(lab)? } else { Vec::new() };
+        let mut timed = |step: String, work: &dyn Fn() -> Result<(), Error>| {
+            let began = Instant::now();
+            work()?;
+            steps.push(MakingStep { step, seconds: began.elapsed().as_secs_f64() });
+            Ok::<(), Error>(())
+        };
+        if let Some(setup) = &self.spec.setup {
+            timed(setup.display().to_string(), &|| self.run_setup(lab, setup))?;
+        }
+        for command in &self.spec.commands {
+            timed(command.first().cloned().unwrap_or_default(), &|| self.run_command(lab, command))?;
+        }
+        Ok(steps)
+    }
+
+    fn make_pgbench_tables(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
+        let bytes = size::expected_bytes(self.key.scale);
+        self.events.tell(Event::Step(format!("making pgbench's tables, {} ({bytes})", self.key.render())));
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        let own = self.spec.initialize.iter().map(Into::into);
+        let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
+        let launch = Launch::new(pgbench.program(), arguments);
+        let said = run_pgbench(launch, "initialize", self.directory, self.stop, |said| {
+            if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
+                self.events.tell(Event::StepShare(share));
+            }
+        })?;
+        let steps = said.lines().find_map(parse_initialized).unwrap_or_default();
+        Ok(steps.into_iter().map(|(step, seconds)| MakingStep { step, seconds }).collect())
+    }
+
+    /// A program of the study, told where the database is as every client of PostgreSQL is: by variables. No shell reads it.
+    fn run_command(&self, lab: &Lab, command: &[String]) -> Result<(), Error> {
+        let program = command.first().map(Path::new);
+        // One that is looked for in PATH was not read.
+        program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
+        let given = client_variables(lab.workload_options());
+        let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
+        let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
+        self.events.tell(Event::Step(format!("running {told}")));
+        let launch = Launch::new("env", variables.chain(command.iter().cloned()));
+        run_pgbench(launch, "command", self.directory, self.stop, |_| ()).map(drop).map_err(|error| match error {
+            Error::Program { output, .. } => {
+                Error::Program { program: "a command of database.commands", output: format!("{told}: {output}") }
+            }
+            other => other,
+        })
+    }
+
+    /// The user's own SQL.
+    fn run_setup(&self, lab: &Lab, setup: &Path) -> Result<(), Error> {
+        read_unchanged(self.sweep, setup)?;
+        self.events.tell(Event::Step(format!("running {}", setup.display())));
+        let ConnectOptions { host, port, user, database, .. } = lab.workload_options();
+        let mut arguments: Vec<String> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(str::to_owned).to_vec();
+        let given = [("-h", host), ("-p", port.map(|port| port.to_string())), ("-U", user), ("-d", database)];
+        let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));
+        arguments.extend(given.flatten());
+        arguments.extend(["-v".into(), format!("scale={}", self.key.scale), "-f".into(), setup.display().to_string()]);
+        let launch = Launch::new(lab.programs.path("psql")?, arguments);
+        run_pgbench(launch, "setup", self.directory, self.stop, |_| ()).map(drop).map_err(|error| match error {
+            Error::Program { output, .. } => Error::Program { program: "psql", output },
+            other => other,
+        })
+    }
+}
+
+/// Copies of the scripts, by the files that they are of. Each has its file's name, by which its figures are kept.
+#[derive(Debug)]
+pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
+
+impl ScriptCopies {
+    /// Copies every script of the study below `directory`.
+    pub fn make(sweep: &Sweep, directory: &Path) -> Result<ScriptCopies, Error> {
+        let file = |script: &(Script, u32)| match &script.0 {
+            Script::File(path) => Some(path.clone()),
+            Script::Builtin(_) => None,
+        };
+        let files: BTreeSet<PathBuf> = sweep.scripts.values().flatten().filter_map(file).collect();
+        let copy = |(number, path): (usize, PathBuf)| {
+            let content = read_unchanged(sweep, &path)?;
+            // Of two directories there may be files of one name.
+            let place = directory.join(format!("scripts-{number}"));
+            std::fs::create_dir_all(&place).map_err(|source| Error::file("create", &place, source))?;
+            let kept = place.join(path.file_name().unwrap_or_default());
+            std::fs::write(&kept, content).map_err(|source| Error::file("write", &kept, source))?;
+            Ok((path, kept))
+        };
+        files.into_iter().enumerate().map(copy).collect::<Result<_, Error>>().map(ScriptCopies)
+    }
+
+    /// The same load by the copies.
+    pub fn of(&self, load: &Load) -> Load {
+        let kept = |script: &Script| match script {
+            Script::File(path) => Script::File(self.0.get(path).unwrap_or(path).clone()),
+            builtin => builtin.clone(),
+        };
+        let scripts = load.scripts.iter().map(|(script, weight)| (kept(script), *weight));
+        Load { scripts: scripts.collect(), ..load.clone() }
+    }
+}
+
+/// What a file of the study says. An error when that is no longer what it said when the study was read, by which the study is
+/// known.
+pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
+    let Some(digest) = sweep.contents.get(path) else { return Ok(Vec::new()) };
+    let content = read_named(path).map_err(|source| Error::file("read", path, source))?;
+    match render_digest(&content) == *digest {
+        true => Ok(content),
+        false => {
+            Err(Error::Setting(format!("{} was changed since the study was read: start it again", path.display())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::sweep::spec::tests::sweep;
+
+    #[test]
+    fn what_is_edited_meanwhile_is_not_measured() {
+        let directory = tempfile::tempdir_in(std::env::temp_dir()).unwrap();
+        let script = directory.path().canonicalize().unwrap().join("one.sql");
+        std::fs::write(&script, "SELECT 1;").unwrap();
+        let study =
+            sweep(&format!("[points]\nscript = {{ \"{}\" = 2, select-only = 1 }}\n", script.display())).unwrap();
+        let copies = ScriptCopies::make(&study, directory.path()).unwrap();
+        std::fs::write(&script, "SELECT 2;").unwrap();
+        let load = study.load(&study.point(0));
+        let kept = copies.of(&load);
+        let names = |load: &Load| load.scripts.iter().map(|(script, _)| script.name()).collect::<Vec<_>>();
+        assert_eq!(names(&kept), names(&load));
+        let texts = kept.scripts.iter().filter_map(|(script, _)| match script {
+            Script::File(path) => Some(std::fs::read_to_string(path).unwrap()),
+            Script::Builtin(_) => None,
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), ["SELECT 1;"]);
+        let changed = read_unchanged(&study, &script).unwrap_err().to_string();
+        assert!(changed.contains("one.sql was changed"), "{changed}");
+        assert_eq!(ScriptCopies::make(&study, directory.path()).unwrap_err().to_string(), changed);
+    }
+}

@@ -1,0 +1,359 @@
+//! The disk that a study asks for: a limit on the device that holds the data directory, and its read-ahead.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::launch::Stop;
+use super::left::{FILE_SYSTEM_PREFIX, claim, find_left};
+use crate::study::{
+    Disk, Event, Events, FileSystemSpec, Finding, Part, Places, Sweep, TrialDevice, image_bytes, part_image_bytes,
+};
+use host::failure::Explain as _;
+use host::files::OwnDirectory;
+use host::linux;
+use host::linux::{
+    BlockDevice, DeviceNumber, Devices, DiskLimit, FileSystemAsked, FileSystemFacts, LoopFileSystem, ReadAhead,
+    ReadLimit, WriteLimit, read_block_device,
+};
+use host::units::Bytes;
+use observe::OsSample;
+
+/// The disk as it can be had in a directory; what cannot be had says why.
+pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
+    choose_in_force_on(directory, disk, DeviceUse::Shared)
+}
+
+/// Who uses the device that is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceUse {
+    /// Anybody: those who join the limit are limited.
+    Shared,
+    /// Whom the study starts, alone: the device itself is limited.
+    Own,
+}
+
+/// The same, where it is known who uses the device.
+pub fn choose_in_force_on(directory: &Path, mut disk: Disk, device_use: DeviceUse) -> Disk {
+    if disk.read_ahead.is_some() {
+        disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
+    }
+    let is_there = || match device_use {
+        DeviceUse::Shared => read_block_device(directory).map(drop),
+        DeviceUse::Own => Ok(()),
+    };
+    let is_possible = || is_there().and_then(|()| DiskLimit::available());
+    if disk.riops.is_some() || disk.rbps.is_some() {
+        disk.not_enforced = is_possible().err().map(|error| explain(&error));
+    }
+    if disk.limits_writes() {
+        let is_own = device_use == DeviceUse::Own;
+        let possible = is_possible().and_then(|_| DiskLimit::writes_available(is_own));
+        disk.writes_not_enforced = possible.err().map(|error| explain(&error));
+    }
+    disk
+}
+
+pub fn explain(error: &linux::Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
+}
+
+/// A part of a server that has a device of its own.
+#[derive(Clone, Debug)]
+pub struct PartDisk {
+    /// Its name.
+    pub part: &'static str,
+    pub device: DeviceNumber,
+    /// On its file system.
+    pub directory: PathBuf,
+    /// As it can be had there.
+    pub disk: Disk,
+}
+
+/// The limit that is asked for, also of the server's `parts`, with one on the memory of those who join; `None` where there is nothing
+/// to limit, or no device that can be.
+pub fn create_limit(
+    disk: &Disk,
+    parts: &[PartDisk],
+    device: Option<DeviceNumber>,
+    device_use: DeviceUse,
+    memory: Option<Bytes>,
+) -> Result<Option<DiskLimit>, Error> {
+    let is_asked = disk.is_limited() || memory.is_some() || parts.iter().any(|part| part.disk.is_limited());
+    let Some(device) = device.filter(|_| is_asked) else { return Ok(None) };
+    let limit = match device_use {
+        DeviceUse::Shared => DiskLimit::create(device, read_limit_of(disk))?,
+        DeviceUse::Own => DiskLimit::create_for_own(device, read_limit_of(disk))?,
+    };
+    let limit = limit_writes(limit, disk)?;
+    let of_part = |limit: DiskLimit, part: &PartDisk| {
+        limit.with_own(part.device, read_limit_of(&part.disk), write_limit_of(&part.disk))
+    };
+    let limit = parts.iter().filter(|part| part.disk.is_limited()).try_fold(limit, of_part)?;
+    Ok(Some(match memory {
+        Some(memory) => limit.with_memory(memory)?,
+        None => limit,
+    }))
+}
+
+pub fn read_limit_of(disk: &Disk) -> ReadLimit {
+    match disk.not_enforced {
+        None => ReadLimit { reads_per_second: disk.riops, read_bytes_per_second: disk.rbps },
+        Some(_) => ReadLimit::default(),
+    }
+}
+
+fn write_limit_of(disk: &Disk) -> WriteLimit {
+    match disk.writes_not_enforced {
+        None => WriteLimit { writes_per_second: disk.wiops, written_bytes_per_second: disk.wbps },
+        Some(_) => WriteLimit::default(),
+    }
+}
+
+fn limit_writes(limit: DiskLimit, disk: &Disk) -> Result<DiskLimit, Error> {
+    match write_limit_of(disk) {
+        asked if asked == WriteLimit::default() => Ok(limit),
+        asked => Ok(limit.with_writes(asked)?),
+    }
+}
+
+/// Can a server go on after a trial on this disk? Files that it has opened keep the read-ahead that they were opened with.
+pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
+    disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
+}
+
+/// Tells what of the disk asked for is not in force.
+pub fn tell_disk_remarks(disk: &Disk, events: &Events) {
+    if let Some(reason) = &disk.not_enforced {
+        events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
+    }
+    if let Some(reason) = &disk.read_ahead_not_enforced {
+        events.tell(Event::Remark(format!("the device keeps its own read-ahead: {reason}")));
+    }
+}
+
+/// Puts back the read-ahead that a killed run left changed.
+pub fn repair_read_ahead(directory: &Path, events: &Events) {
+    // Who may not see whether there is anything to repair has no part in it.
+    if let Ok(Some(own)) = ReadAhead::repair(directory) {
+        let remark = format!("a run that was killed had left the device's read-ahead changed: it is {own} again");
+        events.tell(Event::Remark(remark));
+    }
+}
+
+/// What lies on the device of the data directory, where parts lie elsewhere, and what its file system's log lies on.
+const REST: &str = "rest";
+const LOG: &str = "log";
+
+/// What is asked of the file systems of a site.
+#[derive(Debug)]
+pub struct FileSystemMaker<'a> {
+    /// Where they are made.
+    pub parent: &'a Path,
+    /// In the study.
+    pub name: &'a str,
+    pub spec: &'a FileSystemSpec,
+    pub places: &'a Places,
+    pub sweep: &'a Sweep,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
+}
+
+/// What a trial's file systems were set to while it ran.
+#[derive(Debug, Default)]
+pub struct GroundFacts {
+    /// Of the one that was made for the cluster; `None` on the one that was there.
+    pub own: Option<FileSystemFacts>,
+    /// Of each part with a device of its own, by its name.
+    pub parts: BTreeMap<&'static str, FileSystemFacts>,
+    /// What is not as it was asked for.
+    pub deviations: Vec<Finding>,
+}
+
+/// File systems that were made for a site.
+#[derive(Debug)]
+pub struct OwnFileSystem {
+    // Dropped in this order: they lie in a directory of the other.
+    parts: BTreeMap<Part, LoopFileSystem>,
+    mounted: LoopFileSystem,
+    asked: FileSystemAsked,
+    /// Names of the parts' disks.
+    places: Places,
+    /// Held while it is in use.
+    _claim: File,
+}
+
+impl FileSystemMaker<'_> {
+    /// Makes them, claimed with `text`, or mounts what a killed run has left with this claim.
+    pub fn make(&self, text: &str) -> Result<OwnFileSystem, Error> {
+        if let Some(directory) = find_left(self.parent, text) {
+            let claim = claim(&directory, text)?;
+            let left = LoopFileSystem::in_directory(&directory);
+            // Without a whole cluster it is not worth much, and may be half made itself.
+            if let Ok(parts) = self.mount_again(&left)
+                && find_left(&left.mount_point(), text).is_some()
+            {
+                return Ok(self.own(left, parts, claim));
+            }
+            left.remove()?;
+        }
+        let made = OwnDirectory::create(FILE_SYSTEM_PREFIX, self.parent);
+        let made = made.map_err(|source| Error::file("create a directory in", self.parent, source))?;
+        let directory = made.path();
+        let claim = claim(&directory, text)?;
+        // The server's user goes through to the mount point.
+        let opened = made.directory().give_to(None, 0o711);
+        opened.map_err(|source| Error::file("open to others", &directory, source))?;
+        let file_system = LoopFileSystem::in_directory(&directory);
+        let mut parts = BTreeMap::new();
+        self.events.tell(Event::Step(format!("making the file system {}", self.name)));
+        self.make_one(&file_system, image_bytes(self.spec, self.sweep))?;
+        for part in self.places.keys() {
+            self.events.tell(Event::Step(format!("making the file system {} for the {}", self.name, part.name())));
+            let one = file_system.create_part(part.name())?;
+            self.make_one(&one, part_image_bytes(*part, self.spec, self.sweep))?;
+            parts.insert(*part, one);
+        }
+        Ok(self.own(file_system, parts, claim))
+    }
+
+    fn make_one(&self, file_system: &LoopFileSystem, size: host::units::Bytes) -> Result<(), Error> {
+        let is_written = file_system.write_images(&self.spec.asked, size, |share| {
+            self.events.tell(Event::StepShare(share));
+            !self.stop.is_requested()
+        })?;
+        if !is_written {
+            return Err(Error::Interrupted);
+        }
+        let made = file_system.make(&self.spec.asked, &|| !self.stop.is_requested());
+        // What was stopped failed for that.
+        self.stop.check()?;
+        Ok(made?)
+    }
+
+    fn mount_again(&self, left: &LoopFileSystem) -> Result<BTreeMap<Part, LoopFileSystem>, Error> {
+        let goes_on = || !self.stop.is_requested();
+        left.mount_again(&self.spec.asked, &goes_on)?;
+        let mount = |part: &Part| {
+            let one = left.create_part(part.name())?;
+            one.mount_again(&self.spec.asked, &goes_on)?;
+            Ok((*part, one))
+        };
+        self.places.keys().map(mount).collect()
+    }
+
+    fn own(&self, mounted: LoopFileSystem, parts: BTreeMap<Part, LoopFileSystem>, claim: File) -> OwnFileSystem {
+        let (asked, places) = (self.spec.asked.clone(), self.places.clone());
+        OwnFileSystem { parts, mounted, asked, places, _claim: claim }
+    }
+}
+
+impl OwnFileSystem {
+    /// Where the cluster's is mounted.
+    pub fn mount_point(&self) -> PathBuf {
+        self.mounted.mount_point()
+    }
+
+    /// Where each part's is mounted.
+    pub fn part_mount_points(&self) -> Vec<(Part, PathBuf)> {
+        self.parts.iter().map(|(part, one)| (*part, one.mount_point())).collect()
+    }
+
+    /// The files that they lie in.
+    pub fn images(&self) -> Vec<PathBuf> {
+        [&self.mounted].into_iter().chain(self.parts.values()).map(LoopFileSystem::image).collect()
+    }
+
+    /// What the server lies on.
+    pub fn devices(&self) -> Devices {
+        let main = self.mounted.read_device().ok().map(|device| device.number);
+        let all = self.each_device();
+        let parts = if all.len() > 1 {
+            all.into_iter().map(|(name, device)| (name, device.number)).collect()
+        } else {
+            BTreeMap::new()
+        };
+        Devices { main, parts }
+    }
+
+    /// Every device by what lies on it.
+    fn each_device(&self) -> Vec<(&'static str, BlockDevice)> {
+        let log = self.mounted.read_log_device().map(|device| (LOG, device));
+        let rest = self.mounted.read_device().ok().map(|device| (REST, device));
+        let parts = self.parts.iter().flat_map(|(part, one)| {
+            let own = one.read_device().ok().map(|device| (part.name(), device));
+            own.into_iter().chain(one.read_log_device().map(|device| (part.log_name(), device)))
+        });
+        rest.into_iter().chain(log).chain(parts).collect()
+    }
+
+    /// What limits each part's device, of the disks that are in force here by name.
+    pub fn part_disks(&self, disks: &BTreeMap<String, Disk>) -> Vec<PartDisk> {
+        let part = |(part, one): (&Part, &LoopFileSystem)| {
+            let disk = disks.get(self.places.get(part)?)?.clone();
+            Some(PartDisk {
+                part: part.name(),
+                device: one.read_device().ok()?.number,
+                directory: one.mount_point(),
+                disk,
+            })
+        };
+        self.parts.iter().filter_map(part).collect()
+    }
+
+    /// What limits each of several devices, by what lies on it; `disk` limits the rest.
+    pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
+        let parts = self.part_disks(disks).into_iter().map(|part| (part.part, part.disk));
+        if self.each_device().len() > 1 {
+            [(REST, disk.clone())].into_iter().chain(parts).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// All of them as the kernel has them, and what is not as it was asked for.
+    pub fn read_facts(&self) -> Result<GroundFacts, Error> {
+        let own = self.read_facts_of(&self.mounted)?;
+        let mut facts =
+            GroundFacts { deviations: self.find_deviations(&own, ""), own: Some(own), ..GroundFacts::default() };
+        for (part, one) in &self.parts {
+            let of_part = self.read_facts_of(one)?;
+            let of = format!(" of the device for the {}", part.name());
+            facts.deviations.extend(self.find_deviations(&of_part, &of));
+            facts.parts.insert(part.name(), of_part);
+        }
+        Ok(facts)
+    }
+
+    fn read_facts_of(&self, one: &LoopFileSystem) -> Result<FileSystemFacts, Error> {
+        Ok(FileSystemFacts { commands: self.asked.render_commands(), ..one.read_facts()? })
+    }
+
+    fn find_deviations(&self, facts: &FileSystemFacts, of: &str) -> Vec<Finding> {
+        let deviations = facts.deviations(&self.asked).into_iter();
+        deviations.map(|one| Finding::NotInForce { what: format!("{}{of}", one.what), reason: one.found }).collect()
+    }
+
+    /// What each of several devices did in these seconds; `disk` is the name of what limits the rest.
+    pub fn describe_devices(&self, disk: &str, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
+        let all = self.each_device();
+        let describe = |(name, device): &(&'static str, BlockDevice)| {
+            let part = self.parts.iter().find(|(part, _)| part.name() == *name);
+            let disk = part
+                .map_or_else(|| (*name == REST).then(|| disk.to_owned()), |(part, _)| self.places.get(part).cloned());
+            let facts = facts.parts.get(name).cloned();
+            TrialDevice::new(name, disk, &device.name, facts, seconds)
+        };
+        if all.len() > 1 { all.iter().map(describe).collect() } else { Vec::new() }
+    }
+
+    /// Takes all of them away.
+    pub fn remove(self) -> Result<(), Error> {
+        // The parts go with it.
+        Ok(self.mounted.remove()?)
+    }
+}

@@ -1,0 +1,131 @@
+//! Failures of the ground that a study stands on and of its measuring, beside those of the layers below.
+
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+use crate::study::{self, ANOTHER_PLACE};
+use host::failure::{ErrorKind, Explain, FullDisk};
+use host::linux;
+
+/// What can go wrong with a study under way.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Study(#[from] study::Error),
+    #[error("none of what was asked for can run here: {0}")]
+    NoStrategy(String),
+    #[error("the script left nothing in the page cache, so there is nothing to load")]
+    NothingWanted,
+    #[error("the sweep {id} is running already, {who}")]
+    RunningAlready { id: String, who: String },
+    #[error("the sweep {id} was begun with {began} and would go on with {now}")]
+    OtherGround { id: String, began: String, now: String },
+    #[error("{0}")]
+    Setting(String),
+    #[error("settings.{name}: {why}")]
+    SettingRefused { name: String, why: String },
+    #[error("cannot start {command}: {source}")]
+    Launch { command: String, source: io::Error },
+    #[error("pgbench on {host} failed: {output}")]
+    Generator { host: String, output: String },
+    #[error("{program} failed: {output}")]
+    Program { program: &'static str, output: String },
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("stopped by the user")]
+    Interrupted,
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+    #[error(transparent)]
+    Postgres(postgres::Error),
+    #[error(transparent)]
+    Measuring(#[from] Measuring),
+}
+
+/// A failure of a room above this one, which explains itself.
+#[derive(Debug)]
+pub struct Measuring(pub Box<dyn Explain + Send + Sync>);
+
+impl fmt::Display for Measuring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Measuring {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl From<postgres::Error> for Error {
+    fn from(error: postgres::Error) -> Error {
+        match error {
+            postgres::Error::Interrupted => Error::Interrupted,
+            error => Error::Postgres(error),
+        }
+    }
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+
+    /// What explains itself below.
+    fn inner(&self) -> Option<&dyn Explain> {
+        match self {
+            Error::Study(error) => Some(error),
+            Error::Linux(error) => Some(error),
+            Error::Postgres(error) => Some(error),
+            Error::Measuring(error) => Some(&*error.0),
+            _ => None,
+        }
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::OtherGround { .. } | Error::Setting(_) | Error::SettingRefused { .. } => ErrorKind::Usage,
+            Error::NoStrategy(_) => ErrorKind::Privilege,
+            Error::Interrupted => ErrorKind::Interrupted,
+            other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::NoStrategy(_) => {
+                Some("strategy=nothing,cat needs nothing but coreutils (of an idle server strategy=cat)".into())
+            }
+            Error::NothingWanted => Some("let it run for longer: wanted_seconds=10".into()),
+            Error::Generator { .. } => {
+                Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
+            }
+            Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("name a file that is there; docs/sweep.md shows how a study is written".into())
+            }
+            Error::SettingRefused { .. } => {
+                Some("mend or remove it in [settings] of the study; `postgres --describe-config` lists what there is".into())
+            }
+            Error::RunningAlready { .. } => Some("wait for its end, or begin another run with --anew".into()),
+            Error::OtherGround { .. } => Some(
+                "one sweep has one server and one disk: give the --bin-dir and the --dir that it began with, or --anew for another run"
+                    .into(),
+            ),
+            other => other.inner().and_then(Explain::hint),
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        let another = Some(ANOTHER_PLACE);
+        let full = match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
+            Error::Generator { output, .. } | Error::Program { output, .. } => FullDisk::of_output(output, another),
+            other => other.inner().and_then(Explain::full_disk),
+        };
+        full.map(|full| FullDisk { instead: full.instead.or(another), ..full })
+    }
+}

@@ -1,0 +1,361 @@
+//! Where points are measured: a cluster of its own for each file system with each server's programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::availability::{check_settings_known, find_servers};
+use super::cluster::{Lab, Place};
+use super::databases::{MadeDatabase, OpenLab, make_databases, open_lab, start_server};
+use super::disk::{DeviceUse, PartDisk, choose_in_force_on, leaves_files_as_they_were};
+use super::disk::{FileSystemMaker, GroundFacts, OwnFileSystem};
+use super::error::Error;
+use super::fresh_database::FreshDatabase;
+use super::launch::Stop;
+use super::left::{disclaim, find_left, read_held_bytes, remove_left};
+use super::server::connect;
+use crate::study::{
+    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, NATIVE, Places, Point, Sweep, TOGETHER, TrialDevice, check_room,
+    needed_bytes_on,
+};
+use host::linux::{Devices, read_block_device, read_free_bytes};
+use host::units::Bytes;
+use observe::OsSample;
+use postgres::{Programs, ServerBuild, read_server_build};
+
+/// Which site a point belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SiteKey {
+    pub file_system: String,
+    pub server: String,
+    /// Where its parts lie.
+    pub places: String,
+}
+
+impl SiteKey {
+    pub fn of(point: &Point) -> SiteKey {
+        SiteKey { file_system: point.file_system.clone(), server: point.server.clone(), places: point.places.clone() }
+    }
+
+    /// Every site of a study.
+    pub fn all(sweep: &Sweep) -> Vec<SiteKey> {
+        let axes = &sweep.axes;
+        let grounds = axes.file_system.iter().flat_map(|one| axes.server.iter().map(move |server| (one, server)));
+        let key = |((file_system, server), places): ((&String, &String), &String)| SiteKey {
+            file_system: file_system.clone(),
+            server: server.clone(),
+            places: places.clone(),
+        };
+        grounds.flat_map(|ground| axes.places.iter().map(move |places| (ground, places))).map(key).collect()
+    }
+
+    /// What a disk is called here; where there are several file systems it says on which.
+    pub fn name_disk(&self, disk: &str, sweep: &Sweep) -> String {
+        match sweep.axes.file_system.len() {
+            1 => disk.to_owned(),
+            _ => format!("{disk} on {}", self.file_system),
+        }
+    }
+
+    /// What the directory of a site is claimed with: the sweep, and which of its sites it is.
+    fn claim_text(&self, id: &str) -> String {
+        let parts = [
+            ("file_system", &self.file_system, NATIVE),
+            ("server", &self.server, DEFAULT_SERVER),
+            ("places", &self.places, TOGETHER),
+        ];
+        let own = parts.into_iter().filter(|(_, value, usual)| value != usual);
+        let own = own.map(|(axis, value, _)| format!("{axis}={value}"));
+        [id.to_owned()].into_iter().chain(own).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What a sweep asks of its sites.
+#[derive(Clone, Copy, Debug)]
+pub struct SitesAsked<'a> {
+    /// The sweep's.
+    pub id: &'a str,
+    pub sweep: &'a Sweep,
+    /// Of the server that a study means when it names none.
+    pub programs: &'a Programs,
+    pub place: &'a Place,
+    /// Ids of all sweeps that did not get to their end: what killed runs have left of them stays.
+    pub unfinished: &'a BTreeSet<String>,
+}
+
+/// What sites are made of.
+#[derive(Debug)]
+pub struct SiteMaker<'a> {
+    pub asked: SitesAsked<'a>,
+    /// Of each server of the study.
+    pub programs: BTreeMap<String, Programs>,
+    /// For what programs say meanwhile.
+    pub directory: &'a Path,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
+}
+
+/// A cluster with its databases, and what it stands on.
+#[derive(Debug)]
+pub struct Site {
+    // Dropped in this order: the server first, then what it stands on.
+    pub lab: Lab,
+    /// Held while the cluster is in use; it lies on the file system. `None` of a borrowed one.
+    cluster_claim: Option<File>,
+    file_system: Option<OwnFileSystem>,
+    pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
+    pub devices: Devices,
+    pub device_use: DeviceUse,
+    /// Those that are in force here, or why not, by name.
+    pub disks: BTreeMap<String, Disk>,
+    /// Strategies of the study that cannot run here, each with how to get it.
+    pub left_out: BTreeMap<&'static str, String>,
+    /// Of the server's blocks.
+    pub block_size: Bytes,
+    pub build: ServerBuild,
+    /// What each trial's databases are copied from; `None` where trials follow each other in one.
+    pub fresh: Option<FreshDatabase>,
+    /// The settings that the server runs with; `None` when it does not run, or has to be started again.
+    pub running: Option<Vec<(String, String)>>,
+}
+
+impl SiteMaker<'_> {
+    /// Looks for everything that sites are made of, before anything is made.
+    pub fn new<'a>(
+        asked: SitesAsked<'a>,
+        directory: &'a Path,
+        events: &'a Events,
+        stop: &'a Stop,
+    ) -> Result<SiteMaker<'a>, Error> {
+        for spec in asked.sweep.file_systems.values() {
+            spec.asked.check_available()?;
+        }
+        asked.sweep.check_memory()?;
+        let programs = find_servers(asked.sweep, asked.programs)?;
+        for remark in check_settings_known(asked.sweep, &programs)? {
+            events.tell(Event::Remark(remark));
+        }
+        Ok(SiteMaker { asked, programs: with_common_pgbench(programs), directory, events, stop })
+    }
+
+    /// Of the server by which the sweep is described.
+    pub fn first_programs(&self) -> &Programs {
+        let first = self.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
+        first.unwrap_or(self.asked.programs)
+    }
+
+    /// Makes a site, or takes over what a killed run of the sweep has left of it. Its server runs afterwards; it has no databases
+    /// yet, and a new one goes with this process until it [outlives](Site::outlive) it.
+    pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
+        self.stop.check()?;
+        let programs = self.programs.get(&key.server).unwrap_or(self.asked.programs);
+        let clients_max = self.asked.sweep.axes.clients.iter().copied().max().unwrap_or(1);
+        let text = key.claim_text(self.asked.id);
+        let file_system = self.make_file_system(key, &text)?;
+        let own_place = file_system.as_ref().map(|own| Place::Scratch { parent: own.mount_point() });
+        let parts = file_system.as_ref().map(OwnFileSystem::part_mount_points).unwrap_or_default();
+        let place = own_place.as_ref().unwrap_or(self.asked.place);
+        self.events.tell(Event::Step(match place {
+            Place::Scratch { .. } => "making a scratch cluster".into(),
+            Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket".into(),
+        }));
+        let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, place, &text, clients_max, parts)?;
+        if is_adopted {
+            self.events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
+        }
+        if let Some(generators) = &self.asked.sweep.generators {
+            lab.listen(&generators.address)?;
+        }
+        if let Some(own) = &file_system {
+            lab.set_backing_files(own.images());
+        }
+        let device_use = if file_system.is_some() { DeviceUse::Own } else { DeviceUse::Shared };
+        let native = || read_block_device(place.directory()).ok().map(|device| device.number).into();
+        let mut site = Site {
+            devices: file_system.as_ref().map_or_else(native, OwnFileSystem::devices),
+            disks: self.find_disks(place.directory(), device_use),
+            lab,
+            cluster_claim: claim,
+            file_system,
+            databases: BTreeMap::new(),
+            device_use,
+            left_out: BTreeMap::new(),
+            block_size: Bytes(0),
+            build: ServerBuild::default(),
+            fresh: None,
+            running: None,
+        };
+        self.start(&mut site).await?;
+        let (server, mut connection) = connect(&site.lab).await?;
+        site.block_size = Bytes(server.facts.block_size.into());
+        site.build = read_server_build(&mut connection).await?;
+        Ok(site)
+    }
+
+    /// Makes a site that an earlier study has used ready for this one; its databases stay. Its server runs afterwards. What the
+    /// trials left in memory would pass for the heat of this study's workload.
+    pub async fn use_again(&self, site: &mut Site) -> Result<(), Error> {
+        self.stop.check()?;
+        site.rest()?;
+        site.lab.apply_evict()?;
+        site.disks = self.find_disks(self.asked.place.directory(), site.device_use);
+        self.start(site).await
+    }
+
+    async fn start(&self, site: &mut Site) -> Result<(), Error> {
+        site.left_out = start_server(self.asked.sweep, &mut site.lab, self.stop).await?;
+        Ok(())
+    }
+
+    /// Makes the databases of a site whose server runs, but for those that are there and whole.
+    pub async fn fill(&self, site: &mut Site) -> Result<(), Error> {
+        let sweep = self.asked.sweep;
+        site.databases = make_databases(sweep, &mut site.lab, self.directory, self.events, self.stop).await?;
+        Ok(())
+    }
+
+    /// An error when the disk has not enough room for the sites, beside what a killed run of the sweep has left of them.
+    pub fn check_room(&self) -> Result<(), Error> {
+        let (sweep, parent) = (self.asked.sweep, self.asked.place.directory());
+        let missing = |key: SiteKey| {
+            let left = find_left(parent, &key.claim_text(self.asked.id));
+            let held = left.map_or(Bytes(0), |directory| read_held_bytes(&directory));
+            needed_bytes_on(&key.file_system, &key.places, sweep).0.saturating_sub(held.0)
+        };
+        let needed = Bytes(SiteKey::all(sweep).into_iter().map(missing).sum());
+        Ok(check_room(needed, read_free_bytes(parent)?, parent)?)
+    }
+
+    fn make_file_system(&self, key: &SiteKey, text: &str) -> Result<Option<OwnFileSystem>, Error> {
+        let SitesAsked { sweep, place, .. } = self.asked;
+        let Some(spec) = sweep.file_systems.get(&key.file_system) else { return Ok(None) };
+        let (none, name) = (Places::new(), key.file_system.as_str());
+        let places = sweep.places.get(&key.places).unwrap_or(&none);
+        let Self { events, stop, .. } = *self;
+        let maker = FileSystemMaker { parent: place.directory(), name, spec, places, sweep, events, stop };
+        maker.make(text).map(Some)
+    }
+
+    /// Removes what killed runs have left that nobody comes back for; what the sweep itself has left only when it `is_over`.
+    pub fn remove_left(&self, is_over: bool) {
+        let SitesAsked { id, place: Place::Scratch { parent }, unfinished, .. } = self.asked else { return };
+        let own = (!is_over).then_some(id);
+        let others = unfinished.iter().filter(|other| *other != id).cloned().collect();
+        remove_left(parent, own, &others, self.events);
+    }
+
+    /// Each disk of the study, or why it cannot be had.
+    fn find_disks(&self, place: &Path, device_use: DeviceUse) -> BTreeMap<String, Disk> {
+        let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), device_use));
+        let disks: BTreeMap<String, Disk> = self.asked.sweep.disks.iter().map(find).collect();
+        for (name, disk) in &disks {
+            let reasons = [&disk.not_enforced, &disk.writes_not_enforced, &disk.read_ahead_not_enforced];
+            for reason in reasons.into_iter().flatten() {
+                self.events.tell(Event::Remark(format!("the disk {name} is not in force: {reason}")));
+            }
+        }
+        disks
+    }
+}
+
+impl Site {
+    /// What the file systems that were made for it, and their devices, are set to.
+    pub fn read_file_systems(&self) -> Result<GroundFacts, Error> {
+        self.file_system.as_ref().map_or_else(|| Ok(GroundFacts::default()), OwnFileSystem::read_facts)
+    }
+
+    /// What limits the devices of its parts.
+    pub fn part_disks(&self) -> Vec<PartDisk> {
+        self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
+    }
+
+    /// What limits each of its devices, where it has several; `disk` limits that of the data directory.
+    pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
+        self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
+    }
+
+    /// What each of its devices did in a trial of this point; nothing where it has but one.
+    pub fn describe_devices(&self, point: &Point, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
+        let own = self.file_system.as_ref();
+        own.map(|own| own.describe_devices(&point.disk, facts, seconds)).unwrap_or_default()
+    }
+
+    /// Keeps the databases of the stopped server as they are, for a copy before each trial; what a killed run has kept stays.
+    pub fn keep_fresh(&mut self, directory: &Path, events: &Events, stop: &Stop) -> Result<(), Error> {
+        self.fresh = Some(FreshDatabase::keep(&self.lab, directory, events, stop)?);
+        Ok(())
+    }
+
+    /// Can what warms the server of a point run here?
+    pub fn can_run(&self, point: &Point) -> bool {
+        !self.left_out.contains_key(point.strategy.as_str())
+    }
+
+    /// From now on the cluster stays when this process is killed: the sweep is kept, and goes on with it.
+    pub fn outlive(&self) {
+        self.lab.cluster().outlive_owner();
+    }
+
+    /// Says after a trial how the server runs, for a trial that starts as it is.
+    pub fn note_running(&mut self, point: &Point, has_failed: bool) {
+        let is_known = !has_failed
+            && self.part_disks().is_empty()
+            && self.disks.get(&point.disk).is_none_or(leaves_files_as_they_were);
+        self.running = is_known.then(|| point.settings.clone());
+    }
+
+    /// Stops the server, for another site's turn.
+    pub fn rest(&mut self) -> Result<(), Error> {
+        self.running = None;
+        self.lab.stop()
+    }
+
+    /// Takes everything away; with `keep` all but what was made in the place itself, and returns the cluster's directory.
+    pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>, Error> {
+        let Site { lab, cluster_claim, file_system, .. } = self;
+        // The first failure is the one to tell.
+        let finished = lab.finish(keep && file_system.is_none()).await;
+        if let (Ok(Some(kept)), Some(_)) = (&finished, &cluster_claim) {
+            // The next study would remove it.
+            disclaim(kept)?;
+        }
+        drop(cluster_claim);
+        let removed = file_system.map_or(Ok(()), OwnFileSystem::remove);
+        finished.and_then(|kept| removed.map(|()| kept))
+    }
+}
+
+/// Servers of several versions are measured by one pgbench, the newest that lies beside any of them: else the difference
+/// might be its own.
+fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String, Programs> {
+    let has_own = |one: &&Programs| one.bin_dir().join("pgbench").is_file();
+    let newest = programs.values().filter(has_own).max_by_key(|one| one.version().map_or(0, |version| version.major));
+    match newest.cloned() {
+        Some(newest) if programs.len() > 1 => {
+            programs.into_iter().map(|(name, one)| (name, one.with_pgbench_of(&newest))).collect()
+        }
+        _ => programs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::sweep::spec::tests::sweep;
+
+    #[test]
+    fn every_pair_of_file_system_and_server_is_a_site_with_a_claim_of_its_own() {
+        let study = sweep("[points]\nfile_system = [\"native\", \"xfs\"]\nserver = [\"default\", \"15\"]\n").unwrap();
+        let places =
+            "[points]\nfile_system = \"xfs\"\nplaces = [\"together\", \"apart\"]\n[places.apart]\nwal = \"gp3\"\n";
+        let apart = SiteKey::all(&sweep(places).unwrap());
+        let claims: Vec<String> = apart.iter().map(|key| key.claim_text("7")).collect();
+        assert_eq!(claims, ["7 file_system=xfs", "7 file_system=xfs places=apart"]);
+        let keys = SiteKey::all(&study);
+        let claims: Vec<String> = keys.iter().map(|key| key.claim_text("7")).collect();
+        assert_eq!(claims, ["7", "7 server=15", "7 file_system=xfs", "7 file_system=xfs server=15"]);
+        for number in 0..study.points() {
+            assert!(keys.contains(&SiteKey::of(&study.point(number))));
+        }
+    }
+}

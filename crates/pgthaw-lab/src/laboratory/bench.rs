@@ -1,0 +1,399 @@
+//! `pgthaw bench`: the work is done in `crates/pgthaw-lab/src/bench/`, and the forecast of a cold start in `crates/model/src/`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::report::read_in_page;
+use super::results::show_sweeps;
+use super::running::{Begin, run_studies, status_of, tell_where_kept};
+use super::store::close_written;
+use super::{
+    ConnectionArguments, ExitStatus, LabArguments, OutputArguments, StoreArguments, Target, require_lab_server,
+};
+use crate::bench::{StudyAsked, SweepFinished, describe_cold_start};
+use crate::lab::{Place, choose_in_force, read_file_system_remarks, read_setting_remarks};
+use crate::laboratory::text::{
+    render_before_and_after, render_demo_plan, render_judged_forecasts, render_served, render_sweep_plan,
+    render_written_forecast,
+};
+use crate::report;
+use crate::results::Store;
+use crate::study::{
+    AUTO, BUILT_IN_STUDIES, Calibration, Disk, Error, Event, PGTHAW, Sweep, parse_sweep, plan_sweep, read_study_text,
+    set_keys, size,
+};
+use crate::verdict::{WrittenForecast, compute_outline_summary, judge_forecast};
+use cache::warm;
+use command::workload::{PopularityArgument, make_classes};
+use command::{document, find_profile, find_translation, read_device_with};
+use host::failure::{Capability, ErrorKind};
+use host::files::directory_of;
+use host::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
+use host::linux::capability::{HostTarget, check_host, check_programs};
+use host::linux::machine::read_free_bytes;
+use host::linux::memory::read_memory;
+use model::{Device, PageClass, compute_outlook};
+use postgres::Programs;
+use terminal::Canvas;
+
+/// What of `pgthaw doctor` matters for the demo.
+const CHECKS: [&str; 4] = ["memory", "device", "disk-limit", "vmtouch"];
+
+const DEMO: &str = "demo";
+
+/// The demo's report, where no other is named.
+const DEMO_PAGE: &str = "pgthaw-demo.html";
+
+/// Measure a study: proven start states, repeats, randomised order
+///
+/// pgthaw's own studies: `warmup` compares all ways to warm a cold server while pgbench runs against it. `residency` measures how long
+/// warmers of an idle server take until everything in a snapshot is verified resident. `forecast` forecasts a cold start, then measures
+/// one. `demo` is two short tournaments with a report. Any other study is a file (docs/sweep.md). An interrupted study goes on where it
+/// stopped.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// warmup, residency, forecast, demo, or a study file
+    study: String,
+
+    /// Set a key of the study: scale=10 clients=1,8 strategy=nothing,cat disk=gp3 settings.work_mem=64MB disks.san=20000,1GiB. `--print`
+    /// shows the keys that there are; an empty value removes one
+    #[arg(value_name = "KEY=VALUE")]
+    keys: Vec<String>,
+
+    /// Print the study as a file, to write one of your own, and do nothing
+    #[arg(long)]
+    print: bool,
+
+    /// Print the points, their order, how long it will take and the room that it needs, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Begin anew, even when a run of the same study was interrupted
+    #[arg(long)]
+    anew: bool,
+
+    /// Measure every point twice, as sides A and A': what they differ by is the noise (`pgthaw results noise`)
+    #[arg(long)]
+    aa: bool,
+
+    /// Write a report of it to this file [default: none; of demo pgthaw-demo.html here]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Make the scratch cluster below this directory, on the disk to be measured
+    #[arg(long, value_name = "DIRECTORY", default_value = "/var/tmp")]
+    dir: PathBuf,
+
+    /// PostgreSQL's programs [default: of pg_config, or the newest in /usr/lib/postgresql]
+    #[arg(long, value_name = "DIRECTORY", env = "PGTHAW_BIN_DIR")]
+    bin_dir: Option<PathBuf>,
+
+    /// Leave the cluster in place
+    #[arg(long)]
+    keep: bool,
+
+    /// Measure ways to warm in this lab server's own cluster, with its settings: it is stopped meanwhile and started again
+    /// afterwards; a database pgthaw_bench is made in it and dropped
+    #[arg(short = 'D', long, value_name = "DIRECTORY", conflicts_with = "dir")]
+    data_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    lab: LabArguments,
+
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+/// Runs the command.
+pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let texts = arguments.read_texts()?;
+    if arguments.print {
+        terminal::print_verbatim(texts.join("\n").trim_end());
+        return Ok(ExitStatus::Done);
+    }
+    let sweeps = texts.iter().map(|text| arguments.parse(text)).collect::<anyhow::Result<Vec<Sweep>>>()?;
+    if arguments.dry_run {
+        return dry_run(&arguments, &sweeps, output);
+    }
+    let page = arguments.page();
+    if let Some(page) = &page {
+        // Not after minutes of work.
+        document::check_report_place(page, false)?;
+    }
+    let (programs, place) = arguments.choose_place(&sweeps).await?;
+    let asked = |sweep: Sweep| StudyAsked {
+        device: find_device(&sweep, place.directory()),
+        programs: programs.clone(),
+        place: place.clone(),
+        sweep,
+        is_kept: arguments.keep,
+    };
+    let studies: Vec<StudyAsked> = sweeps.into_iter().map(asked).collect();
+    if arguments.study == DEMO && !output.json {
+        print_demo_plan(&studies[0]);
+    }
+    let store = arguments.store.open_for_study().await?;
+    if let [asked] = studies.as_slice()
+        && let Some(popularity) = &asked.sweep.popularity
+    {
+        return run_forecast(asked, popularity, store, output).await;
+    }
+    let begin = if arguments.anew { Begin::Anew } else { Begin::WhereItStopped };
+    let finished = run_studies(studies, begin, &store, output, |_| Ok(())).await?;
+    let page = match page {
+        Some(page) => write_page(&finished, &store, &page, output).await?,
+        None => None,
+    };
+    show_sweeps(&store, &finished, page.as_deref(), output).await?;
+    if finished.len() > 1 && !output.json {
+        print_acts(&finished, &store).await?;
+    }
+    if !output.json {
+        tell_where_kept(&finished, &store);
+        page.iter().for_each(|page| terminal::print_line(&format!("the report: {}", page.display())));
+    }
+    close_written(store).await?;
+    Ok(status_of(&finished))
+}
+
+impl BenchArguments {
+    fn built_in(&self) -> Option<&'static [&'static str]> {
+        BUILT_IN_STUDIES.iter().find(|(name, _)| *name == self.study).map(|(_, texts)| *texts)
+    }
+
+    /// The texts of the study, with the keys set: one, or one for each act.
+    fn read_texts(&self) -> anyhow::Result<Vec<String>> {
+        let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
+        let Some(built_in) = self.built_in() else {
+            let text = read_study_text(Path::new(&self.study)).map_err(|error| self.explain_missing(error))?;
+            return Ok(vec![self.set_keys(&text, &keys)?]);
+        };
+        // The cluster of a lab server keeps its settings, but for those asked for.
+        let keys = if self.data_dir.is_some() { [&["settings="], keys.as_slice()].concat() } else { keys };
+        built_in.iter().map(|text| self.set_keys(text, &keys)).collect()
+    }
+
+    fn set_keys(&self, text: &str, keys: &[&str]) -> anyhow::Result<String> {
+        Ok(set_keys(text, keys.iter().copied()).map_err(|problem| self.wrong(problem))?)
+    }
+
+    fn parse(&self, text: &str) -> anyhow::Result<Sweep> {
+        let directory = if self.built_in().is_some() { Path::new(".") } else { directory_of(Path::new(&self.study)) };
+        let text = self.settle_scale(text)?;
+        let sweep = parse_sweep(&text, directory, self.aa).map_err(|problem| self.wrong(problem))?;
+        if let Some(popularity) = &sweep.popularity {
+            popularity
+                .parse::<PopularityArgument>()
+                .map_err(|problem| self.wrong(format!("popularity: {popularity:?}: {problem}")))?;
+        }
+        Ok(sweep)
+    }
+
+    /// Writes the scale that `scale = "auto"` means here.
+    fn settle_scale(&self, text: &str) -> anyhow::Result<String> {
+        let study: toml::Table = text.parse()?;
+        if study.get("points").and_then(|points| points.get("scale")?.as_str()) != Some(AUTO) {
+            return Ok(text.to_owned());
+        }
+        let scale = size::plan_scale(read_memory()?.available_bytes, read_free_bytes(&self.dir)?);
+        self.set_keys(text, &[&format!("points.scale={scale}")])
+    }
+
+    fn wrong(&self, problem: String) -> Error {
+        Error::Spec { path: PathBuf::from(&self.study), problem }
+    }
+
+    /// A word that is neither a study nor a file is a mistyped one, or of what there was.
+    fn explain_missing(&self, error: Error) -> anyhow::Error {
+        let is_word = !self.study.contains(['/', '.']) && !Path::new(&self.study).exists();
+        if !is_word {
+            return error.into();
+        }
+        let words: Vec<String> =
+            ["bench", &self.study].into_iter().map(str::to_owned).chain(self.keys.clone()).collect();
+        if let Some(moved) = find_translation(&words, None) {
+            return moved.into();
+        }
+        let names = BUILT_IN_STUDIES.map(|(name, _)| name).join(", ");
+        let problem = format!("there is no study {:?}", self.study);
+        Error::Unfit { problem, remedy: format!("pgthaw's own are {names}; any other is a file, such as study.toml") }
+            .into()
+    }
+
+    fn page(&self) -> Option<PathBuf> {
+        self.output.clone().or_else(|| (self.study == DEMO).then(|| DEMO_PAGE.into()))
+    }
+
+    /// A scratch cluster; or the one of a lab server, which is made sure to be one.
+    async fn choose_place(&self, sweeps: &[Sweep]) -> anyhow::Result<(Programs, Place)> {
+        let bin_dir = self.bin_dir.as_deref();
+        if self.data_dir.is_none() {
+            return Ok((Programs::find(bin_dir)?, Place::Scratch { parent: self.dir.clone() }));
+        }
+        sweeps.iter().try_for_each(Sweep::check_lendable)?;
+        let connection = ConnectionArguments { data_dir: self.data_dir.clone(), ..ConnectionArguments::default() };
+        let target = Target::open(&connection).await?;
+        require_lab_server(&target, &self.lab, "a study")?;
+        let data_directory = target.data_directory.context("the data directory cannot be read")?;
+        let programs = Programs::find_version(bin_dir, data_directory.version_major)?;
+        Ok((programs, Place::Borrowed { data_directory }))
+    }
+}
+
+fn dry_run(arguments: &BenchArguments, sweeps: &[Sweep], output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let plan = |sweep: &Sweep| {
+        let mut plan = plan_sweep(sweep, sweep.seed.unwrap_or_else(rand::random), &arguments.dir)?;
+        plan.remarks = read_setting_remarks(sweep, Programs::find(arguments.bin_dir.as_deref()))?;
+        plan.remarks.extend(read_file_system_remarks(sweep));
+        anyhow::Ok(plan)
+    };
+    let plans = sweeps.iter().map(plan).collect::<anyhow::Result<Vec<_>>>()?;
+    if output.json {
+        terminal::print_json(&json!({ "plan": plans.first(), "further": plans.get(1..) }))?;
+    } else {
+        let width = Canvas::of_stdout(false).width;
+        let texts = plans.iter().map(|plan| render_sweep_plan(plan, width));
+        terminal::print_line(&texts.collect::<Vec<_>>().join("\n\n"));
+    }
+    plans.iter().try_for_each(|plan| plan.check_room(&arguments.dir))?;
+    Ok(ExitStatus::Done)
+}
+
+/// Writes the report of the studies in which any trial ended.
+async fn write_page(
+    finished: &[SweepFinished],
+    store: &Store,
+    path: &Path,
+    output: OutputArguments,
+) -> anyhow::Result<Option<PathBuf>> {
+    let mut studies = Vec::new();
+    for one in finished {
+        studies.push(read_in_page(store, &one.run.id, output).await?);
+    }
+    studies.retain(|one| !one.study.trials.is_empty());
+    if studies.is_empty() {
+        return Ok(None);
+    }
+    document::write_report(path, &report::render_report(&studies)?, false)?;
+    Ok(Some(path.canonicalize()?))
+}
+
+fn print_demo_plan(asked: &StudyAsked) {
+    let server = match asked.programs.version() {
+        Ok(version) => {
+            let directory = asked.programs.bin_dir().display();
+            Capability::yes("this machine", "postgresql", format!("{} in {directory}", version.text))
+        }
+        Err(error) => Capability::failed("this machine", "postgresql", &error),
+    };
+    let directory = asked.place.directory();
+    let target = HostTarget { data_directory: Some(directory.to_owned()), ..HostTarget::default() };
+    let found = check_host(&target).into_iter().chain(check_programs()).filter(|one| CHECKS.contains(&one.name));
+    let found = found.map(|one| Capability { group: "this machine", ..one });
+    let checks: Vec<Capability> = [server].into_iter().chain(found).collect();
+    let point = asked.sweep.point(0);
+    let disk = choose_in_force(directory, asked.sweep.disk(&point));
+    let plan = render_demo_plan(point.scale, size::expected_bytes(point.scale), &disk);
+    terminal::print_line(&format!("{}\n\n{plan}\n", terminal::render_capabilities(&checks)));
+}
+
+/// Cold and warm side by side, and what users got in each act.
+async fn print_acts(finished: &[SweepFinished], store: &Store) -> anyhow::Result<()> {
+    let mut acts = Vec::new();
+    for act in finished {
+        acts.push((&act.run, store.read_sweep_outlines(&act.run.id).await?));
+    }
+    acts.retain(|(_, trials)| !trials.is_empty());
+    let trials = || acts.iter().flat_map(|(run, trials)| trials.iter().map(move |trial| (run, trial)));
+    if let Some((run, shown)) = trials().find(|(_, trial)| trial.point.strategy == PGTHAW).or(trials().next())
+        && let Some(trial) = store.read_sweep_trial(&run.id, shown.number, shown.repeat).await?
+    {
+        terminal::print_line(&format!("{}\n", render_before_and_after(&trial)));
+    }
+    for (run, trials) in &acts {
+        terminal::print_line(&render_served(&run.question, &compute_outline_summary(run, trials)));
+    }
+    Ok(())
+}
+
+/// Writes a forecast when the server is warm, measures its cold start, and judges it.
+async fn run_forecast(
+    asked: &StudyAsked,
+    popularity: &str,
+    store: Store,
+    output: OutputArguments,
+) -> anyhow::Result<ExitStatus> {
+    let mut written = None;
+    let finished = run_studies(vec![asked.clone()], Begin::Once, &store, output, |event| {
+        if let Event::Calibrated(calibration) = event {
+            let forecast = write_forecast(calibration, asked, popularity)?;
+            if !output.json {
+                terminal::print_line(&render_written_forecast(&forecast));
+            }
+            written = Some(forecast);
+        }
+        Ok(())
+    })
+    .await?;
+    let one = finished.first().context("the study left nothing behind")?;
+    let trial = store.read_sweep_trial(&one.run.id, 0, 1).await?;
+    close_written(store).await?;
+    if one.is_interrupted {
+        return Ok(ExitStatus::Because(ErrorKind::Interrupted));
+    }
+    let trial = trial.filter(|trial| trial.failure.is_none()).context("the trial left nothing behind")?;
+    let written = written.context("no forecast was written")?;
+    let name = if one.run.question.is_empty() { "forecast" } else { &one.run.question };
+    let judged = judge_forecast(name.to_owned(), written, &one.run, &trial);
+    match output.json {
+        true => terminal::print_json(&judged)?,
+        false => terminal::print_line(&render_judged_forecasts(&[judged])),
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// The forecast, from what is known before the trial.
+fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &str) -> anyhow::Result<WrittenForecast> {
+    let calibration_tps = calibration.tps.ok_or(model::Error::IdleServer)?;
+    let directory = asked.place.directory();
+    let disk = choose_in_force(directory, asked.sweep.disk(&asked.sweep.point(0)));
+    let (device, described) = read_device(&disk, directory)?;
+    let chosen: PopularityArgument = popularity.parse().map_err(anyhow::Error::msg)?;
+    let made = make_classes(&calibration.activity, None, Some(&chosen))?;
+    let mut assumptions = made.describe();
+    let own = read_block_device(directory).map_or(DEFAULT_READ_AHEAD, |device| device.read_ahead_bytes);
+    let read_ahead = disk.read_ahead_in_force(own);
+    let scenario = describe_cold_start(&asked.sweep, calibration, &device, read_ahead, made.classes)?;
+    let outlook = compute_outlook(&scenario)?;
+    assumptions.extend([described, format!("the kernel reads ahead by up to {read_ahead}")]);
+    Ok(WrittenForecast {
+        written_at: Timestamp::now(),
+        calibration_tps,
+        popularity: popularity.to_owned(),
+        classes: scenario.workload.classes.iter().map(PageClass::access).collect(),
+        assumptions,
+        to_50_seconds: outlook.to_50_seconds.map(|span| span.seconds),
+        warm_after_seconds: outlook.warm_after_seconds.map(|span| span.seconds),
+        steady_tps: outlook.steady_tps,
+    })
+}
+
+/// The limits in force, with the latency of `doctor --probe`; without either a common cloud volume. Says which.
+fn read_device(disk: &Disk, directory: &Path) -> Result<(Device, String), warm::Error> {
+    let riops = disk.riops.filter(|_| disk.not_enforced.is_none());
+    let rbps = disk.rbps.filter(|_| disk.not_enforced.is_none());
+    read_device_with(riops.map(|riops| riops as f64), rbps, Some(directory))
+}
+
+/// The device of a study of ways to warm where it need not be guessed: a limit is in force, or `doctor --probe` measured it.
+fn find_device(sweep: &Sweep, directory: &Path) -> Option<Device> {
+    let disk = sweep.is_warmup.then(|| choose_in_force(directory, sweep.disk(&sweep.point(0))))?;
+    let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
+    let is_known = is_limited || matches!(find_profile(directory), Ok(Some(_)));
+    let (device, _) = is_known.then(|| read_device(&disk, directory).ok()).flatten()?;
+    Some(device)
+}

@@ -1,0 +1,105 @@
+//! `pgthaw report`: the work is done in `crates/pgthaw-lab/src/report/`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::report::{self, StudyData, StudyInPage, TrialData};
+use crate::results::{self, NEWEST, Store};
+use crate::serve::read_study;
+use command::document;
+use host::units::counted;
+use terminal::Progress;
+
+/// Beyond so many trials a page holds their figures and not their curves: `pgthaw serve` shows those too.
+const TRIALS_MAX: usize = 1000;
+
+/// Spans of all curves in a page together, and of one of them.
+const SPANS_MAX: u32 = 100_000;
+const SPANS_OF_TRIAL_MAX: u32 = 1000;
+
+/// One self-contained HTML file of a study, or of several of any kind
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// The studies, or the first characters of their names; the page lists several in this order
+    #[arg(value_name = "STUDY", default_value = NEWEST)]
+    studies: Vec<String>,
+
+    /// The file to write [default: pgthaw-report-STUDY.html here]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Replace the file even when it is not a report
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+/// Runs the command.
+pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let store = arguments.store.open_existing().await?;
+    let mut studies = Vec::with_capacity(arguments.studies.len());
+    for wanted in &arguments.studies {
+        studies.push(read_in_page(&store, wanted, output).await?);
+    }
+    let ids: Vec<&str> = studies.iter().map(|one| one.study.sweep.id.as_str()).collect();
+    let named = || PathBuf::from(format!("pgthaw-report-{}.html", ids.first().unwrap_or(&"none")));
+    let path = arguments.output.unwrap_or_else(named);
+    document::write_report(&path, &report::render_report(&studies)?, arguments.force)?;
+    tell(&studies, &ids, &path, output)?;
+    store.close().await;
+    Ok(ExitStatus::Done)
+}
+
+fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArguments) -> anyhow::Result<()> {
+    let trials: usize = studies.iter().map(|one| one.study.trials.len()).sum();
+    if output.json {
+        return Ok(terminal::print_json(
+            &json!({ "run": ids.first(), "runs": ids, "trials": trials, "report": path }),
+        )?);
+    }
+    for study in studies.iter().filter(|one| one.details.is_none()) {
+        let (id, trials) = (&study.study.sweep.id, study.study.trials.len());
+        terminal::print_remark(&format!(
+            "the page has no curves of the {} of {id}: `pgthaw serve` has them",
+            counted(trials, "trial")
+        ));
+    }
+    terminal::print_verbatim(&path.display().to_string());
+    Ok(())
+}
+
+/// A study with its trials, as a page holds it that nobody serves.
+pub async fn read_in_page(store: &Store, wanted: &str, output: OutputArguments) -> Result<StudyInPage, results::Error> {
+    let sweep = store.read_study(wanted).await?;
+    let planned = sweep.points.saturating_mul(sweep.repeats).max(1);
+    let spans_max = (SPANS_MAX / planned).clamp(1, SPANS_OF_TRIAL_MAX);
+    let study = read_study(store, sweep).await?;
+    let details = match study.trials.len() {
+        ..=TRIALS_MAX => Some(read_details(store, &study, spans_max, output).await?),
+        _ => None,
+    };
+    Ok(StudyInPage { study, details })
+}
+
+/// One trial after the other: the seconds of all of them together may not fit into memory.
+async fn read_details(
+    store: &Store,
+    study: &StudyData,
+    spans_max: u32,
+    output: OutputArguments,
+) -> Result<Vec<TrialData>, results::Error> {
+    let progress = Progress::steps_when_slow("reading trials", output.shows_progress());
+    let mut details = Vec::with_capacity(study.trials.len());
+    for (outline, read) in study.trials.iter().zip(1..) {
+        let trial = store.read_sweep_trial(&study.sweep.id, outline.number, outline.repeat).await?;
+        details.extend(trial.map(|trial| TrialData::new(trial, spans_max)));
+        progress.reach(read, study.trials.len() as u64);
+    }
+    progress.finish();
+    Ok(details)
+}

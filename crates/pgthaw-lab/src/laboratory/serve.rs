@@ -1,0 +1,60 @@
+//! `pgthaw serve`: the work is done in `crates/pgthaw-lab/src/serve/`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::serve::serve;
+use command::hear_signals;
+use command::http::{ListenOptions, Listener, Token};
+
+/// Browse the results, compare them and watch the trial that runs, in a browser
+///
+/// It shows the store and changes nothing. Without --listen this machine alone can ask. It speaks HTTP without encryption: on
+/// a network that others share, put a proxy with TLS before it or reach it through ssh -L.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// The port on the loopback address; 0 is any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 8432, conflicts_with = "listen")]
+    port: u16,
+
+    /// Listen on this address and port, such as 0.0.0.0:8432. One that others can reach takes a token; those of 127.0.0.0/8
+    /// and ::1 are this machine's
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+
+    /// A file whose first line is the secret that a browser must know, and that only you can read
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+/// Runs the command.
+pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
+    let options = match arguments.listen {
+        Some(address) => ListenOptions::listening(address, token)?,
+        None => ListenOptions::loopback(arguments.port, token),
+    };
+    let store = arguments.store.open_existing().await?;
+    let listener = Listener::bind(options).await?;
+    // Heard from the moment on at which somebody knows that it serves.
+    let end = hear_signals()?;
+    let address = format!("http://{}/", listener.address()?);
+    if output.json {
+        terminal::print_json(&json!({ "address": address, "results": store.place(), "needs_token": token.is_some() }))?;
+    } else {
+        let with = if token.is_some() { "?token=…" } else { "" };
+        terminal::print_line(&format!("{address}{with}"));
+        if output.shows_progress() {
+            terminal::print_remark("serving until Ctrl-C");
+        }
+    }
+    serve(listener, store, end).await?;
+    Ok(ExitStatus::Done)
+}

@@ -1,0 +1,324 @@
+//! A study while it runs: what is being done, how fast the server is now, and how long the whole still takes.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::forecasts::render_study_forecast;
+use super::warmers::render_count;
+use crate::study::{
+    Brought, Event, Finding, Job, LiveSecond, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, Until,
+    UntilWarm, Warming,
+};
+use model::tell_after;
+use terminal::{MovingLine, Part, printable, render_duration, time_left};
+
+/// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
+#[derive(Debug)]
+pub struct StudyDisplay {
+    line: MovingLine,
+    is_shown: bool,
+    is_drawn: bool,
+    /// What is being prepared.
+    step: String,
+    current: Option<(SweepTrialStarted, Instant)>,
+}
+
+impl StudyDisplay {
+    pub fn new(is_shown: bool) -> StudyDisplay {
+        let is_drawn = is_shown && std::io::stderr().is_terminal();
+        StudyDisplay { line: MovingLine::new(is_drawn), is_shown, is_drawn, step: String::new(), current: None }
+    }
+
+    /// Shows one event.
+    pub fn show(&mut self, event: &Event) {
+        match event {
+            Event::Step(what) => self.show_step(what),
+            Event::StepShare(share) => self.line.show(prepare_parts(&self.step, *share)),
+            Event::Remark(remark) => self.print(remark),
+            Event::SweepStarted(run) => self.start_trials(run),
+            Event::SweepTrialStarted(trial) => self.start(trial),
+            Event::Second(second) => self.show_second(*second),
+            Event::SweepTrialEnded(trial) => self.end(trial),
+            Event::Calibrated(_) | Event::SweepOpened(_) => {}
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        self.line.finish();
+    }
+
+    fn show_step(&mut self, what: &str) {
+        what.clone_into(&mut self.step);
+        self.line.show(prepare_parts(what, 0.0));
+        if !self.is_drawn {
+            self.print(what);
+        }
+    }
+
+    fn start_trials(&self, run: &SweepRun) {
+        if let Some(forecast) = run.warmup.as_ref().and_then(|warmup| warmup.forecast.as_ref()) {
+            self.print(&format!("forecast of a cold start that nothing warms: {}", render_study_forecast(forecast)));
+        }
+        for line in render_left_out(&run.verdicts) {
+            self.print(&line);
+        }
+    }
+
+    fn start(&mut self, trial: &SweepTrialStarted) {
+        let mut parts = head_parts(trial);
+        parts.extend([Part::text(": ", 4, "making its start state"), time_left(trial.left)]);
+        self.line.show(parts);
+        self.current = Some((trial.clone(), Instant::now()));
+    }
+
+    fn show_second(&mut self, second: LiveSecond) {
+        let Some((trial, began)) = &self.current else { return };
+        self.line.show(second_parts(trial, second, began.elapsed()));
+    }
+
+    fn end(&mut self, ended: &SweepTrial) {
+        if let Some((trial, _)) = self.current.take() {
+            self.print(&render_ended(&trial, ended));
+        }
+    }
+
+    fn print(&self, line: &str) {
+        if self.is_shown {
+            self.line.suspend(|| terminal::print_remark(line));
+        }
+    }
+}
+
+/// What is being prepared, and how far that is.
+fn prepare_parts(what: &str, share: f64) -> Vec<Part> {
+    vec![Part::text("", 2, "prepare"), Part::bar(1, share), Part::figure(what, what).after(" ")]
+}
+
+/// `3 of 12 [██    ]  scale 10, clients 4`
+fn head_parts(trial: &SweepTrialStarted) -> Vec<Part> {
+    vec![
+        Part::text("", 2, format!("{} of {}", trial.position, trial.trials)),
+        Part::bar(5, f64::from(trial.position - 1) / f64::from(trial.trials.max(1))),
+        Part::text("  ", 1, printable(&trial.label)),
+    ]
+}
+
+/// `3 of 12 [██    ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident,
+/// 3 min 20 s left`
+fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration) -> Vec<Part> {
+    let at_most = if trial.until.is_some() { "at most " } else { "" };
+    let of = trial.seconds.map(|seconds| format!(" of {at_most}{seconds}")).unwrap_or_default();
+    let is_idle = trial.until == Some(Until::Resident);
+    let tps = second.tps.map_or("– tps".to_owned(), |tps| format!("{tps:.0} tps"));
+    let mut parts = head_parts(trial);
+    parts.extend([Part::text("", 6, render_repeat(trial)), Part::text(": ", 3, format!("{}{of} s", second.second))]);
+    if !is_idle {
+        parts.extend([Part::figure(tps.clone(), tps), Part::text(", ", 4, render_until_warm(trial, second))]);
+    }
+    let read = Some(second.device_read_bytes).filter(|bytes| bytes.0 > 0);
+    parts.extend(read.map(|read| Part::text(", ", 7, format!("{} from the device", read.per_second()))));
+    // Where pgbench runs on other hosts nobody counts.
+    let resident = Some(second.os_resident_bytes).filter(|bytes| bytes.0 > 0);
+    parts.extend(resident.map(|bytes| Part::figure(format!("{bytes} resident"), bytes.to_string())));
+    parts.push(time_left(trial.left.saturating_sub(elapsed)));
+    parts
+}
+
+/// `warm in about 12 s`, with what that means when the trial ends before.
+fn render_until_warm(trial: &SweepTrialStarted, second: LiveSecond) -> String {
+    let in_about = |left: f64| format!("warm in about {}", render_duration(Duration::from_secs_f64(left)));
+    let ends_before = |left: f64| trial.seconds.is_some_and(|seconds| f64::from(second.second) + left > seconds.into());
+    match second.until_warm {
+        UntilWarm::Unknown => String::new(),
+        UntilWarm::Warm => "warm".to_owned(),
+        UntilWarm::Seconds(left) if ends_before(left) => format!("{} (after its end)", in_about(left)),
+        UntilWarm::Seconds(left) => in_about(left),
+    }
+}
+
+/// ` (repeat 2)`; nothing where there is but one.
+fn render_repeat(trial: &SweepTrialStarted) -> String {
+    if trial.repeats > 1 { format!(" (repeat {})", trial.repeat) } else { String::new() }
+}
+
+/// `  3 of 12  scale 10, clients 4 (repeat 2)  1234 tps  p99 2.50 ms`
+fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
+    let position = format!("{} of {}", trial.position, trial.trials);
+    let head = format!("{position:>8}  {}{}", printable(&trial.label), render_repeat(trial));
+    if let Some(failure) = &ended.failure {
+        return format!("{head}  FAILED: {}", printable(failure));
+    }
+    if let Some(warming) = &ended.warming {
+        // The longest name of a strategy, and its repeat.
+        let width = if trial.repeats > 1 { 40 } else { 29 };
+        return format!("{head:<width$}  {}", render_warmed(ended, warming));
+    }
+    let p99 = ended.latency.as_ref().and_then(|latency| latency.percentile(0.99));
+    let p99 = p99.map(|p99| format!("  p99 {:.2} ms", p99.us as f64 / 1000.0));
+    let warnings = match ended.warnings.len() {
+        0 => String::new(),
+        1 => "  1 verdict against it".to_owned(),
+        count => format!("  {count} verdicts against it"),
+    };
+    format!("{head}  {:.0} tps{}{warnings}", ended.tps, p99.unwrap_or_default())
+}
+
+/// `warm after 11.3 s   207 k served  lukewarm start`, `resident after 2.31 s, shared_buffers back after 3.00 s`
+fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
+    let found = ended.start_state.as_ref().map(|start| start.verdict.as_str()).filter(|verdict| *verdict != "cold");
+    let start = found.map(|verdict| format!("  {verdict} start")).unwrap_or_default();
+    let failure = ended.strategy_outcome.as_ref().and_then(|outcome| outcome.failure.as_ref());
+    let failure = failure.map(|failure| format!("  FAILED: {}", printable(failure))).unwrap_or_default();
+    if let Some(brought) = &warming.figures.brought {
+        return format!("{}{start}{failure}", render_brought(brought));
+    }
+    if let Some(job) = warming.figures.job.filter(Job::is_without_curve) {
+        return format!("{}{start}{failure}", render_job(&job));
+    }
+    let warm = match warming.figures.warm_after_seconds {
+        Some(seconds) => format!("warm {:<11}", tell_after(seconds, &format!("{seconds:>4.1} s"))),
+        None => format!("{:<16}", format!("not warm in {:>2} s", warming.figures.measured_seconds)),
+    };
+    let served: u64 = ended.samples.iter().map(|sample| sample.transactions).sum();
+    format!("{warm} {:>6} served{start}{failure}", render_count(served as f64))
+}
+
+/// `done after 2.42 s, 2.15 s of it before the load began`
+fn render_job(job: &Job) -> String {
+    let before = job.whole_seconds - job.load_seconds;
+    let before = if before > 0.0 { format!(", {before:.2} s of it before the load began") } else { String::new() };
+    format!("done after {:.2} s{before}", job.whole_seconds)
+}
+
+fn render_brought(brought: &Brought) -> String {
+    let resident = match (brought.resident_after_seconds, brought.own_seconds) {
+        (Some(seconds), _) => format!("resident after {seconds:.2} s"),
+        (None, Some(seconds)) => format!("took {seconds:.2} s by its own account"),
+        (None, None) => format!("{} became resident", brought.resident_bytes),
+    };
+    let back = brought.buffers_after_seconds.map(|seconds| format!(", shared_buffers back after {seconds:.2} s"));
+    resident + &back.unwrap_or_default()
+}
+
+/// A line per strategy that is left out, and the one command that gets everything.
+fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
+    let left_out: Vec<&MeasurementVerdict> =
+        verdicts.iter().filter(|one| matches!(one.finding, Finding::StrategyLeftOut { .. })).collect();
+    let mut packages: Vec<&str> =
+        left_out.iter().filter_map(|one| Some(one.remedy.split_once("apt-get install ")?.1)).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let mut lines: Vec<String> = left_out.iter().map(|one| one.text()).collect();
+    if packages.len() > 1 {
+        lines.push(format!("to have them all: apt-get install {}", packages.join(" ")));
+    }
+    lines
+}
+
+/// What a study says below its table: where the numbers are, and how to draw them.
+pub fn render_where_kept(id: &str, store: &dyn std::fmt::Display) -> String {
+    format!("kept as {id} in {store}; draw it: pgthaw report {id}")
+}
+
+/// What was left in place, for whoever asked for it.
+pub fn render_kept_cluster(directory: &Path) -> String {
+    format!("the cluster stays in {}", directory.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::units::Bytes;
+    use terminal::render_parts;
+
+    fn started() -> SweepTrialStarted {
+        SweepTrialStarted {
+            label: "cat".into(),
+            repeat: 2,
+            repeats: 3,
+            position: 3,
+            trials: 12,
+            seconds: Some(20),
+            until: None,
+            left: Duration::from_secs(220),
+        }
+    }
+
+    #[test]
+    fn a_second_is_told_in_one_line_with_the_time_left() {
+        let bare = LiveSecond {
+            second: 12,
+            tps: Some(1234.4),
+            device_read_bytes: Bytes(0),
+            os_resident_bytes: Bytes(0),
+            until_warm: UntilWarm::Unknown,
+        };
+        let line = |trial: &SweepTrialStarted, second: LiveSecond, width| {
+            render_parts(&second_parts(trial, second, Duration::from_secs(20)), width)
+        };
+        let trial = started();
+        assert_eq!(
+            line(&trial, bare, usize::MAX),
+            "3 of 12 [██▋             ]  cat (repeat 2): 12 of 20 s, 1234 tps, 3 min 20 s left"
+        );
+        let second = LiveSecond {
+            device_read_bytes: Bytes(125_000_000),
+            os_resident_bytes: Bytes(830 << 20),
+            until_warm: UntilWarm::Seconds(6.2),
+            ..bare
+        };
+        let (read, resident) = (second.device_read_bytes.per_second(), second.os_resident_bytes.to_string());
+        let steady = SweepTrialStarted { until: Some(Until::Steady), ..started() };
+        assert_eq!(
+            line(&steady, second, usize::MAX),
+            format!(
+                "3 of 12 [██▋             ]  cat (repeat 2): 12 of at most 20 s, 1234 tps, warm in about 6 s, {read} from \
+                 the device, {resident} resident, 3 min 20 s left"
+            )
+        );
+        for width in [30, 40, 60, 80, 100] {
+            for label in ["cat", "pg_prewarm-prefetch"] {
+                let line = line(&SweepTrialStarted { label: label.into(), ..started() }, second, width);
+                assert!(console::measure_text_width(&line) <= width, "{line}");
+                assert!(["1234 tps", &resident, " left"].iter().all(|figure| line.contains(figure)), "{width}: {line}");
+            }
+        }
+        let later = LiveSecond { until_warm: UntilWarm::Seconds(90.0), ..second };
+        assert_eq!(render_until_warm(&trial, later), "warm in about 1 min 30 s (after its end)");
+    }
+
+    #[test]
+    fn a_trial_that_ended_has_one_line_of_a_terminal() {
+        use crate::study::WarmingFigures;
+        use crate::study::sweep::record::tests::trial;
+        let mut ended = trial();
+        ended.warming = Some(Warming {
+            figures: WarmingFigures { measured_seconds: 20, warm_after_seconds: Some(13.25), ..Default::default() },
+            ..Warming::default()
+        });
+        for repeats in [1, 3] {
+            let trial = SweepTrialStarted { label: "pg_prewarm-prefetch".into(), repeats, ..started() };
+            let line = render_ended(&trial, &ended);
+            assert!(console::measure_text_width(&line) <= 80, "{line}");
+            assert_eq!(line.contains("(repeat 2)"), repeats > 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn one_command_gets_all_that_is_missing() {
+        let left_out = |strategy: &str, remedy: &str| {
+            let (strategy, remedy) = (strategy.to_owned(), remedy.to_owned());
+            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy, how: remedy })
+        };
+        let lines = render_left_out(&[
+            left_out("vmtouch", "no vmtouch in PATH: apt-get install vmtouch"),
+            Finding::OneRepeat.into(),
+            left_out("pgfincore", "this server has no pgfincore: apt-get install postgresql-15-pgfincore"),
+        ]);
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[2], "to have them all: apt-get install postgresql-15-pgfincore vmtouch");
+        assert_eq!(render_left_out(&[left_out("x", "no y")]), ["without x: no y"]);
+    }
+}

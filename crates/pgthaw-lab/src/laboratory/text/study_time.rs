@@ -1,0 +1,229 @@
+//! Where the time of the servers of a study went, point by point: commands read and handled, waits, and the check of the sums.
+
+use console::measure_text_width;
+
+use crate::verdict::TimedPoint;
+use host::units::counted;
+use terminal::{Column, printable, render_columns, render_ns, wrap_text};
+
+/// The tables of the points, wide or one below the other, and what the sums say. `processors` are those of the machine.
+pub fn render_study_time(points: &[TimedPoint], processors: u32, width: Option<usize>) -> String {
+    if points.is_empty() {
+        return "nobody looked where the time of its servers went: the study has time = false".to_owned();
+    }
+    let mut lines = Vec::new();
+    lines.extend(render_groups(points, groups(points), width));
+    lines.push(String::new());
+    lines.push("client backends in the mean, by what they did".to_owned());
+    lines.extend(render_groups(points, vec![kinds(points), sums(points, processors)], width));
+    lines.push(String::new());
+    lines.extend(notes(points, processors).iter().map(|note| wrap_text(&printable(note), width)));
+    lines.join("\n")
+}
+
+/// Side by side where there is room; else one below the other.
+fn render_groups(points: &[TimedPoint], groups: Vec<Vec<Column>>, width: Option<usize>) -> Vec<String> {
+    let all: Vec<Column> = keys(points).into_iter().chain(groups.iter().flatten().cloned()).collect();
+    let side_by_side = render_columns(all, None, "…");
+    let needed = side_by_side.iter().map(|line| measure_text_width(line)).max().unwrap_or(0);
+    if width.is_none_or(|width| needed <= width) {
+        return side_by_side;
+    }
+    let mut lines = Vec::new();
+    for group in groups {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(render_columns(keys(points).into_iter().chain(group).collect(), width, "…"));
+    }
+    lines
+}
+
+/// Which point it is: its clients, and what else varies.
+fn keys(points: &[TimedPoint]) -> Vec<Column> {
+    let users =
+        Column::number("USERS", 0, cells(points, |one| one.clients.map_or_else(|| "-".into(), |n| n.to_string())));
+    match points.iter().any(|one| !one.others.is_empty()) {
+        true => vec![users, Column::text("POINT", 10, cells(points, |one| printable(&one.others).into_owned()))],
+        false => vec![users],
+    }
+}
+
+fn cells(points: &[TimedPoint], cell: impl Fn(&TimedPoint) -> String) -> Vec<String> {
+    points.iter().map(cell).collect()
+}
+
+/// Count, total and mean of one thing.
+fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Option<f64>, f64)) -> Vec<Column> {
+    let of = &of;
+    let mean = |one: &TimedPoint| match of(one) {
+        (Some(count), total) if count >= 1.0 => render_ns((total / count * 1e9) as u64),
+        _ => "-".to_owned(),
+    };
+    vec![
+        Column::number(
+            title,
+            0,
+            cells(points, |one| of(one).0.map_or_else(|| "-".into(), |count| format!("{count:.0}"))),
+        ),
+        Column::number("TOTAL", 0, cells(points, |one| format!("{:.1} s", of(one).1))),
+        Column::number("MEAN", 0, cells(points, mean)),
+    ]
+}
+
+/// Who looks now and then counts neither commands nor switches.
+fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
+    one.time.is_exact().then_some(number)
+}
+
+fn groups(points: &[TimedPoint]) -> Vec<Vec<Column>> {
+    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let load = vec![
+        Column::number("PER MINUTE", 0, cells(points, |one| or_dash(one.tps.map(|tps| format!("{:.0}", 60.0 * tps))))),
+        Column::number(
+            "RESPONSE",
+            0,
+            cells(points, |one| or_dash(one.response_us.map(|us| render_ns((us * 1e3) as u64)))),
+        ),
+        Column::number(
+            "EXPLAINED",
+            0,
+            cells(points, |one| or_dash(one.explained_seconds.map(|seconds| format!("{seconds:.2} s")))),
+        ),
+        Column::number("OF", 0, cells(points, |one| format!("{:.2} s", one.time.length_seconds))),
+    ];
+    vec![
+        statistic(points, "UPDATES", |one| (one.time.total.activity_reports, one.time.total.statistics_seconds)),
+        statistic(points, "READ", |one| (if_counted(one, one.time.total.commands), one.time.reading_seconds())),
+        statistic(points, "HANDLED", |one| (if_counted(one, one.time.total.handled), one.time.total.handled_seconds)),
+        statistic(points, "LWLOCK", |one| (Some(one.time.total.lwlock_waits), one.time.total.lwlock_seconds)),
+        load,
+    ]
+}
+
+const KINDS: [&str; 9] = ["RUNNING", "READY", "LWLOCK", "LOCK", "IO", "OTHER", "NO EVENT", "UNKNOWN", "CLIENT"];
+
+fn kinds(points: &[TimedPoint]) -> Vec<Column> {
+    let column = |(place, title): (usize, &&str)| {
+        let mean = |one: &TimedPoint| format!("{:.2}", one.time.total.kinds()[place].1 / one.time.length_seconds);
+        Column::number(*title, 0, cells(points, mean))
+    };
+    KINDS.iter().enumerate().map(column).collect()
+}
+
+/// What the kinds add up to, what processors were used, and what the looking took.
+fn sums(points: &[TimedPoint], processors: u32) -> Vec<Column> {
+    let percent = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{:.2} %", 100.0 * value));
+    let range = |one: &TimedPoint| {
+        let range = one.time.explained_ratio_min.zip(one.time.explained_ratio_max);
+        range.map_or_else(|| "-".to_owned(), |(least, most)| format!("{:.2}–{:.2} %", 100.0 * least, 100.0 * most))
+    };
+    let cost = |one: &TimedPoint| one.time.total.cost_seconds / (one.time.length_seconds * f64::from(processors));
+    vec![
+        Column::number("EXPLAINED", 0, cells(points, |one| percent(one.time.total.explained_ratio))),
+        Column::number("PER SECOND", 0, cells(points, range)),
+        Column::number("PROCESSORS", 0, cells(points, |one| format!("{:.2}", one.time.processors_used()))),
+        Column::number(
+            "SWITCHES/S",
+            0,
+            cells(points, |one| {
+                let switches = if_counted(one, one.time.total.switches / one.time.length_seconds);
+                switches.map_or_else(|| "-".to_owned(), |switches| format!("{switches:.0}"))
+            }),
+        ),
+        Column::number("COST", 0, cells(points, |one| percent(Some(cost(one))))),
+    ]
+}
+
+fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
+    let mut notes = Vec::new();
+    let most = points.iter().max_by(|a, b| a.time.processors_used().total_cmp(&b.time.processors_used()));
+    let all = counted(processors, "processor");
+    if let Some(one) = most {
+        let used = one.time.processors_used();
+        let judged = if used <= 1.02 * f64::from(processors) {
+            "which is possible"
+        } else {
+            "which cannot be: the account is wrong"
+        };
+        notes.push(format!(
+            "check: seconds of processor used by the time that there was are at most {used:.2}, of {all}, {judged}"
+        ));
+    }
+    let most = points
+        .iter()
+        .max_by(|a, b| a.time.processors_if_nothing_else().total_cmp(&b.time.processors_if_nothing_else()));
+    if let Some(one) = most.filter(|one| one.time.processors_if_nothing_else() > f64::from(processors)) {
+        let mut waits: Vec<(&str, f64)> = one
+            .time
+            .total
+            .kinds()
+            .into_iter()
+            .filter(|(kind, _)| !["on a processor", "LWLock", "the client"].contains(kind))
+            .collect();
+        waits.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let told: Vec<String> = waits
+            .iter()
+            .take(3)
+            .filter(|(_, seconds)| *seconds > 0.0)
+            .map(|(kind, seconds)| format!("{kind} {:.1}", seconds / one.time.length_seconds))
+            .collect();
+        notes.push(format!(
+            "handling commands without its LWLock waits took the time of {:.1} processors{}, more than the {processors} that there are: most of the rest was {}",
+            one.time.processors_if_nothing_else(),
+            one.clients.map(|clients| format!(" at {}", counted(clients, "user"))).unwrap_or_default(),
+            told.join(", ")
+        ));
+    }
+    notes.push(UPDATES.to_owned());
+    notes.push(READ.to_owned());
+    if points.iter().any(|one| one.time.is_cut_short) {
+        notes.push(CUT_SHORT.to_owned());
+    }
+    let estimated = points.iter().any(|one| !one.time.is_exact());
+    if estimated {
+        notes.push("some times are estimates of looks, in which running and ready are one, and nothing is counted: docs/waits.md".to_owned());
+    }
+    notes
+}
+
+const UPDATES: &str = "UPDATES are reports of client backends to pg_stat_activity, and TOTAL beside them what they waited for locks of the shared \
+                       statistics; the time that updates took on a processor is part of HANDLED";
+
+const READ: &str = "READ is from the end of one command to the receipt of the next, HANDLED from there to its end; EXPLAINED is both by \
+                    the number of users";
+
+const CUT_SHORT: &str = "some trials have an account of their first seconds alone, for it took more than 2 % of all processors: time = true in the \
+                         study file lets it go on";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use observe::time::{TimeFigures, TimeUse};
+
+    #[test]
+    fn what_nobody_counts_is_no_nought() {
+        let point = |ready_seconds| {
+            let total = TimeUse { ready_seconds, lived_seconds: 10.0, ..TimeUse::default() };
+            TimedPoint {
+                number: 0,
+                clients: Some(1),
+                others: String::new(),
+                tps: None,
+                response_us: None,
+                explained_seconds: None,
+                time: TimeFigures { length_seconds: 10.0, total, ..TimeFigures::default() },
+                reading_seconds: 0.0,
+                processors_used: 0.0,
+            }
+        };
+        let cells = |one: TimedPoint| {
+            let points = [one];
+            let columns = groups(&points).into_iter().flatten().chain(sums(&points, 2));
+            let of = |title: &str| columns.clone().find(|column| column.title == title).unwrap().cells[0].clone();
+            ["READ", "HANDLED", "SWITCHES/S"].map(of)
+        };
+        assert_eq!(cells(point(None)), ["-", "-", "-"]);
+        assert_eq!(cells(point(Some(0.0))), ["0", "0", "0"]);
+    }
+}

@@ -1,0 +1,419 @@
+//! Sweeps: the plan of one, and what its points showed.
+
+use std::time::Duration;
+
+use super::making::render_makings;
+use super::warmers::{render_ratios, render_traffic, render_trial_verdicts, render_warm_legend, warm_columns};
+use super::{middle, render_figure, render_reached, told};
+use crate::study::{Disk, NOTHING, SweepPlan, SweepRun};
+use crate::verdict::{
+    BackgroundWrites, Metric, PointSummary, PointVerdict, Spread, Traffic, TrialOutline, WarmerRatio,
+    compute_total_seconds, render_sweep_headline, warn_of_warmup,
+};
+use host::units::{Bytes, counted};
+use terminal::{Canvas, Column, render_columns, render_duration};
+
+/// Lines of the points and of the order; `--json` has all of them.
+const LINES_MAX: usize = 60;
+
+/// What `bench --dry-run` prints.
+pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
+    let shown = &plan.points[..plan.points.len().min(LINES_MAX)];
+    let cells = |cell: &dyn Fn(&crate::study::PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();
+    let columns = vec![
+        Column::number("point", 0, cells(&|point| point.number.to_string())),
+        Column::text("what", 20, cells(&|point| told(&point.label))),
+        Column::number("a trial", 0, cells(&|point| render_seconds(point.expected_seconds))),
+        Column::number(
+            "warm by the model",
+            1,
+            cells(&|point| point.warm_after_seconds.map(render_seconds).unwrap_or_default()),
+        ),
+    ];
+    let mut lines = Vec::new();
+    if !plan.question.is_empty() {
+        lines.extend([told(&plan.question), String::new()]);
+    }
+    lines.extend(render_columns(columns, width, "…"));
+    if shown.len() < plan.points.len() {
+        lines.push(format!("… {} more: --json", counted(plan.points.len() - shown.len(), "point")));
+    }
+    let order: Vec<String> = plan.order.iter().take(LINES_MAX).map(u32::to_string).collect();
+    let more = if plan.order.len() > LINES_MAX { " …" } else { "" };
+    lines.extend([
+        String::new(),
+        format!("order     {}{more} (seed {}; every point once in each block)", order.join(" "), plan.seed),
+        format!(
+            "trials    {} × {} = {}, about {}",
+            counted(plan.points.len(), "point"),
+            counted(plan.repeats, "repeat"),
+            plan.order.len(),
+            render_seconds(plan.expected_seconds)
+        ),
+        format!(
+            "disk      {} of databases; {} are needed with the log, {} are free",
+            plan.database_bytes, plan.needed_bytes, plan.free_bytes
+        ),
+    ]);
+    if !plan.hosts.is_empty() {
+        lines.push(format!("hosts     {}: each makes its part of the load", told(&plan.hosts.join(", "))));
+    }
+    if plan.needed_bytes > plan.free_bytes {
+        lines.push("          NOT ENOUGH: choose smaller scales, or another place with --dir".to_owned());
+    }
+    lines.extend(plan.remarks.iter().map(|remark| format!("warning   {}", told(remark))));
+    lines.join("\n")
+}
+
+/// What a sweep was: study, machine, server, and what it says against itself. `trials` have ended.
+pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
+    let (trials, took) = (outlines.len(), compute_total_seconds(outlines));
+    let took = took.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
+    let planned = run.points.saturating_mul(run.repeats);
+    let state = match run.ended_at {
+        // Points of a warmer that could not run have none.
+        Some(_) => format!("{}{took}", counted(trials, "trial")),
+        None => format!("{trials} of {}: the same command goes on with it{took}", counted(planned, "trial")),
+    };
+    let mut lines = vec![
+        format!("sweep    {}, {} UTC, {state}", run.id, run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
+        format!(
+            "machine  {}, {} × {}, {} memory, Linux {}",
+            run.machine.hostname,
+            run.machine.cores,
+            run.machine.cpu_model,
+            run.machine.memory_bytes,
+            run.machine.kernel
+        ),
+        format!("server   PostgreSQL {}; {}", run.server.version, run.pgbench_version),
+        format!("study    {} × {}, seed {}", counted(run.points, "point"), counted(run.repeats, "repeat"), run.seed),
+    ];
+    lines.extend(render_warmup(run));
+    lines.extend(render_makings(&run.databases));
+    let subject = run.subject();
+    if !subject.is_empty() {
+        lines.insert(0, format!("{}\n", told(&subject)));
+    }
+    let head = if run.verdicts.is_empty() { "warning" } else { "verdict" };
+    lines.extend(run.warnings.iter().map(|warning| format!("{head}  {}", told(warning))));
+    lines.join("\n")
+}
+
+/// What was found of a study of ways to warm before its trials.
+fn render_warmup(run: &SweepRun) -> Vec<String> {
+    let (Some(found), Some(axes)) = (&run.warmup, run.axes()) else { return Vec::new() };
+    let point = axes.point(0);
+    let until = if run.study["until"] == "steady" { "until steady, at most " } else { "" };
+    let mut lines = vec![
+        format!(
+            "load     scale {} ({}), {} ({}) with {}, {until}{} s",
+            point.scale,
+            found.database_bytes,
+            told(&point.script_name()),
+            point.query_mode,
+            counted(point.clients, "client"),
+            point.seconds.unwrap_or_default()
+        ),
+        format!("disk     {}", render_disk(&found.disk)),
+    ];
+    let memory = run.study["memory"].as_u64().map(Bytes);
+    lines.extend(memory.map(|memory| format!("memory   {memory} of the server in its trials")));
+    let forecast = found.forecast.as_ref().map(super::forecasts::render_study_forecast);
+    lines.extend(forecast.map(|forecast| format!("forecast {NOTHING}: {forecast}")));
+    lines.extend(warn_of_warmup(run).iter().map(|warning| format!("warning  {warning}")));
+    lines
+}
+
+/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 kB`, or why that is not in force.
+pub fn render_disk(disk: &Disk) -> String {
+    let reads = disk.riops.map(|riops| format!("{riops} reads/s"));
+    let bandwidth = disk.rbps.map(Bytes::per_second);
+    let limits: Vec<String> = reads.into_iter().chain(bandwidth).collect();
+    let limits = if limits.is_empty() { "no limit".to_owned() } else { limits.join(", ") };
+    let limits = match &disk.not_enforced {
+        Some(why) => format!("{} ({limits}) is NOT in force: {why}", disk.name),
+        None => format!("{}: {limits}", disk.name),
+    };
+    // In the kernel's unit, which is that of /sys/block/NAME/queue/read_ahead_kb.
+    let Some(read_ahead) = disk.read_ahead.map(|bytes| format!("read-ahead {bytes}")) else {
+        return limits;
+    };
+    match &disk.read_ahead_not_enforced {
+        Some(why) => format!("{limits}; {read_ahead} is NOT in force: {why}"),
+        None => format!("{limits}, {read_ahead}"),
+    }
+}
+
+/// A study in the list of results, and what it showed.
+pub fn render_sweep_line(run: &SweepRun, trials: usize, headline: &str) -> String {
+    let when = run.started_at.strftime("%Y-%m-%d %H:%M");
+    let what = if run.varied.is_empty() { "one point".to_owned() } else { run.varied.join(" × ") };
+    let trials = match run.ended_at {
+        Some(_) => counted(trials, "trial"),
+        None => format!("{trials} of {}", counted(run.points.saturating_mul(run.repeats), "trial")),
+    };
+    let subject = Some(run.subject()).filter(|subject| !subject.is_empty());
+    let subject = subject.map(|subject| format!("  {}", told(&subject))).unwrap_or_default();
+    format!("{}  {when}  {}  {trials}{subject}\n  {}", run.id, told(&what), told(headline))
+}
+
+/// A study with what follows from its trials.
+#[derive(Clone, Copy, Debug)]
+pub struct StudyShown<'a> {
+    pub run: &'a SweepRun,
+    pub trials: &'a [TrialOutline],
+    pub points: &'a [PointSummary],
+    pub ratios: &'a [WarmerRatio],
+    pub traffic: &'a Traffic,
+}
+
+/// The answer, a row per point, how warmers compare, and below what their trials say against themselves.
+pub fn render_sweep_points(shown: &StudyShown<'_>, canvas: Canvas) -> String {
+    let StudyShown { run, trials, points, ratios, traffic } = *shown;
+    let is_of_warmers = run.compares_warmers() && points.iter().any(|point| point.figure(Metric::WarmAfter).is_some());
+    let cells = |cell: &dyn Fn(&PointSummary) -> String| points.iter().map(cell).collect::<Vec<_>>();
+    let mut columns: Vec<Column> = Vec::new();
+    for (place, axis) in run.varied.iter().enumerate() {
+        let values = cells(&|point| point.values.get(place).map(|value| told(value)).unwrap_or_default());
+        columns.push(Column::text(told(axis), 8, values));
+    }
+    if columns.is_empty() {
+        columns.push(Column::text("point", 8, cells(&|point| told(&point.label))));
+    }
+    columns.extend(if is_of_warmers { warm_columns(points) } else { figure_columns(points) });
+    let headline = told(&render_sweep_headline(&run.varied, points));
+    if points.is_empty() {
+        return "No trial has ended: there is nothing to show.".to_owned();
+    }
+    let mut lines = vec![headline, String::new()];
+    lines.extend(render_columns(columns, canvas.width, "…"));
+    if is_of_warmers {
+        lines.push(render_warm_legend(points));
+    }
+    lines.extend(render_ratios(ratios, canvas.width));
+    lines.extend(render_traffic(traffic, canvas.width));
+    if is_of_warmers {
+        lines.extend(render_trial_verdicts(points, trials));
+    }
+    lines.push(String::new());
+    // What the head has said of the whole sweep stands there alone, and once what every point would say.
+    let common = find_common(points);
+    let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
+    for PointVerdict { trials, sentence, remedy, .. } in common.iter().filter(is_new) {
+        let all: u32 = points.iter().map(|point| point.trials).sum();
+        lines.push(format!("verdict  every point ({trials} of {all}): {}: {}", told(sentence), told(remedy)));
+    }
+    let is_told = |verdict: &PointVerdict| common.iter().any(|one| is_alike(one, verdict));
+    for point in points {
+        let own = point.verdicts.iter().filter(is_new).filter(|verdict| !is_told(verdict));
+        for PointVerdict { trials, sentence, remedy, .. } in own {
+            let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
+            lines.push(format!("verdict  {head}: {}: {}", told(sentence), told(remedy)));
+        }
+        for (warning, trials) in &point.warnings {
+            let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
+            lines.push(format!("warning  {head}: {}", told(warning)));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What is said of every point in the same words, with how many trials say so in all; nothing of one point alone.
+fn find_common(points: &[PointSummary]) -> Vec<PointVerdict> {
+    let [first, others @ ..] = points else { return Vec::new() };
+    let told = first.verdicts.iter().filter(|_| !others.is_empty()).filter_map(|verdict| {
+        let of = |point: &PointSummary| point.verdicts.iter().find(|one| is_alike(one, verdict)).map(|one| one.trials);
+        let trials: Option<u32> = points.iter().map(of).sum();
+        Some(PointVerdict { trials: trials?, ..verdict.clone() })
+    });
+    told.collect()
+}
+
+fn is_alike(one: &PointVerdict, other: &PointVerdict) -> bool {
+    (&one.sentence, &one.remedy) == (&other.sentence, &other.remedy)
+}
+
+/// Of the load where one ran, and of how its server got warm.
+fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
+    let of = |metric: Metric, render: fn(&PointSummary, Spread) -> String| {
+        points
+            .iter()
+            .map(|point| point.figure(metric).map(|spread| render(point, spread)).unwrap_or_default())
+            .collect()
+    };
+    let has_any = |metric: Metric| points.iter().any(|point| point.figure(metric).is_some());
+    let mut columns = Vec::new();
+    if has_any(Metric::Tps) {
+        columns.push(Column::number("tps", 0, of(Metric::Tps, middle)));
+    }
+    if has_any(Metric::ResidentAfter) || has_any(Metric::LoadRate) {
+        columns.push(Column::number("resident after, s", 0, of(Metric::ResidentAfter, hundredths)));
+    }
+    columns.extend([
+        Column::number("min–max", 3, of(Metric::Tps, ends)),
+        Column::number("interval", 2, of(Metric::Tps, interval)),
+        Column::number("worst second", 1, of(Metric::WorstSecond, middle)),
+        Column::number("p50 ms", 5, of(Metric::P50, milliseconds)),
+        Column::number("p99 ms", 1, of(Metric::P99, milliseconds)),
+        Column::number("from–to", 2, of(Metric::ResidentAfter, ends_in_hundredths)),
+        Column::number("buffers back, s", 1, of(Metric::BuffersAfter, hundredths)),
+        Column::number("loaded", 1, of(Metric::LoadRate, rate)),
+        Column::number("CPU s per GB", 3, of(Metric::CpuPerGb, hundredths)),
+        Column::number("read", 6, of(Metric::DeviceRead, amount)),
+        Column::number("reads", 4, of(Metric::DeviceReads, middle)),
+        Column::number("reads/s", 7, of(Metric::ReadsPerSecond, middle)),
+        Column::number("peak reads/s", 8, of(Metric::PeakReads, middle)),
+        Column::number("writes/s", 4, of(Metric::DeviceWrites, middle)),
+        Column::number("written", 4, of(Metric::DeviceWritten, amount)),
+        Column::number("a write", 8, of(Metric::WriteSize, amount)),
+        Column::number("CPU ms", 6, of(Metric::CpuPerTransaction, milliseconds)),
+        Column::number("checkpoints", 6, of(Metric::Checkpoints, middle)),
+        Column::number("trials", 4, points.iter().map(render_trials).collect()),
+    ]);
+    columns.extend(background_columns(points));
+    if has_any(Metric::Whole) {
+        columns.extend([
+            Column::number("warmer, s", 0, of(Metric::Warmer, hundredths)),
+            Column::number("load, s", 0, of(Metric::Load, hundredths)),
+            Column::number("in all, s", 0, of(Metric::Whole, hundredths)),
+            Column::number("from–to", 1, of(Metric::Whole, ends_in_hundredths)),
+        ]);
+    } else if has_any(Metric::Warmer) {
+        columns.extend([
+            Column::number("command took, s", 1, of(Metric::Warmer, hundredths)),
+            Column::number("from–to", 3, of(Metric::Warmer, ends_in_hundredths)),
+        ]);
+    }
+    if has_any(Metric::WarmAfter) {
+        columns.extend([
+            Column::number("warm after, s", 0, of(Metric::WarmAfter, middle)),
+            Column::number("from–to", 3, of(Metric::WarmAfter, ends)),
+            Column::number("50 %, s", 1, of(Metric::To50, middle)),
+        ]);
+    }
+    if has_any(Metric::BoundRatio) {
+        columns.push(Column::number("× bound", 1, of(Metric::BoundRatio, bound_ratio)));
+    }
+    for (title, metric) in [("late", Metric::Late), ("skipped", Metric::Skipped)] {
+        if points.iter().filter_map(|point| point.figure(metric)?.max).any(|most| most > 0.0) {
+            columns.push(Column::number(title, 3, of(metric, middle)));
+        }
+    }
+    columns
+}
+
+/// Buffers by who wrote them out, where anybody did.
+fn background_columns(points: &[PointSummary]) -> Vec<Column> {
+    type Of = fn(&BackgroundWrites) -> f64;
+    let by: [(&str, Of); 3] = [
+        ("by checkpoints", |writes| writes.buffers_checkpoint),
+        ("by bgwriter", |writes| writes.buffers_clean),
+        ("by backends", |writes| writes.buffers_backend),
+    ];
+    let column = |(title, of): (&'static str, Of)| {
+        let cells = points.iter().map(|point| point.background.as_ref().map(|writes| render_figure(of(writes))));
+        Column::number(title, 9, cells.map(Option::unwrap_or_default).collect())
+    };
+    let wrote = |writes: &BackgroundWrites| by.iter().any(|(_, of)| of(writes) > 0.0);
+    let has_any = points.iter().filter_map(|point| point.background.as_ref()).any(wrote);
+    if has_any { by.into_iter().map(column).collect() } else { Vec::new() }
+}
+
+fn render_trials(point: &PointSummary) -> String {
+    match point.failures {
+        0 => point.trials.to_string(),
+        failures => format!("{} ({failures} failed)", point.trials),
+    }
+}
+
+/// Seconds that often differ by less than a tenth.
+fn hundredths(point: &PointSummary, spread: Spread) -> String {
+    render_hundredths(point, spread.median)
+}
+
+fn ends_in_hundredths(point: &PointSummary, spread: Spread) -> String {
+    spread.min.map_or_else(String::new, |min| format!("{min:.2}–{}", render_hundredths(point, spread.max)))
+}
+
+fn render_hundredths(point: &PointSummary, seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| render_reached(point, None), |seconds| format!("{seconds:.2}"))
+}
+
+/// How many times as long as the bound; where it was not warm, how many times the trial was.
+fn bound_ratio(point: &PointSummary, spread: Spread) -> String {
+    let measured = || Some(f64::from(point.measured_seconds?) / point.median(Metric::Bound)?);
+    let at_least = || measured().map(|ratio| format!("> {}", render_figure(ratio))).unwrap_or_default();
+    spread.median.map_or_else(at_least, render_figure)
+}
+
+fn ends(point: &PointSummary, spread: Spread) -> String {
+    format!("{}–{}", render_reached(point, spread.min), render_reached(point, spread.max))
+}
+
+/// Of the median, where there are trials enough: `9800–10200`. Of fewer it is their range, which stands beside it.
+fn interval(_: &PointSummary, spread: Spread) -> String {
+    let interval = spread.interval.filter(|interval| interval.coverage >= 0.95);
+    let ends = interval.map(|interval| [interval.low, interval.high].map(render_figure).join("–"));
+    ends.unwrap_or_default()
+}
+
+fn amount(_: &PointSummary, spread: Spread) -> String {
+    spread.median.map(|median| Bytes(median as u64).to_string()).unwrap_or_default()
+}
+
+fn rate(_: &PointSummary, spread: Spread) -> String {
+    spread.median.map(|median| Bytes(median as u64).per_second()).unwrap_or_default()
+}
+
+fn milliseconds(_: &PointSummary, spread: Spread) -> String {
+    spread.median.map(|median| format!("{:.2}", median / 1000.0)).unwrap_or_default()
+}
+
+fn render_seconds(seconds: f64) -> String {
+    render_duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::sweep::record;
+
+    #[test]
+    fn figures_have_as_many_digits_as_they_need() {
+        assert_eq!([0.0, 2.0, 2.5, 12.5, 12345.6].map(render_figure), ["0", "2", "2.5", "12", "12346"]);
+    }
+
+    #[test]
+    fn a_sweep_without_a_trial_has_no_table() {
+        let run = SweepRun { varied: vec!["places".to_owned()], ..record::tests::run() };
+        let canvas = Canvas { width: None, ..Canvas::of_stdout(true) };
+        let shown = StudyShown { run: &run, trials: &[], points: &[], ratios: &[], traffic: &Traffic::default() };
+        assert!(render_sweep_points(&shown, canvas).starts_with("No trial has ended"));
+    }
+
+    #[test]
+    fn what_every_point_would_say_is_said_once() {
+        let verdict = |sentence: &str, trials| PointVerdict {
+            kind: "short_run",
+            trials,
+            sentence: sentence.to_owned(),
+            remedy: String::new(),
+            is_refusing: false,
+        };
+        let point = |verdicts: &[PointVerdict]| PointSummary { verdicts: verdicts.to_vec(), ..PointSummary::default() };
+        let points = [point(&[verdict("short", 3), verdict("own", 1)]), point(&[verdict("short", 2)])];
+        assert_eq!(find_common(&points), [verdict("short", 5)]);
+        assert!(find_common(&points[..1]).is_empty() && find_common(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_was_not_reached_is_longer_than_the_trial() {
+        let point = PointSummary { measured_seconds: Some(20), ..PointSummary::default() };
+        let spread = Spread::of([Some(2.5), None, None]);
+        assert_eq!((middle(&point, spread), ends(&point, spread)), ("> 20".into(), "2.5–> 20".into()));
+        assert_eq!(milliseconds(&point, Spread::of([Some(2000.0)])), "2.00");
+        let figures = [(Metric::Bound, Some(Spread::of([Some(2.5); 3])))].into_iter().collect();
+        let bounded = PointSummary { figures, ..point };
+        assert_eq!(bound_ratio(&bounded, spread), "> 8");
+    }
+}

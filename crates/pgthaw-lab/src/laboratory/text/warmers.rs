@@ -1,0 +1,279 @@
+//! Warmers of a study beside each other: their times, their ratios over the rounds, what the traffic got meanwhile, and the model's
+//! verdicts over their curves.
+
+use super::steady::{render_fit, verdict_name};
+use super::{middle, told};
+use crate::study::NOTHING;
+use crate::verdict::{
+    Interference, LeastShare, MIN_PAIRS, Metric, PointSummary, Ratio, Spread, Traffic, TrialOutline, WarmerRatio,
+    is_bounded, render_ratio,
+};
+use host::units::{Bytes, counted};
+use model::{AT_ONCE, Judgement, Verdict, is_at_once, tell_from};
+use terminal::{Column, printable, render_columns, render_seconds};
+
+/// Titles of the ratio to the bound.
+const BOUND: &str = "× bound";
+
+/// What is shown of points that were cold, beside a load, and differ by their warmer alone.
+pub fn warm_columns(points: &[PointSummary]) -> Vec<Column> {
+    type Render = fn(&PointSummary, Spread) -> String;
+    let amount: Render = |_, spread| spread.median.map_or_else(String::new, |bytes| Bytes(bytes as u64).to_string());
+    let columns: [(&str, u8, Metric, Render); 11] = [
+        ("warm after, s", 0, Metric::WarmAfter, seconds),
+        ("from–to", 1, Metric::WarmAfter, ends),
+        ("50 %, s", 5, Metric::To50, seconds),
+        ("90 %, s", 4, Metric::To90, seconds),
+        ("95 %, s", 6, Metric::To95, seconds),
+        (BOUND, 0, Metric::BoundRatio, bound_ratio),
+        ("served by then", 2, Metric::ServedUntilWarm, count),
+        ("in all", 8, Metric::Served, count),
+        ("command took, s", 7, Metric::Warmer, seconds),
+        ("read", 7, Metric::DeviceRead, amount),
+        ("worst second", 9, Metric::WorstSecond, middle),
+    ];
+    let is_shown = |title: &str| title != BOUND || is_bounded(&points.iter().collect::<Vec<_>>());
+    let column = |(title, priority, metric, render): (&'static str, u8, Metric, Render)| {
+        let has_range = |point: &PointSummary| title != "from–to" || point.trials > 1;
+        let cell = |point: &PointSummary| {
+            point.figure(metric).filter(|_| has_range(point)).map(|spread| render(point, spread))
+        };
+        Column::number(title, priority, points.iter().map(|point| cell(point).unwrap_or_default()).collect())
+    };
+    let mut shown: Vec<Column> = columns.into_iter().filter(|(title, ..)| is_shown(title)).map(column).collect();
+    shown.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
+    shown
+}
+
+/// `6.1`, at once, or the seconds within which it was not reached.
+fn instant(point: &PointSummary, seconds: Option<f64>) -> String {
+    match seconds {
+        Some(seconds) if is_at_once(seconds) => AT_ONCE.to_owned(),
+        Some(seconds) => format!("{seconds:.1}"),
+        None => format!("> {}", point.measured_seconds.unwrap_or_default()),
+    }
+}
+
+fn seconds(point: &PointSummary, spread: Spread) -> String {
+    instant(point, spread.median)
+}
+
+fn ends(point: &PointSummary, spread: Spread) -> String {
+    format!("{}–{}", instant(point, spread.min), instant(point, spread.max))
+}
+
+fn count(_: &PointSummary, spread: Spread) -> String {
+    spread.median.map(render_count).unwrap_or_default()
+}
+
+/// How many times as long as the bound; where it was not warm, how many times the trial was.
+fn bound_ratio(point: &PointSummary, spread: Spread) -> String {
+    let at_least = || Some(f64::from(point.measured_seconds?) / point.median(Metric::Bound)?);
+    let beyond = || at_least().map(|ratio| format!("> {ratio:.2}")).unwrap_or_default();
+    spread.median.map_or_else(beyond, |ratio| format!("{ratio:.2}"))
+}
+
+/// What warm means, and the bound.
+pub fn render_warm_legend(points: &[PointSummary]) -> String {
+    let bound = match points.iter().find_map(|point| point.median(Metric::Bound)) {
+        Some(bound) if !is_bounded(&points.iter().collect::<Vec<_>>()) => format!(
+            "no × bound: the work needs a part of what was resident, and is warm before all of it is loaded ({bound:.1} s at the disk's bandwidth)"
+        ),
+        Some(bound) => format!("bound: {bound:.1} s = bytes ÷ bandwidth"),
+        None => "bound: not known on a device without a limit".to_owned(),
+    };
+    format!("medians · warm: fewer than 1 % of transactions read from the device, sustained · {bound}")
+}
+
+/// A table of the ratios, a row for each warmer and a column for each of its peers; nothing before there are three rounds.
+pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String> {
+    let Some(fewest) = ratios.iter().map(|one| one.ratio).min_by_key(|ratio| ratio.pairs) else { return Vec::new() };
+    if (fewest.pairs as usize) < MIN_PAIRS {
+        return Vec::new();
+    }
+    let (mut rows, mut columns) = (Vec::new(), Vec::new());
+    for one in ratios {
+        let (row, column) = ((&one.cell, &one.dividend), (one.of == Metric::To50, &one.divisor));
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    columns.sort_by_key(|(is_half, _)| *is_half);
+    let name = |(cell, dividend): &(&String, &String)| match cell.is_empty() {
+        true => told(dividend),
+        false => told(&format!("{dividend}, {cell}")),
+    };
+    let cell = |row: &(&String, &String), (is_half, divisor): &(bool, &String)| {
+        let is_it = |one: &&WarmerRatio| {
+            (&one.cell, &one.dividend, &one.divisor, one.of == Metric::To50) == (row.0, row.1, *divisor, *is_half)
+        };
+        ratios.iter().find(is_it).map(|one| {
+            // Of what other figures are divided they are named.
+            let what = match one.of {
+                Metric::LoadRate => " loaded",
+                Metric::BuffersAfter => " buffers",
+                _ => "",
+            };
+            render_ratio_cell(Some(one.ratio)) + what
+        })
+    };
+    let mut shown = vec![Column::text("ratios", 12, rows.iter().map(name).collect())];
+    shown.extend(columns.iter().enumerate().map(|(place, column)| {
+        let title = if column.0 { format!("50 % ÷ {}", told(column.1)) } else { format!("÷ {}", told(column.1)) };
+        let cells = rows.iter().map(|row| cell(row, column).unwrap_or_default()).collect();
+        Column::number(title, place as u8, cells)
+    }));
+    let mut lines = vec![String::new()];
+    lines.extend(render_columns(shown, width, "…"));
+    lines.push(format!(
+        "medians of the ratios of times within each of {}, and where the true one is in {:.0} % of cases · < and >: a time was not reached",
+        counted(fewest.pairs, "round"),
+        100.0 * fewest.coverage
+    ));
+    lines
+}
+
+fn render_ratio_cell(ratio: Option<Ratio>) -> String {
+    let Some(ratio) = ratio else { return String::new() };
+    let (median, interval) = render_ratio(&ratio);
+    let interval = interval.filter(|interval| *interval != median).map(|interval| format!(" ({interval})"));
+    median + &interval.unwrap_or_default()
+}
+
+/// What the traffic got beside each warmer; nothing where `nothing` was not measured.
+pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
+    let all = &traffic.warmers;
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let cells = |cell: &dyn Fn(&Interference) -> String| all.iter().map(cell).collect::<Vec<_>>();
+    let share = |share: Option<LeastShare>| {
+        share.map(|one| format!("{:.2} in s {}", one.share, one.second)).unwrap_or_default()
+    };
+    let served = |spread: Option<Spread>| spread.and_then(|spread| spread.median).map(render_count).unwrap_or_default();
+    let floor = |one: &Interference| match one.floor.zip(one.is_floor_held) {
+        Some((floor, is_held)) => format!("{floor:.2} {}", if is_held { "held" } else { "missed" }),
+        None => String::new(),
+    };
+    let ahead = |one: &Interference| one.ahead_from_second.map_or("–".to_owned(), |second| format!("s {second}"));
+    let by = traffic.deadline_seconds.map(|deadline| format!("served by {deadline:.1} s")).unwrap_or_default();
+    let columns = vec![
+        Column::text("traffic", 12, cells(&|one| told(&one.strategy))),
+        Column::number("lowest ÷ nothing", 0, cells(&|one| share(one.lowest))),
+        Column::number("least", 1, cells(&|one| share(one.least))),
+        Column::number("floor", 2, cells(&floor)),
+        Column::number("ahead from", 6, cells(&ahead)),
+        Column::number("nothing by warm", 3, cells(&|one| served(one.nothing_served_by_then))),
+        Column::number("in all ÷ nothing", 5, cells(&|one| render_ratio_cell(one.served_ratio))),
+        Column::number(by, 4, cells(&|one| served(one.served_by_deadline))),
+        Column::number("that ÷ nothing", 7, cells(&|one| render_ratio_cell(one.deadline_ratio))),
+        Column::number("pgthaw's ÷ that", 8, cells(&|one| render_ratio_cell(one.pgthaw_ratio))),
+    ];
+    let mut lines = vec![String::new()];
+    lines.extend(render_columns(columns, width, "…"));
+    lines.push(
+        "lowest: transactions of a second ÷ those of nothing in the same second, the median of the rounds; least: of any round, by \
+         which the floor is judged · ahead: from the end of that second on more served in total than by nothing"
+            .to_owned(),
+    );
+    lines
+}
+
+/// A count of transactions in at most four figures.
+pub fn render_count(count: f64) -> String {
+    match count {
+        ..9_999.5 => format!("{count:.0}"),
+        ..999_500.0 => format!("{:.0} k", count / 1e3),
+        ..9_995_000.0 => format!("{:.2} M", count / 1e6),
+        _ => format!("{:.1} M", count / 1e6),
+    }
+}
+
+/// What is said of trials whose level is not that of the others, to which the times beside it are.
+const OTHER_LEVEL: &str = ", below the study's steady level";
+
+/// Which verdicts the trials of each warmer got, in the order of the table, and the fits where nothing warmed beside.
+pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
+    let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
+    let mut lines =
+        vec![String::new(), "verdicts over the curves of each warmer (pgthaw judge STUDY draws them):".to_owned()];
+    for point in points {
+        let is_own = |trial: &&TrialOutline| trial.number == point.number && trial.failure.is_none();
+        let own: Vec<&TrialOutline> = trials.iter().filter(is_own).collect();
+        let judged: Vec<&Judgement> = own.iter().filter_map(|trial| trial.judgement.as_ref()).collect();
+        let no_verdict = own.iter().find_map(|trial| trial.no_verdict.as_deref());
+        // The colon keeps `nothing` from being read with what follows.
+        let name = format!("{}:", printable(&point.label));
+        lines.push(format!("  {name:<width$}  {}", render_counts(&judged, no_verdict, own.len())));
+        if point.label == NOTHING {
+            lines.extend(own.iter().filter_map(|trial| render_trial_fit(trial)).map(|fit| format!("    {fit}")));
+        }
+    }
+    lines
+}
+
+/// `steady from 6 s to 8 s (2 of 3); steady state not reached (1 of 3)`
+fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize) -> String {
+    let mut counted: Vec<String> = Vec::new();
+    for verdict in [Verdict::Steady, Verdict::Periodic, Verdict::Degrading, Verdict::NotReached] {
+        for is_otherwise in [false, true] {
+            let such = |one: &&Judgement| one.verdict == verdict && is_of_other_kind(one) == is_otherwise;
+            let such: Vec<&Judgement> = judged.iter().copied().filter(such).collect();
+            let Some(first) = such.first() else { continue };
+            let level = if first.level_share.is_some() { OTHER_LEVEL } else { "" };
+            counted.push(format!("{}{}{level} ({} of {trials})", verdict_name(first), render_from(&such), such.len()));
+        }
+    }
+    counted.extend(no_verdict.map(|why| format!("no verdict: {why}")));
+    counted.join("; ")
+}
+
+/// Is it of a level that is not that of the others, or open rather than seen?
+fn is_of_other_kind(judgement: &Judgement) -> bool {
+    judgement.level_share.is_some() || judgement.undecided.is_some()
+}
+
+/// ` from 6 s`, ` from 6 s to 8 s`, ` at once`, ` at once to 3.0 s`, or nothing.
+fn render_from(judgements: &[&Judgement]) -> String {
+    let from: Vec<f64> = judgements.iter().filter_map(|one| one.steady_from_seconds).collect();
+    let (low, high) = (from.iter().copied().reduce(f64::min), from.iter().copied().reduce(f64::max));
+    let Some((low, high)) = low.zip(high) else { return String::new() };
+    let [shown_low, shown_high] = [low, high].map(render_seconds);
+    let to = if shown_low == shown_high { String::new() } else { format!(" to {shown_high}") };
+    format!(" {}{to}", tell_from(low, &shown_low))
+}
+
+fn render_trial_fit(trial: &TrialOutline) -> Option<String> {
+    let judgement = trial.judgement.as_ref()?;
+    let repeat = trial.repeat;
+    match (&judgement.fit, &judgement.no_fit) {
+        (Some(fit), _) => Some(format!("what the model makes of trial {repeat}: {}", render_fit(fit))),
+        (None, Some(why)) => Some(format!("the model says nothing of trial {repeat}: {why}")),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Bucket, Facts, Series, Undecided, judge};
+
+    #[test]
+    fn what_was_not_reached_is_told_in_words_of_its_own() {
+        let judged = |undecided| {
+            let second = Bucket { transactions: 100.0, covered_seconds: 1.0, ..Bucket::default() };
+            let buckets = vec![second; 20];
+            let series =
+                Series { width_seconds: 1.0, buckets, has_reads: false, facts: Facts::default(), remarks: Vec::new() };
+            Judgement { verdict: Verdict::NotReached, steady_from_seconds: None, undecided, ..judge(&series, None) }
+        };
+        let (seen, open) = (judged(None), judged(Some(Undecided::TooShort)));
+        assert_eq!(
+            render_counts(&[&seen, &open, &open], None, 3),
+            "steady state not reached (1 of 3); not decided whether it is steady (2 of 3)"
+        );
+    }
+}

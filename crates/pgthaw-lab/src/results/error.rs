@@ -1,0 +1,240 @@
+//! Failures of the results store.
+
+use std::path::PathBuf;
+
+use super::place::{Place, ServerPlace};
+use command::table;
+use host::failure::quote_argument;
+use host::failure::{ErrorKind, Explain, FullDisk};
+
+/// What can go wrong with the results store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no results store at {}", .0.display())]
+    Missing(PathBuf),
+    #[error("neither XDG_STATE_HOME nor HOME says where results belong")]
+    NoHome,
+    #[error("this address of a results server cannot be read: {0}")]
+    Address(String),
+    #[error("{0} is not a results store of pgthaw")]
+    Foreign(Place),
+    #[error("the results store {0} has tables of another version of pgthaw, and this version ({version}) cannot read them", version = env!("CARGO_PKG_VERSION"))]
+    OtherVersion(Place),
+    #[error("the results store {place} is damaged: {reason}")]
+    Damaged { place: Place, reason: String },
+    #[error("{} in {place} is damaged: {reason}", id.as_ref().map_or("a study".to_owned(), |id| format!("the study {id}")))]
+    DamagedStudy { id: Option<String>, place: Place, reason: String },
+    #[error("the results server {server} does not answer: {source}")]
+    Away { server: ServerPlace, source: sqlx::Error },
+    #[error("the results server is somebody else's: {0}")]
+    Stranger(postgres::Error),
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Table(#[from] table::Error),
+    #[error("cannot {action} {place}: {source}")]
+    Access { action: &'static str, place: Place, source: sqlx::Error },
+    #[error("the results server {server} is not safe to use: {finding}")]
+    Untrusted { server: ServerPlace, finding: Finding },
+    #[error("what pgthaw asked of its session with the results server {server} did not reach it")]
+    Pooled { server: ServerPlace },
+    #[error("the results store {0} holds no run yet")]
+    Empty(Place),
+    #[error("no run is called \"{0}\"")]
+    UnknownRun(String),
+    #[error("there is neither a file nor a stored run called \"{0}\"")]
+    NeitherFileNorRun(String),
+    #[error("\"{wanted}\" begins the names of several runs: {}", matches.join(", "))]
+    AmbiguousRun { wanted: String, matches: Vec<String> },
+}
+
+impl Error {
+    /// Sorts what the database said while doing `action`.
+    pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
+        match place {
+            Place::File(_) => Error::from_sqlite(action, place.clone(), source),
+            Place::Server(server) if is_away(&source) => Error::Away { server: server.clone(), source },
+            Place::Server(_) if is_unreadable_value(&source) => {
+                Error::Damaged { place: place.clone(), reason: source.to_string() }
+            }
+            Place::Server(_) => Error::Access { action, place: place.clone(), source },
+        }
+    }
+
+    /// By SQLite's primary result code (<https://sqlite.org/rescode.html>).
+    fn from_sqlite(action: &'static str, place: Place, source: sqlx::Error) -> Error {
+        match primary_code(&source) {
+            Some(11) => Error::Damaged { place, reason: source.to_string() },
+            Some(26) => Error::Foreign(place),
+            _ if is_unreadable_value(&source) => Error::Damaged { place, reason: source.to_string() },
+            _ => Error::Access { action, place, source },
+        }
+    }
+}
+
+/// Nobody there, or nobody who can: connections that fail or break (class 08), a server that is shut down, has crashed or
+/// starts (57P01 to 57P03), has too many connections, or does not get at its tables in time (55P03, 57014).
+fn is_away(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match (error, code.as_deref()) {
+        (_, Some(code)) => {
+            code.starts_with("08") || ["57P01", "57P02", "57P03", "53300", "55P03", "57014"].contains(&code)
+        }
+        (sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_), None) => true,
+        (sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed, None) => true,
+        _ => false,
+    }
+}
+
+/// The result code of a full disk.
+const SQLITE_FULL: u32 = 13;
+
+/// SQLite's extended codes have the primary one in their low byte.
+fn primary_code(error: &sqlx::Error) -> Option<u32> {
+    let code = error.as_database_error()?.code()?;
+    Some(code.parse::<u32>().ok()? & 0xff)
+}
+
+/// SQLITE_BUSY: somebody else has the file.
+fn is_busy(error: &sqlx::Error) -> bool {
+    primary_code(error) == Some(5)
+}
+
+fn is_unreadable_value(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_))
+}
+
+/// SQLITE_PERM, READONLY, CANTOPEN and AUTH; of a server a login or a privilege that is missing.
+fn is_refused(place: &Place, error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match place {
+        Place::File(_) => matches!(primary_code(error), Some(3 | 8 | 14 | 23)),
+        Place::Server(_) => code.is_some_and(|code| code.starts_with("28") || code == "42501"),
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Stranger(error) => error.kind(),
+            Error::Table(error) => error.kind(),
+            Error::Missing(_)
+            | Error::NoHome
+            | Error::Address(_)
+            | Error::Foreign(_)
+            | Error::Untrusted { .. }
+            | Error::Pooled { .. }
+            | Error::Empty(_)
+            | Error::UnknownRun(_)
+            | Error::NeitherFileNorRun(_)
+            | Error::AmbiguousRun { .. } => ErrorKind::Usage,
+            Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
+            Error::OtherVersion(_)
+            | Error::Damaged { .. }
+            | Error::DamagedStudy { .. }
+            | Error::Away { .. }
+            | Error::File { .. }
+            | Error::Access { .. } => ErrorKind::Failed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Stranger(error) => error.hint(),
+            Error::Missing(_) | Error::Empty(_) => Some(
+                "`pgthaw bench` makes results; --results or PGTHAW_RESULTS names another file"
+                    .into(),
+            ),
+            Error::NeitherFileNorRun(_) => {
+                Some("a file is named with its directory or its ending (./run.log); `pgthaw results list` lists stored runs".into())
+            }
+            Error::Address(_) => Some("write postgres://USER@HOST:PORT/DATABASE".into()),
+            Error::Away { .. } => Some(
+                "results for it wait in the local file; `pgthaw results send` sends them when it is back, as does every command that \
+                 uses it"
+                    .into(),
+            ),
+            Error::NoHome => Some("name the file with --results or PGTHAW_RESULTS".into()),
+            Error::Foreign(_) => {
+                Some("name another file with --results or PGTHAW_RESULTS: this one is left as it is".into())
+            }
+            Error::Untrusted { finding, .. } => Some(finding.remedy()),
+            Error::Pooled { .. } => Some("name the server itself rather than a connection pooler".into()),
+            Error::OtherVersion(_) => {
+                Some("use the pgthaw that made it, or name another file with --results or PGTHAW_RESULTS".into())
+            }
+            Error::Damaged { place: Place::Server(_), .. } => None,
+            Error::Damaged { place, .. } => Some(format!(
+                "move it away and a new one is made; `sqlite3 {} .recover` may get rows back",
+                place
+            )),
+            Error::DamagedStudy { id, .. } => {
+                Some(format!("the others can be read; `pgthaw results drop {}` forgets this one", quote_argument(id.as_ref()?)))
+            }
+            Error::UnknownRun(_) => {
+                Some("`pgthaw results list` lists the runs; the first characters of a name are enough".into())
+            }
+            Error::AmbiguousRun { .. } => Some("give more of its name".into()),
+            Error::Access { place: place @ Place::Server(_), source, .. } if is_refused(place, source) => Some(
+                "the role needs a password (in the address or the password file) and privileges on the schema pgthaw; a superuser creates it with \
+                 CREATE SCHEMA pgthaw AUTHORIZATION …".into(),
+            ),
+            Error::Access { place, source, .. } if is_refused(place, source) => Some(
+                "the file and its directory must be readable and writable: SQLite keeps its journal beside the file"
+                    .into(),
+            ),
+            Error::Access { place: Place::File(_), source, .. } if is_busy(source) => Some(
+                "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends".into(),
+            ),
+            Error::Table(_) | Error::File { .. } | Error::Access { .. } => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        let another = Some("--results FILE");
+        match self {
+            Error::Table(error) => error.full_disk(),
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
+            Error::Access { place: Place::File(path), source, .. } => (primary_code(source) == Some(SQLITE_FULL))
+                .then(|| FullDisk { path: Some(path.clone()), instead: another }),
+            _ => None,
+        }
+    }
+}
+
+/// Why a server is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub(super) rank: i32,
+    pub(super) what: String,
+    pub(super) how: String,
+    pub(super) role: String,
+    /// The role as GRANT takes it.
+    pub(super) grantee: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.what, self.how, self.role)
+    }
+}
+
+impl Finding {
+    pub(super) fn remedy(&self) -> String {
+        let Finding { rank, what, grantee, .. } = self;
+        match rank {
+            1 => "a superuser can drop it, or rename it (ALTER SCHEMA pgthaw RENAME TO …): pgthaw then creates its own"
+                .into(),
+            3 => format!(
+                "REVOKE CREATE ON SCHEMA pgthaw FROM {grantee}; pgthaw then looks for what that role has put there"
+            ),
+            4 => format!("REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA pgthaw FROM {grantee}"),
+            6 => format!("end {what}, then look at what it was adding to the schema pgthaw"),
+            _ => format!(
+                "look at what the {what} does, and drop it; or set the whole schema aside (ALTER SCHEMA pgthaw RENAME TO …): pgthaw \
+                 then creates its own"
+            ),
+        }
+    }
+}

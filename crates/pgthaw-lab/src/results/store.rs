@@ -1,0 +1,399 @@
+//! Opens the store, and makes its schema.
+
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use tokio::sync::Mutex;
+
+use super::database::{Database, Query, Row, Transaction};
+use super::place::{Place, ServerPlace};
+use super::{DamagedStudy, Error, trust};
+use host::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
+use host::linux::home::state_home;
+use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_string};
+
+/// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
+
+/// How long a reader waits for another pgthaw that is writing. A trial is written in well under a second.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a writer waits for readers, who may have the file for as long as they like: what is written was measured, and is
+/// lost when it gives up. SQLite counts to 24 days.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
+
+/// How often making the schema is tried, and how long apart: it takes well under a second.
+const MIGRATION_TRIES: u32 = 10;
+const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
+
+/// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
+/// was given up here is soon given up there.
+const SENDER_SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'";
+
+/// The results of runs.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(super) database: Database,
+    place: Place,
+    /// Of a file from which a server gets what is written.
+    pub(super) queue: Option<Queue>,
+}
+
+/// The way to the server.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    pub server: ServerPlace,
+    pub link: Arc<Mutex<Link>>,
+}
+
+/// The connection that results are sent through, and when there was none.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    pub store: Option<Box<Store>>,
+    pub failed_at: Option<Instant>,
+}
+
+impl Queue {
+    pub fn new(server: &ServerPlace) -> Queue {
+        Queue { server: server.clone(), link: Arc::default() }
+    }
+}
+
+/// Where results are kept when nobody says otherwise: `$XDG_STATE_HOME/pgthaw/results.sqlite`, by default under
+/// `~/.local/state`.
+pub fn default_path() -> Result<PathBuf, Error> {
+    Ok(state_home().ok_or(Error::NoHome)?.join("pgthaw/results.sqlite"))
+}
+
+impl Store {
+    /// Opens the store to write to it, and makes it (and its directory) when it is not there.
+    pub async fn open(path: &Path) -> Result<Store, Error> {
+        let made = as_owner_of(path, || make_file(path)).and_then(|made| made);
+        made.map_err(|source| Error::File { action: "make", path: path.to_owned(), source })?;
+        Store::connect_file(path, WRITE_TIMEOUT).await
+    }
+
+    /// Opens the local file to write to it, and from it to a server.
+    pub(super) async fn open_queue(path: &Path, server: &ServerPlace) -> Result<Store, Error> {
+        Ok(Store { queue: Some(Queue::new(server)), ..Store::open(path).await? })
+    }
+
+    /// Opens the local file to send what waits in it.
+    pub(super) async fn open_existing_queue(path: &Path, server: &ServerPlace) -> Result<Store, Error> {
+        Ok(Store { queue: Some(Queue::new(server)), ..Store::open_existing(path).await? })
+    }
+
+    /// Opens a store that must be there: readers never make one.
+    pub async fn open_existing(path: &Path) -> Result<Store, Error> {
+        match open_regular(path) {
+            Ok(_) => Store::connect_file(path, READ_TIMEOUT).await,
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing(path.to_owned())),
+            Err(source) => Err(Error::File { action: "open", path: path.to_owned(), source }),
+        }
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Closes it; of a file, so that its journal is gone.
+    pub async fn close(self) {
+        self.database.close().await;
+    }
+
+    /// `timeout` is how long to wait for others that have the file.
+    async fn connect_file(path: &Path, timeout: Duration) -> Result<Store, Error> {
+        // A rollback journal and not WAL: one file at rest, works on every file system and in a directory that may only be
+        // read, and after kill -9 the next opening rolls back. Trials are seconds apart, so its slower commits do not
+        // matter, nor does waiting for a reader.
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(false)
+            .foreign_keys(true)
+            .journal_mode(SqliteJournalMode::Delete)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(timeout);
+        require_own_journals(path)?;
+        // One connection that stays: its thread keeps the user as whom it was begun. In a directory of somebody else's root
+        // is he, for SQLite finds the file, and makes its journal, by their names.
+        let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
+        let runtime = tokio::runtime::Handle::current();
+        let pool = match has_foreign_owner(path) {
+            false => pool.connect_with(options).await,
+            true => as_owner_of(path, || runtime.block_on(pool.connect_with(options)))
+                .unwrap_or_else(|source| Err(sqlx::Error::Io(source))),
+        };
+        let place = Place::File(path.to_owned());
+        let pool = pool.map_err(|source| Error::from_database("open", &place, source))?;
+        let store = Store { database: Database::Sqlite(pool), place, queue: None };
+        store.claim_file().await?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Connects to a server, and makes its tables when they are not there.
+    pub async fn connect_server(server: &ServerPlace) -> Result<Store, Error> {
+        Store::connect_pool(server, PgPoolOptions::new()).await
+    }
+
+    /// The same to send results to it: a server that is busy otherwise is not waited for.
+    pub(super) async fn connect_sender(server: &ServerPlace) -> Result<Store, Error> {
+        let pool = PgPoolOptions::new().after_connect(|connection, _| {
+            Box::pin(async move { sqlx::raw_sql(SENDER_SESSION).execute(connection).await.map(drop) })
+        });
+        Store::connect_pool(server, pool).await
+    }
+
+    async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<Store, Error> {
+        let pool = trust::connect_pool(server, pool).await?;
+        let store = Store { database: Database::Postgres(pool), place: Place::Server(server.clone()), queue: None };
+        store.check_server().await?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Begins a transaction that writes; on a server after a check of what could run with it.
+    pub(super) async fn begin(&self) -> Result<Transaction, Error> {
+        let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
+        if let (Transaction::Postgres(inner), Place::Server(server)) = (&mut transaction, &self.place) {
+            let checked = trust::check_before_writing(inner).await.map_err(self.failed_to("write"))?;
+            if let Some(finding) = checked {
+                return Err(Error::Untrusted { server: server.clone(), finding });
+            }
+        }
+        Ok(transaction)
+    }
+
+    /// Marks a new file as ours; refuses one that is not.
+    async fn claim_file(&self) -> Result<(), Error> {
+        let facts = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
+                     (SELECT count(*) FROM sqlite_schema) AS objects";
+        let fact = |row: &Row| Ok((row.get("application_id")?, row.get("objects")?));
+        let facts = Query::new(facts).fetch(&self.database).await.map_err(self.failed_to("open"))?;
+        let facts: Vec<(i64, i64)> =
+            facts.iter().map(fact).collect::<Result<_, _>>().map_err(self.failed_to("open"))?;
+        match facts.first() {
+            Some((application_id, _)) if *application_id == i64::from(APPLICATION_ID) => Ok(()),
+            Some((0, 0)) => {
+                self.execute(Query::new(format!("PRAGMA application_id = {APPLICATION_ID}"))).await.map(drop)
+            }
+            _ => Err(Error::Foreign(self.place.clone())),
+        }
+    }
+
+    /// Refuses a database whose tables have our names and are not ours.
+    async fn check_server(&self) -> Result<(), Error> {
+        let facts = "SELECT CAST(pg_catalog.to_regclass('pgthaw.sweeps') IS NOT NULL AS INTEGER) AS ours, \
+                     CAST(pg_catalog.to_regclass('pgthaw._sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
+        let facts = self.read(Query::new(facts), |row| Ok((row.integer("ours")?, row.integer("history")?))).await?;
+        match facts.first() {
+            Some((Some(1), Some(0))) => Err(Error::Foreign(self.place.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the schema in a new store; refuses a store whose schema another version of pgthaw made.
+    async fn migrate(&self) -> Result<(), Error> {
+        let migrated = self.migrate_after_others().await;
+        migrated.map_err(|error| match error {
+            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
+                Error::OtherVersion(self.place.clone())
+            }
+            MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
+                self.failed_to("make tables in")(source)
+            }
+            other => Error::Damaged { place: self.place.clone(), reason: other.to_string() },
+        })
+    }
+
+    /// Another pgthaw may make the schema of the same store at this moment, so that making it fails here: it is not made again when it is
+    /// seen to be there.
+    async fn migrate_after_others(&self) -> Result<(), MigrateError> {
+        for _ in 1..MIGRATION_TRIES {
+            match self.migrate_once().await {
+                Err(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _))
+                    if self.may_be_done(&source) =>
+                {
+                    tokio::time::sleep(MIGRATION_PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+        self.migrate_once().await
+    }
+
+    async fn migrate_once(&self) -> Result<(), MigrateError> {
+        let migrator = migrator();
+        match &self.database {
+            Database::Sqlite(pool) => migrator.run(pool).await,
+            Database::Postgres(pool) => migrator.run(pool).await,
+        }
+    }
+
+    /// SQLite has no lock for a schema, and whoever has the file was waited for already (code 5). A server has one.
+    fn may_be_done(&self, error: &sqlx::Error) -> bool {
+        let code = error.as_database_error().and_then(|error| error.code());
+        matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
+    }
+
+    /// The rows that answer a query, as what they stand for.
+    pub(super) async fn read<T>(
+        &self,
+        query: Query,
+        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, Error> {
+        self.read_or(query, from, |error| error).await
+    }
+
+    /// The same of rows that belong to a study: one that cannot be read is that study's damage, not the store's.
+    pub(super) async fn read_of_study<T>(
+        &self,
+        id: &str,
+        query: Query,
+        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, Error> {
+        self.read_or(query, from, |error| error.of_study(Some(id))).await
+    }
+
+    /// The same; a row that cannot be read is the error that `failed` makes of it.
+    async fn read_or<T>(
+        &self,
+        query: Query,
+        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
+        failed: impl Fn(Error) -> Error,
+    ) -> Result<Vec<T>, Error> {
+        let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
+        rows.iter().map(|row| from(row).map_err(|error| failed(self.failed_to("read")(error)))).collect()
+    }
+
+    /// A single statement that changes something.
+    pub(super) async fn execute(&self, query: Query) -> Result<u64, Error> {
+        let mut transaction = self.begin().await?;
+        let changed = query.execute(&mut transaction).await.map_err(self.failed_to("write"))?;
+        transaction.commit().await.map_err(self.failed_to("write"))?;
+        Ok(changed)
+    }
+
+    /// Turns what the database said while doing `action` into this folder's error.
+    pub(super) fn failed_to(&self, action: &'static str) -> impl Fn(sqlx::Error) -> Error {
+        let place = self.place.clone();
+        move |source| Error::from_database(action, &place, source)
+    }
+}
+
+impl FromStr for Place {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Place, Error> {
+        let told = |error: postgres::Error| Error::Address(error.to_string());
+        // A file may be called anything, but not so that it could be a server's address with its password.
+        let parameters = match parse_connection_string(text) {
+            Ok(Some(parameters)) => parameters,
+            Err(error) if hide_password(text).is_some() => return Err(told(error)),
+            Ok(None) | Err(_) => return Ok(Place::File(PathBuf::from(text))),
+        };
+        let connection = ConnectOptions { parameters, ..ConnectOptions::default() };
+        Ok(Place::Server(ServerPlace(Box::new(PlainServer::new(&connection).map_err(told)?))))
+    }
+}
+
+impl Place {
+    /// Opens the store to write to it. A file is made when it is not there; of a server the writes go to the local file
+    /// first, and from there to the server as soon as it answers.
+    pub async fn open(&self) -> Result<Store, Error> {
+        match self {
+            Place::File(path) => Store::open(path).await,
+            Place::Server(server) => Store::open_queue(&default_path()?, server).await,
+        }
+    }
+
+    /// Opens a store that must be there, to read it; with studies of the local file that a server lacks, for they are damaged.
+    pub async fn open_existing(&self) -> Result<(Store, Vec<DamagedStudy>), Error> {
+        match self {
+            Place::File(path) => Ok((Store::open_existing(path).await?, Vec::new())),
+            Place::Server(server) => {
+                let (queue, mut lacking) = (default_path()?, Vec::new());
+                // What waits here belongs to the answer.
+                if queue.exists() {
+                    let queue = Store::open_existing_queue(&queue, server).await?;
+                    if queue.count_unsent().await? > 0 {
+                        lacking = queue.send().await?.damaged;
+                    }
+                    queue.close().await;
+                }
+                Ok((Store::connect_server(server).await?, lacking))
+            }
+        }
+    }
+
+    /// Opens the local file that stands before a server; `None` where there is none.
+    pub async fn open_local_copy(&self) -> Result<Option<Store>, Error> {
+        let Place::Server(_) = self else { return Ok(None) };
+        let path = default_path()?;
+        Ok(if path.exists() { Some(Store::open_existing(&path).await?) } else { None })
+    }
+}
+
+/// SQLite believes what lies beside the file under these names, whoever put it there. Behind a link it looks beside the file.
+fn require_own_journals(path: &Path) -> Result<(), Error> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    for suffix in ["-journal", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let (journal, file) = (std::fs::symlink_metadata(&name), std::fs::metadata(&path));
+        let (Ok(journal), Ok(file)) = (journal, file) else { continue };
+        // Where several share a file, what is left of this user's own writing is his.
+        let is_own = [file.uid(), rustix::process::geteuid().as_raw()].contains(&journal.uid());
+        if !journal.is_file() || !is_own {
+            let reason = "somebody else put a journal beside the results store; remove it, or keep results where only you may write";
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, reason);
+            return Err(Error::File { action: "use", path: name.into(), source });
+        }
+    }
+    Ok(())
+}
+
+/// The file, when it is not there yet. SQLite itself would make one that others may read.
+fn make_file(path: &Path) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let directory = Directory::create(directory_of(path))?;
+    match directory.create_file(name, FILE_MODE) {
+        // A link of the user's own leads to it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),
+        made => made.map(drop),
+    }
+}
+
+/// The schema's history. A migration is never changed once it was released.
+fn migrator() -> Migrator {
+    let migrations = [(1, "studies and their trials", include_str!("migrations/0001.sql"))];
+    let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
+        Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations(migrations.into_iter().map(migration).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_server_and_anything_else_a_file() {
+        let shown = |text: &str| text.parse::<Place>().unwrap().to_string();
+        assert_eq!(shown("a/results.sqlite"), "a/results.sqlite");
+        assert_eq!(shown("postgres://lab:secret@db.example:5433/results"), "postgres://lab@db.example:5433/results");
+        assert_eq!(shown("postgresql://lab@/results?host=/run/pg&port=5432"), "postgres://lab@/run/pg:5432/results");
+        assert_eq!(shown("host=db user=lab password=secret dbname=results"), "postgres://lab@db:5432/results");
+        assert!("postgress://lab:secret@db/x".parse::<Place>().is_err());
+        assert!("postgres://lab@db:port/x".parse::<Place>().is_err());
+    }
+}

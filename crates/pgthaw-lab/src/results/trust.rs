@@ -1,0 +1,124 @@
+//! Sessions with a results server, and the check that nobody else's code can run in them.
+//!
+//! pgthaw keeps its tables in a schema of its own. Whoever owns an object there, or may add a trigger, would have their code run with
+//! the rights of every role that reads or writes results. So the contents of the schema are checked, not only who may add to it now.
+
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Connection as _};
+use tokio::time::{sleep, timeout};
+
+use super::Error;
+use super::error::Finding;
+use super::place::{Place, ServerPlace};
+
+/// The schema of all tables, and the whole search_path of a session. The SQL files have it too.
+const SCHEMA: &str = "pgthaw";
+
+/// How long to wait for a server to answer, and for others' transactions that may be adding something to the schema.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+const UNFINISHED_TIMEOUT: Duration = Duration::from_secs(3);
+const UNFINISHED_PAUSE: Duration = Duration::from_millis(50);
+
+/// A pgthaw that is stopped within a transaction keeps its locks no longer than this.
+const IDLE_LIMIT: (&str, &str) = ("idle_in_transaction_session_timeout", "60s");
+
+/// Each statement sees what was committed before it, whatever the database's owner set as the default.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// Opens sessions with a server, after its schema was created, if necessary, and checked.
+pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool, Error> {
+    let place = Place::Server(server.clone());
+    let failed = |source| Error::from_database("open", &place, source);
+    match server.0.check_peer().await {
+        // Nobody listens: what follows finds that out too, and says it in its own words.
+        Ok(()) | Err(postgres::Error::Connect { .. }) => {}
+        Err(error) => return Err(Error::Stranger(error)),
+    }
+    // The startup packet has it, which comes before what the owner of the database or the role's settings say.
+    let options = server.0.options.clone().options([("search_path", SCHEMA), IDLE_LIMIT]);
+    let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT).connect_with(options).await.map_err(failed)?;
+    let opened = async {
+        let mut connection = pool.acquire().await?;
+        let path: String =
+            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&mut *connection).await?;
+        if path != SCHEMA {
+            return Ok(Err(Error::Pooled { server: server.clone() }));
+        }
+        // An event trigger could run with CREATE SCHEMA.
+        let mut found = check_all(&mut connection).await?;
+        if found.is_none() && create_schema(&mut connection).await? {
+            found = check_all(&mut connection).await?;
+        }
+        Ok(found.map_or(Ok(()), |finding| Err(Error::Untrusted { server: server.clone(), finding })))
+    };
+    timeout(SERVER_TIMEOUT, opened).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(failed)??;
+    Ok(pool)
+}
+
+/// Creates the schema unless it is there; says whether it was created.
+async fn create_schema(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let there = "SELECT pg_catalog.to_regnamespace('pgthaw') IS NOT NULL";
+    if sqlx::query_scalar(there).fetch_one(&mut *connection).await? {
+        return Ok(false);
+    }
+    match sqlx::query("CREATE SCHEMA pgthaw").execute(connection).await {
+        // Somebody else has just created it.
+        Err(sqlx::Error::Database(error)) if ["42P06", "23505"].contains(&&*error.code().unwrap_or_default()) => {
+            Ok(true)
+        }
+        done => done.map(|_| true),
+    }
+}
+
+/// The first thing that speaks against the schema. Somebody who may add to it could have begun before that was revoked and not have
+/// ended: so such transactions are waited for, and the contents are read once more after them.
+async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
+    let begun = Instant::now();
+    let mut transaction = connection.begin_with(BEGIN).await?;
+    if let Some(finding) = find_stranger(&mut transaction).await? {
+        return Ok(Some(finding));
+    }
+    loop {
+        let unfinished: Option<(String, String)> =
+            sqlx::query_as(include_str!("sql/unfinished_13.sql")).fetch_optional(&mut *transaction).await?;
+        match unfinished {
+            None => break,
+            Some((what, role)) if begun.elapsed() > UNFINISHED_TIMEOUT => {
+                let how = "may be adding something to the schema pgthaw for".into();
+                return Ok(Some(Finding { rank: 6, what, how, role, grantee: String::new() }));
+            }
+            Some(_) => sleep(UNFINISHED_PAUSE).await,
+        }
+    }
+    let finding = find_stranger(&mut transaction).await?;
+    transaction.commit().await?;
+    Ok(finding)
+}
+
+/// The same in a transaction that is going to write. Its locks keep everybody from adding a trigger until it ends.
+pub(super) async fn check_before_writing(transaction: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
+    use_path(transaction, "").await?;
+    let tables: Option<String> =
+        sqlx::query_scalar(include_str!("sql/write_locks_13.sql")).fetch_one(&mut *transaction).await?;
+    if let Some(tables) = tables {
+        let lock = format!("LOCK TABLE {tables} IN ROW EXCLUSIVE MODE");
+        sqlx::query(AssertSqlSafe(lock)).persistent(false).execute(&mut *transaction).await?;
+    }
+    let finding = find_stranger(transaction).await?;
+    use_path(transaction, SCHEMA).await?;
+    Ok(finding)
+}
+
+async fn find_stranger(transaction: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
+    use_path(transaction, "").await?;
+    let found: Option<(i32, String, String, String, String)> =
+        sqlx::query_as(include_str!("sql/strangers_13.sql")).fetch_optional(transaction).await?;
+    Ok(found.map(|(rank, what, how, role, grantee)| Finding { rank, what, how, role, grantee }))
+}
+
+/// Sets the search_path until the transaction ends.
+async fn use_path(transaction: &mut PgConnection, path: &str) -> Result<(), sqlx::Error> {
+    sqlx::query(include_str!("sql/use_path_13.sql")).bind(path).execute(transaction).await.map(drop)
+}

@@ -1,0 +1,39 @@
+//! Entries for `fuzz/`: bytes that a stranger sends.
+
+use std::sync::Arc;
+
+use axum::Router;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::sync::watch;
+
+use super::answers::Served;
+use super::server::routes;
+use crate::results::Store;
+use command::http::{LastMoved, PATIENCE, Token, answer};
+
+/// More than a page that says that there is none.
+const ROOM_BYTES: usize = 1 << 20;
+
+/// What serves one store to strangers.
+#[derive(Debug)]
+pub struct Answers(Router);
+
+impl Answers {
+    pub fn new(store: Store, token: Option<Token>) -> Answers {
+        Answers(routes(Arc::new(Served { store, page: "the page".into(), missing: "no page".into() }), token))
+    }
+
+    /// All that is answered to what is sent over one connection.
+    pub async fn to(&self, sent: &[u8]) -> Vec<u8> {
+        let (mut browser, server) = duplex(ROOM_BYTES);
+        // There is room for all of it.
+        let _ = browser.write_all(sent).await;
+        let _ = browser.shutdown().await;
+        let (_tell_end, ending) = watch::channel(false);
+        answer(server, LastMoved::now(), TowerToHyperService::new(self.0.clone()), ending, PATIENCE).await;
+        let mut answered = Vec::new();
+        let _ = browser.read_to_end(&mut answered).await;
+        answered
+    }
+}

@@ -1,0 +1,301 @@
+//! The trial that runs now: the process that runs it writes it down each second, in memory, and whoever serves reads it.
+//!
+//! Nothing of it reaches a disk: a store that is written each second would be part of what is measured.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io::{Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::study::{Event, LiveSecond, SweepRun, SweepTrialStarted};
+use host::files::{Directory, read_open_at_most};
+use host::units::Bytes;
+
+/// A second takes a hundred bytes: weeks of them.
+const BOARD_BYTES_MAX: u64 = 256 << 20;
+
+/// How their names end.
+const BOARD: &str = "jsonl";
+
+/// To make a board while others look. Each of them holds it for microseconds, or for a few time slices where all processors are busy.
+const ATTEMPTS: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A trial that runs, with its seconds so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct LiveTrial {
+    pub sweep_id: String,
+    pub question: String,
+    pub label: String,
+    pub repeat: u32,
+    pub position: u32,
+    pub trials: u32,
+    pub seconds: Option<u32>,
+    /// Until the whole study is over, when the trial began.
+    pub left_seconds: f64,
+    pub began_at: Timestamp,
+    pub samples: Vec<LiveSample>,
+}
+
+/// A second of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct LiveSample {
+    pub second: u32,
+    pub tps: Option<f64>,
+    pub device_read_bytes: Bytes,
+    pub os_resident_bytes: Bytes,
+}
+
+/// Where a process writes down what it runs. It is a convenience: what cannot be written is left out.
+#[derive(Debug, Default)]
+pub struct LiveBoard(Option<Board>);
+
+impl LiveBoard {
+    /// Whoever keeps what a study tells lets the board hear it too.
+    pub fn hear(&mut self, event: &Event) {
+        if let Event::SweepStarted(sweep) = event {
+            self.0 = Some(Board::new(sweep));
+        }
+        let Some(board) = &mut self.0 else { return };
+        match event {
+            Event::SweepTrialStarted(trial) => board.begin(trial),
+            Event::Second(second) => board.add(second),
+            _ => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Board {
+    sweep_id: String,
+    question: String,
+    place: Option<(Directory, File)>,
+    name: String,
+}
+
+impl Board {
+    /// The file is held locked as long as the board is there.
+    fn new(sweep: &SweepRun) -> Board {
+        let name = format!("{}.{BOARD}", sweep.id);
+        let place = open_directory(true).and_then(|directory| {
+            remove_left(&directory);
+            let file = open_locked(&directory, &name)?;
+            Some((directory, file))
+        });
+        Board { sweep_id: sweep.id.clone(), question: sweep.subject(), place, name }
+    }
+
+    /// A trial begins: what was written of the one before is gone.
+    fn begin(&mut self, trial: &SweepTrialStarted) {
+        let SweepTrialStarted { label, repeat, position, trials, seconds, left, .. } = trial.clone();
+        let header = LiveTrial {
+            sweep_id: self.sweep_id.clone(),
+            question: self.question.clone(),
+            label,
+            repeat,
+            position,
+            trials,
+            seconds,
+            left_seconds: left.as_secs_f64(),
+            began_at: Timestamp::now(),
+            samples: Vec::new(),
+        };
+        if let Some((_, file)) = &mut self.place {
+            // A board that cannot be written shows less.
+            let _ = file.set_len(0).and_then(|()| file.rewind());
+        }
+        self.write(&header);
+    }
+
+    fn add(&mut self, second: &LiveSecond) {
+        let LiveSecond { second, tps, device_read_bytes, os_resident_bytes, .. } = *second;
+        self.write(&LiveSample { second, tps, device_read_bytes, os_resident_bytes });
+    }
+
+    fn write(&mut self, line: &impl Serialize) {
+        if let (Some((_, file)), Ok(text)) = (&mut self.place, serde_json::to_string(line)) {
+            let _ = writeln!(file, "{text}");
+        }
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        if let Some((directory, _)) = &self.place {
+            let _ = directory.remove_file(&self.name);
+        }
+    }
+}
+
+/// The trials that run on this machine, of this user's processes.
+pub fn read_live() -> Vec<LiveTrial> {
+    let Some(directory) = open_directory(false) else { return Vec::new() };
+    let entries = directory.entries().unwrap_or_default();
+    let mut trials: Vec<LiveTrial> =
+        entries.into_iter().filter_map(|entry| read_board(&directory, &entry.name)).collect();
+    trials.sort_by(|one, other| one.sweep_id.cmp(&other.sweep_id));
+    trials
+}
+
+fn read_board(directory: &Directory, name: &OsStr) -> Option<LiveTrial> {
+    let file = open_written(directory, name)?;
+    let text = read_open_at_most(file, BOARD_BYTES_MAX).ok()?;
+    parse_board(&String::from_utf8_lossy(&text))
+}
+
+/// Removes what killed processes left: memory is not for them.
+fn remove_left(directory: &Directory) {
+    for entry in directory.entries().unwrap_or_default() {
+        open_written(directory, &entry.name);
+    }
+}
+
+/// One that somebody holds. Another was left by one who was killed, and is removed.
+fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
+    // What else is there is somebody else's.
+    if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
+        return None;
+    }
+    let file = directory.open_file(name).ok()?;
+    if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+        return Some(file);
+    }
+    remove_dead(directory, name, &file);
+    None
+}
+
+/// By its name, which a living board may have by now. While a file is held alone nobody else removes it or takes it over, so one that
+/// has a name then keeps it.
+fn remove_dead(directory: &Directory, name: &OsStr, file: &File) {
+    if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && has_name(file) {
+        let _ = directory.remove_file(name);
+    }
+}
+
+fn has_name(file: &File) -> bool {
+    file.metadata().is_ok_and(|facts| facts.nlink() > 0)
+}
+
+/// The header, and the seconds below it; the last line may be written right now.
+fn parse_board(text: &str) -> Option<LiveTrial> {
+    let (header, seconds) = text.split_once('\n')?;
+    let mut trial: LiveTrial = serde_json::from_str(header).ok()?;
+    trial.samples = seconds.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    Some(trial)
+}
+
+/// A directory in memory, of this user alone: /dev/shm is everybody's, and one that another user made there is neither written
+/// to nor believed.
+fn open_directory(is_made: bool) -> Option<Directory> {
+    let path = directory();
+    if is_made {
+        let _ = DirBuilder::new().mode(0o700).create(&path);
+    }
+    let directory = Directory::open_itself(&path).ok()?;
+    let facts = directory.facts().ok()?;
+    let is_own = facts.st_uid == rustix::process::geteuid().as_raw() && facts.st_mode & 0o077 == 0;
+    is_own.then_some(directory)
+}
+
+fn directory() -> PathBuf {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    runtime.map_or_else(
+        || PathBuf::from(format!("/dev/shm/pgthaw-{}", rustix::process::geteuid().as_raw())),
+        |runtime| runtime.join("pgthaw"),
+    )
+}
+
+/// One that a killed process left is taken over. Somebody who looks may take one that is not held yet for such: then it is made again.
+fn open_locked(directory: &Directory, name: &str) -> Option<File> {
+    let open = |attempt| {
+        if attempt > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        let made = directory.create_file(name, 0o600);
+        let file = made.or_else(|_| directory.open_file_with(name, OFlags::RDWR)).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        has_name(&file).then_some(file)
+    };
+    (0..ATTEMPTS).find_map(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn boards_of_killed_processes_go_when_the_next_is_made() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open_itself(place.path()).unwrap();
+        let held = open_locked(&directory, "held.jsonl").unwrap();
+        drop(open_locked(&directory, "killed.jsonl").unwrap());
+        drop(directory.create_file("notes", 0o600).unwrap());
+        remove_left(&directory);
+        let mut names: Vec<_> = directory.entries().unwrap().into_iter().map(|entry| entry.name).collect();
+        names.sort();
+        assert_eq!(names, ["held.jsonl", "notes"]);
+        assert!(open_locked(&directory, "held.jsonl").is_none(), "it has one owner");
+        drop(held);
+        assert!(open_locked(&directory, "held.jsonl").is_some());
+    }
+
+    #[test]
+    fn of_two_who_find_a_dead_board_the_second_leaves_the_living_one_of_its_name_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open_itself(place.path()).unwrap();
+        let name = OsStr::new("again.jsonl");
+        drop(open_locked(&directory, "again.jsonl").unwrap());
+        let found_by_second = directory.open_file(name).unwrap();
+        remove_left(&directory);
+        let _living = open_locked(&directory, "again.jsonl").unwrap();
+        remove_dead(&directory, name, &found_by_second);
+        assert!(directory.open_file(name).is_ok());
+    }
+
+    #[test]
+    fn a_board_is_made_while_others_look() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open_itself(place.path()).unwrap();
+        let is_over = AtomicBool::new(false);
+        let look = || {
+            while !is_over.load(Ordering::Relaxed) {
+                remove_left(&directory);
+                // They look now and then.
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        };
+        let make = || {
+            let board = open_locked(&directory, "made.jsonl")?;
+            let is_there = directory.open_file(OsStr::new("made.jsonl")).is_ok() && has_name(&board);
+            Some(is_there)
+        };
+        let made: Vec<_> = std::thread::scope(|scope| {
+            (0..2).for_each(|_| drop(scope.spawn(look)));
+            let made = (0..2000).map(|_| make()).collect();
+            is_over.store(true, Ordering::Relaxed);
+            made
+        });
+        assert!(made.iter().all(|made| *made == Some(true)), "{made:?}");
+    }
+
+    #[test]
+    fn a_board_is_read_up_to_the_line_that_is_being_written() {
+        let header = r#"{"sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z","samples":[]}"#;
+        let second = r#"{"second":1,"tps":100.0,"device_read_bytes":0,"os_resident_bytes":5}"#;
+        let trial = parse_board(&format!("{header}\n{second}\n{}", &second[..20])).unwrap();
+        assert_eq!((trial.label.as_str(), trial.samples.len()), ("clients 4", 1));
+        assert_eq!(trial.samples[0].tps, Some(100.0));
+        assert_eq!(parse_board(&header[..40]), None);
+        assert_eq!(parse_board(""), None);
+    }
+}

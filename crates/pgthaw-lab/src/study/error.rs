@@ -1,0 +1,75 @@
+//! What can be wrong with what is asked of a study.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use host::failure::{ErrorKind, Explain, FullDisk};
+use host::linux;
+use host::units::Bytes;
+
+/// What can go wrong before anything is measured.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{}: {problem}", path.display())]
+    Spec { path: PathBuf, problem: String },
+    #[error("{needed} are needed in {}, where {free} are free", directory.display())]
+    NoRoom { needed: Bytes, free: Bytes, directory: PathBuf },
+    #[error("{0}")]
+    Selection(String),
+    #[error("{0}")]
+    Import(String),
+    /// What is imported does not fit together, or not what is said of it.
+    #[error("{problem}")]
+    Unfit { problem: String, remedy: String },
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+}
+
+/// What else there is when a disk is full.
+pub const ANOTHER_PLACE: &str = "--dir (a smaller scale needs less)";
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Linux(error) => error.kind(),
+            Error::File { .. } | Error::NoRoom { .. } => ErrorKind::Failed,
+            _ => ErrorKind::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Spec { .. } => Some("docs/sweep.md has every key, and `--dry-run` tells what a file means".into()),
+            Error::Selection(_) => Some("`pgthaw results show` has the axes of a sweep and their values".into()),
+            Error::Import(_) => Some(
+                "name logs of `pgbench --log`, what it printed, or a directory of either; docs/queries.md says more"
+                    .into(),
+            ),
+            Error::Unfit { remedy, .. } => Some(remedy.clone()),
+            Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("name a file that is there; docs/sweep.md shows how a study is written".into())
+            }
+            Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
+            Error::Linux(error) => error.hint(),
+            _ => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        let full = match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, Some(ANOTHER_PLACE)),
+            Error::Linux(error) => error.full_disk(),
+            _ => None,
+        };
+        full.map(|full| FullDisk { instead: full.instead.or(Some(ANOTHER_PLACE)), ..full })
+    }
+}

@@ -1,0 +1,461 @@
+//! The warmers of a study beside each other: ratios within the rounds, and what each does to the traffic meanwhile. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::statistics::{Limits, Ratio, Spread, compute_median, compute_ratio};
+use super::sweep::{Metric, PointSummary, TrialOutline, group_of, limits_of};
+use super::warm::served_by;
+use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
+
+/// What everything is compared with, beside `nothing`, `cat` and pgthaw.
+const BOUND: &str = "bound";
+
+/// Seconds by which the transactions of all warmers are compared, as a multiple of the bound.
+const DEADLINE_BOUNDS: f64 = 1.25;
+
+/// `dividend ÷ divisor`, of the trials of the same round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct WarmerRatio {
+    /// What else varies in the study, by its values; empty where nothing does.
+    pub cell: String,
+    pub dividend: String,
+    /// A warmer, or `bound`.
+    pub divisor: String,
+    /// The figure of the dividend, and of the divisor.
+    pub of: Metric,
+    pub to: Metric,
+    #[serde(flatten)]
+    pub ratio: Ratio,
+}
+
+/// The ratios of every warmer to the bound, to `nothing`, to `cat` and to pgthaw, cell by cell.
+pub fn compute_warmer_ratios(run: &SweepRun, trials: &[TrialOutline]) -> Vec<WarmerRatio> {
+    let mut cells: BTreeMap<String, Vec<&TrialOutline>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.failure.is_none() && trial.warming.is_some()) {
+        cells.entry(group_of(&trial.point)).or_default().push(trial);
+    }
+    // In the order of the study, which is not that of the words.
+    let mut cells: Vec<Vec<&TrialOutline>> = cells.into_values().collect();
+    cells.sort_by_key(|trials| trials.iter().map(|trial| trial.number).min());
+    let other_axes: Vec<String> =
+        run.varied.iter().filter(|axis| ![STRATEGY, "side"].contains(&axis.as_str())).cloned().collect();
+    cells.iter().flat_map(|trials| Cell::new(trials, &other_axes).ratios()).collect()
+}
+
+/// The trials of all warmers under otherwise equal circumstances.
+struct Cell<'a> {
+    trials: &'a [&'a TrialOutline],
+    label: String,
+    is_idle: bool,
+}
+
+impl Cell<'_> {
+    fn new<'a>(trials: &'a [&'a TrialOutline], other_axes: &[String]) -> Cell<'a> {
+        let label = trials.first().filter(|_| !other_axes.is_empty()).map(|trial| trial.point.render(other_axes));
+        let is_idle = trials.iter().filter_map(|trial| trial.warming.as_ref()).any(|warming| warming.brought.is_some());
+        Cell { trials, label: label.unwrap_or_default(), is_idle }
+    }
+
+    fn ratios(&self) -> Vec<WarmerRatio> {
+        let mut names: Vec<(u32, &str)> = Vec::new();
+        for trial in self.trials {
+            let name = trial.point.strategy.as_str();
+            if !names.iter().any(|(_, known)| *known == name) {
+                names.push((trial.number, name));
+            }
+        }
+        names.sort_unstable();
+        let has = |name: &&str| names.iter().any(|(_, one)| one == name);
+        // Without a load both warm the page cache, and pgthaw fills shared_buffers too.
+        let owns = if self.is_idle { [Strategy::PgthawOs.name(), PGTHAW] } else { [PGTHAW, Strategy::PgthawOs.name()] };
+        let own = owns.into_iter().find(has);
+        let mut peers = vec![BOUND];
+        peers.extend([NOTHING, Strategy::Cat.name()].into_iter().chain(own).filter(has));
+        let mut ratios = Vec::new();
+        for (_, name) in &names {
+            for peer in peers.iter().filter(|peer| *peer != name) {
+                ratios.extend(
+                    self.figures(name, peer, own).into_iter().filter_map(|(of, to)| self.ratio((name, of), (peer, to))),
+                );
+            }
+        }
+        ratios
+    }
+
+    /// Which figure of a warmer is divided by which of its peer.
+    fn figures(&self, name: &str, peer: &str, own: Option<&str>) -> Vec<(Metric, Metric)> {
+        use Metric::{Bound, BuffersAfter, LoadRate, ResidentAfter, To50, WarmAfter};
+        match (self.is_idle, peer == BOUND, Strategy::named(name)) {
+            (true, true, _) => vec![(ResidentAfter, Bound)],
+            (false, true, _) => vec![(WarmAfter, Bound)],
+            // fio leaves nothing in the page cache, and what fills shared_buffers is done when they are back.
+            (true, false, Some(one)) if one.is_fio() => vec![(LoadRate, LoadRate)],
+            (true, false, Some(one)) if one.fills_buffers() && own != Some(name) => vec![(BuffersAfter, ResidentAfter)],
+            (true, false, _) => vec![(ResidentAfter, ResidentAfter)],
+            (false, false, _) if own == Some(peer) => vec![(WarmAfter, WarmAfter)],
+            (false, false, _) => vec![(WarmAfter, WarmAfter), (To50, To50)],
+        }
+    }
+
+    fn ratio(&self, (dividend, of): (&str, Metric), (divisor, to): (&str, Metric)) -> Option<WarmerRatio> {
+        let is_of = |trial: &&TrialOutline, name: &str| trial.point.strategy == name;
+        let pair = |one: &&TrialOutline| -> Option<(Limits, Limits)> {
+            let is_other = |other: &&&TrialOutline| {
+                (other.repeat, &other.point.side) == (one.repeat, &one.point.side) && is_of(other, divisor)
+            };
+            // The bound is known of each trial.
+            let other = if divisor == BOUND { *one } else { *self.trials.iter().find(is_other)? };
+            Some((limits_of(one, of)?, limits_of(other, to)?))
+        };
+        let pairs: Vec<_> = self.trials.iter().filter(|trial| is_of(trial, dividend)).filter_map(pair).collect();
+        Some(WarmerRatio {
+            cell: self.label.clone(),
+            dividend: dividend.to_owned(),
+            divisor: divisor.to_owned(),
+            of,
+            to,
+            ratio: compute_ratio(&pairs)?,
+        })
+    }
+}
+
+/// Transactions of each second of a trial, by its point's number and its repeat.
+pub type ServedSeconds = BTreeMap<(u32, u32), Vec<u64>>;
+
+/// What the traffic got beside the warmers of a study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Traffic {
+    /// 1.25 × the bound; `None` where that is not known, or longer than a trial.
+    pub deadline_seconds: Option<f64>,
+    /// Of every warmer but `nothing`; none where `nothing` was not measured.
+    pub warmers: Vec<Interference>,
+}
+
+/// What a warmer does to the traffic: each second beside the same second of `nothing` in the same round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Interference {
+    pub strategy: String,
+    /// The second with the least share by the median of the rounds, the first of several.
+    pub lowest: Option<LeastShare>,
+    /// The least share of any second in any round.
+    pub least: Option<LeastShare>,
+    /// The least share that the warmer promises for every second; `None` when it promises none.
+    pub floor: Option<f64>,
+    /// Is no second's share below the floor, in any round?
+    pub is_floor_held: Option<bool>,
+    /// The first second from whose end on more was served in total than by `nothing`, up to the end (medians of the
+    /// rounds' differences); `None`: at the end it was not more.
+    pub ahead_from_second: Option<u32>,
+    /// Transactions that `nothing` had served by this warmer's median warm time, or by the end of the trial where it has none.
+    /// `None` when `nothing` was not measured for so long.
+    pub nothing_served_by_then: Option<Spread>,
+    /// Those in all ÷ those of `nothing`, of the shorter one of the two.
+    pub served_ratio: Option<Ratio>,
+    /// Those served by the deadline; ÷ those of `nothing`; and those of pgthaw ÷ these, but of pgthaw itself.
+    pub served_by_deadline: Option<Spread>,
+    pub deadline_ratio: Option<Ratio>,
+    pub pgthaw_ratio: Option<Ratio>,
+}
+
+/// Transactions of one second ÷ those of `nothing`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct LeastShare {
+    /// From 1.
+    pub second: u32,
+    /// From 1; `None` of the median of all rounds.
+    pub repeat: Option<u32>,
+    pub share: f64,
+}
+
+/// Holds the warmers of a study against `nothing`, in the order of its points. Nothing of a study that varies more.
+pub fn compute_traffic(
+    run: &SweepRun,
+    points: &[PointSummary],
+    trials: &[TrialOutline],
+    served: &ServedSeconds,
+) -> Traffic {
+    if !run.compares_warmers() {
+        return Traffic::default();
+    }
+    let seconds_of = |point: &PointSummary| find_seconds(point.number, trials, served);
+    let find = |name: &str| points.iter().find(|point| point.label == name).map(seconds_of).unwrap_or_default();
+    let (nothing, pgthaw) = (find(NOTHING), find(PGTHAW));
+    let measured = points.iter().filter_map(|point| point.measured_seconds).max().unwrap_or_default();
+    let bound = points.iter().find_map(|point| point.median(Metric::Bound));
+    let deadline = bound.map(|bound| DEADLINE_BOUNDS * bound).filter(|deadline| *deadline <= f64::from(measured));
+    let is_beside = |point: &&PointSummary| point.label != NOTHING && point.figure(Metric::WarmAfter).is_some();
+    let beside = points.iter().filter(is_beside).filter(|_| !nothing.is_empty());
+    let warmers = beside.map(|point| {
+        let own = seconds_of(point);
+        let beside = Beside { name: &point.label, own: &own, nothing: &nothing, pgthaw: &pgthaw };
+        beside.interference(point.median(Metric::WarmAfter), deadline)
+    });
+    Traffic { deadline_seconds: deadline, warmers: warmers.collect() }
+}
+
+/// Seconds of the trials by round.
+type Rounds<'a> = BTreeMap<u32, &'a [u64]>;
+
+fn find_seconds<'a>(number: u32, trials: &[TrialOutline], served: &'a ServedSeconds) -> Rounds<'a> {
+    let own = trials.iter().filter(|trial| trial.number == number && trial.failure.is_none());
+    own.filter_map(|trial| Some((trial.repeat, served.get(&(number, trial.repeat))?.as_slice()))).collect()
+}
+
+struct Beside<'a> {
+    name: &'a str,
+    own: &'a Rounds<'a>,
+    nothing: &'a Rounds<'a>,
+    pgthaw: &'a Rounds<'a>,
+}
+
+impl Beside<'_> {
+    fn interference(&self, warm: Option<f64>, deadline: Option<f64>) -> Interference {
+        let rounds = pair_rounds(self.own, self.nothing);
+        let (lowest, least) = find_least(&rounds);
+        let floor = Strategy::named(self.name).and_then(Strategy::floor);
+        let longest = self.own.values().chain(self.nothing.values()).map(|one| one.len()).max().unwrap_or(0);
+        let needed = warm.map_or(longest, |warm| warm.ceil() as usize);
+        let then = warm.unwrap_or(f64::INFINITY);
+        // A trial that ended when it was steady says nothing of later instants.
+        let is_long = self.nothing.values().all(|one| one.len() >= needed);
+        let by_deadline = |one: &Rounds<'_>, other: &Rounds<'_>| {
+            let at = deadline?;
+            compute_served_ratio(&pair_rounds(one, other), |_, _| at)
+        };
+        let by = |rounds: &Rounds<'_>, at: f64| Spread::of(rounds.values().map(|one| Some(served_by(one, at))));
+        Interference {
+            strategy: self.name.to_owned(),
+            lowest,
+            least,
+            floor,
+            is_floor_held: floor.zip(least).map(|(floor, least)| least.share >= floor),
+            ahead_from_second: find_ahead(&rounds),
+            nothing_served_by_then: is_long.then(|| by(self.nothing, then)),
+            served_ratio: compute_served_ratio(&rounds, |one, other| one.len().min(other.len()) as f64),
+            served_by_deadline: deadline.map(|at| by(self.own, at)),
+            deadline_ratio: by_deadline(self.own, self.nothing),
+            pgthaw_ratio: by_deadline(self.pgthaw, self.own).filter(|_| self.name != PGTHAW),
+        }
+    }
+}
+
+/// Two trials of a round.
+type Pair<'a> = (u32, &'a [u64], &'a [u64]);
+
+fn pair_rounds<'a>(one: &Rounds<'a>, other: &Rounds<'a>) -> Vec<Pair<'a>> {
+    one.iter().filter_map(|(round, own)| Some((*round, *own, *other.get(round)?))).collect()
+}
+
+fn compute_served_ratio(rounds: &[Pair<'_>], at: impl Fn(&[u64], &[u64]) -> f64) -> Option<Ratio> {
+    let pair = |(_, one, other): &Pair<'_>| {
+        let at = at(one, other);
+        (Limits::exactly(served_by(one, at)), Limits::exactly(served_by(other, at)))
+    };
+    compute_ratio(&rounds.iter().map(pair).collect::<Vec<_>>())
+}
+
+/// Seconds that every trial of the rounds has.
+fn common_seconds(rounds: &[Pair<'_>]) -> usize {
+    rounds.iter().map(|(_, one, other)| one.len().min(other.len())).min().unwrap_or(0)
+}
+
+/// The least share by the median of the rounds, and of all rounds. A second in which `nothing` served nothing has none.
+fn find_least(rounds: &[Pair<'_>]) -> (Option<LeastShare>, Option<LeastShare>) {
+    let share = |index: usize, (_, one, nothing): &Pair<'_>| {
+        (nothing[index] > 0).then(|| one[index] as f64 / nothing[index] as f64)
+    };
+    let seconds = || (0..common_seconds(rounds)).map(|index| (index, index as u32 + 1));
+    let medians = seconds().filter_map(|(index, second)| {
+        let median = compute_median(rounds.iter().filter_map(|round| share(index, round)).collect())?;
+        Some(LeastShare { second, repeat: None, share: median })
+    });
+    let all = seconds().flat_map(|(index, second)| {
+        let of =
+            move |round: &Pair<'_>| Some(LeastShare { second, repeat: Some(round.0), share: share(index, round)? });
+        rounds.iter().filter_map(of)
+    });
+    let by_share = |one: &LeastShare, other: &LeastShare| one.share.total_cmp(&other.share);
+    (medians.min_by(by_share), all.min_by(by_share))
+}
+
+fn find_ahead(rounds: &[Pair<'_>]) -> Option<u32> {
+    let served = |trial: &[u64], seconds: usize| -> f64 { trial[..seconds].iter().map(|count| *count as f64).sum() };
+    let is_ahead = |seconds: usize| {
+        let leads = rounds.iter().map(|(_, one, nothing)| served(one, seconds) - served(nothing, seconds));
+        compute_median(leads.collect()).is_some_and(|lead| lead > 0.0)
+    };
+    let all = common_seconds(rounds);
+    let last_behind = (1..=all).rev().find(|seconds| !is_ahead(*seconds)).unwrap_or(0);
+    (last_behind < all).then_some(last_behind as u32 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sweep::{compute_outline_summary, outline_trials};
+    use super::*;
+    use crate::study::sweep::record::tests::{run, trial};
+    use crate::study::{Brought, Climb, Point, SweepTrial, Warming, WarmingFigures};
+    use host::units::Bytes;
+
+    fn trial_of(strategy: &str, number: u32, scale: u32, repeat: u32, figures: WarmingFigures) -> SweepTrial {
+        let point = Point { strategy: strategy.into(), scale, ..trial().point };
+        SweepTrial { point, number, repeat, warming: Some(Warming { figures, ..Warming::default() }), ..trial() }
+    }
+
+    fn idle(strategy: &str, number: u32, scale: u32, seconds: [Option<f64>; 3]) -> Vec<SweepTrial> {
+        let of = |(repeat, resident_after_seconds): (u32, Option<f64>)| {
+            let brought = Brought {
+                resident_after_seconds,
+                buffers_after_seconds: resident_after_seconds.map(|seconds| 2.0 * seconds),
+                own_bytes: Some(Bytes(400)),
+                own_seconds: Some(2.0),
+                ..Brought::default()
+            };
+            let figures = WarmingFigures {
+                measured_seconds: 60,
+                wanted_bytes: Some(Bytes(1000)),
+                bound_seconds: Some(2.0),
+                brought: Some(brought),
+                ..WarmingFigures::default()
+            };
+            trial_of(strategy, number, scale, repeat, figures)
+        };
+        (1..).zip(seconds).map(of).collect()
+    }
+
+    type Told<'a> = (&'a str, &'a str, &'a str, Limits);
+
+    fn told(ratios: &[WarmerRatio]) -> Vec<Told<'_>> {
+        let tell = |one: &'_ WarmerRatio| one.ratio.median;
+        ratios.iter().map(|one| (&*one.cell, &*one.dividend, &*one.divisor, tell(one))).collect()
+    }
+
+    #[test]
+    fn idle_warmers_are_held_against_the_bound_cat_and_pgthaw_cell_by_cell() {
+        let mut trials = idle("cat", 0, 1, [Some(8.0); 3]);
+        trials.extend(idle("pgthaw-os", 1, 1, [Some(4.0); 3]));
+        trials.extend(idle("pgthaw", 2, 1, [Some(5.0); 3]));
+        trials.extend(idle("fio-direct", 3, 1, [None; 3]));
+        trials.extend(idle("cat", 4, 2, [None; 3]));
+        trials.extend(idle("pgthaw-os", 5, 2, [Some(6.0); 3]));
+        let run = SweepRun { varied: vec!["scale".into(), "strategy".into()], ..run() };
+        let ratios = compute_warmer_ratios(&run, &outline_trials(&trials));
+        let (exactly, at_least) = (Limits::exactly, |at_least| Limits { at_least, at_most: None });
+        assert_eq!(
+            told(&ratios),
+            [
+                ("scale 1", "cat", "bound", exactly(4.0)),
+                ("scale 1", "cat", "pgthaw-os", exactly(2.0)),
+                ("scale 1", "pgthaw-os", "bound", exactly(2.0)),
+                ("scale 1", "pgthaw-os", "cat", exactly(0.5)),
+                ("scale 1", "pgthaw", "bound", exactly(2.5)),
+                // Buffers are back after 10 s.
+                ("scale 1", "pgthaw", "cat", exactly(1.25)),
+                ("scale 1", "pgthaw", "pgthaw-os", exactly(2.5)),
+                // 400 bytes in 2 s, and 0.99 × 1000 in 8 and in 4.
+                ("scale 1", "fio-direct", "cat", exactly(200.0 / 123.75)),
+                ("scale 1", "fio-direct", "pgthaw-os", exactly(200.0 / 247.5)),
+                ("scale 2", "cat", "bound", at_least(30.0)),
+                ("scale 2", "cat", "pgthaw-os", at_least(10.0)),
+                ("scale 2", "pgthaw-os", "bound", exactly(3.0)),
+                ("scale 2", "pgthaw-os", "cat", Limits { at_least: 0.0, at_most: Some(0.1) }),
+            ]
+        );
+    }
+
+    /// Ten seconds with a bound of 5; half of the steady throughput after half of the time until warm.
+    fn loaded(strategy: &str, number: u32, warm_after: [Option<f64>; 3]) -> Vec<SweepTrial> {
+        let of = |(repeat, warm_after_seconds): (u32, Option<f64>)| {
+            let half = warm_after_seconds.map(|seconds| Climb { seconds: seconds / 2.0, tps: 50.0 });
+            let figures = WarmingFigures {
+                measured_seconds: 10,
+                warm_after_seconds,
+                warm_tps: Some(100.0),
+                climb: half.into_iter().collect(),
+                bound_seconds: Some(5.0),
+                ..WarmingFigures::default()
+            };
+            trial_of(strategy, number, 1, repeat, figures)
+        };
+        (1..).zip(warm_after).map(of).collect()
+    }
+
+    #[test]
+    fn a_ratio_to_an_unreached_time_is_limited_by_what_was_watched() {
+        let mut trials = loaded("nothing", 0, [None; 3]);
+        trials.extend(loaded("cat", 1, [7.0, 8.0, 9.0].map(Some)));
+        trials.extend(loaded("pgthaw", 2, [3.5, 6.0, 3.0].map(Some)));
+        let run = SweepRun { varied: vec!["strategy".into()], ..run() };
+        let ratios = compute_warmer_ratios(&run, &outline_trials(&trials));
+        let to = |of: Metric, peer: &str| {
+            ratios.iter().find(|one| (one.of, &*one.dividend, &*one.divisor) == (of, "pgthaw", peer)).unwrap().ratio
+        };
+        let to_cat = to(Metric::WarmAfter, "cat");
+        assert_eq!(to_cat.median, Limits::exactly(0.5));
+        assert_eq!(to_cat.interval, Some(Limits { at_least: 3.0 / 9.0, at_most: Some(0.75) }));
+        // A trial of 10 s that was not warm at its end had a cold second among its last three.
+        assert_eq!(to(Metric::WarmAfter, "nothing").median, Limits { at_least: 0.0, at_most: Some(0.5) });
+        assert_eq!(to(Metric::WarmAfter, BOUND).median, Limits::exactly(0.7));
+        assert_eq!(to(Metric::To50, "cat").median, Limits::exactly(0.5));
+        let points = compute_outline_summary(&run, &outline_trials(&trials));
+        let order: Vec<&str> = points.iter().map(|point| point.label.as_str()).collect();
+        assert_eq!(order, ["pgthaw", "cat", "nothing"], "the soonest first, and what never got warm last");
+        let warm = points[1].figure(Metric::WarmAfter).unwrap();
+        assert_eq!((warm.median, warm.min, warm.max, warm.reached), (Some(8.0), Some(7.0), Some(9.0), 3));
+        // Each serves 100 transactions a second.
+        let served = trials.iter().map(|trial| ((trial.number, trial.repeat), vec![100; 10])).collect();
+        let traffic = compute_traffic(&run, &points, &outline_trials(&trials), &served);
+        let (pgthaw, cat) = (&traffic.warmers[0], &traffic.warmers[1]);
+        assert_eq!(traffic.deadline_seconds, Some(6.25));
+        assert_eq!(pgthaw.served_by_deadline.unwrap().median, Some(625.0));
+        assert_eq!(pgthaw.served_ratio.unwrap().median, Limits::exactly(1.0));
+        assert_eq!(cat.nothing_served_by_then.unwrap().median, Some(800.0));
+        let without: Vec<SweepTrial> = trials.into_iter().filter(|trial| trial.number > 0).collect();
+        assert!(compute_traffic(&run, &points[..2], &outline_trials(&without), &served).warmers.is_empty());
+    }
+
+    const NOTHINGS: [&[u64]; 2] = [&[100, 100, 0, 200], &[100, 100, 0, 200]];
+    const PGTHAWS: [&[u64]; 2] = [&[50, 40, 10, 900], &[70, 20, 10, 900]];
+    const CATS: [&[u64]; 2] = [&[10, 10, 10, 10], &[10, 10, 10, 50]];
+
+    fn beside(name: &str, own: [&[u64]; 2], deadline: Option<f64>) -> Interference {
+        let rounds = |both: [&'static [u64]; 2]| -> Rounds<'static> { (1..).zip(both).collect() };
+        let own: Rounds<'_> = (1..).zip(own).collect();
+        Beside { name, own: &own, nothing: &rounds(NOTHINGS), pgthaw: &rounds(PGTHAWS) }.interference(None, deadline)
+    }
+
+    #[test]
+    fn a_second_is_compared_with_the_same_second_of_the_same_round() {
+        let pgthaw = beside("pgthaw", PGTHAWS, Some(2.5));
+        let lowest = LeastShare { second: 2, repeat: None, share: f64::midpoint(0.4, 0.2) };
+        assert_eq!(pgthaw.lowest, Some(lowest));
+        assert_eq!(pgthaw.least, Some(LeastShare { second: 2, repeat: Some(2), share: 0.2 }));
+        assert_eq!((pgthaw.floor, pgthaw.is_floor_held), (Some(0.3), Some(false)));
+        // 95 and 95 of 200 by the middle of the third second, in which nothing served nothing.
+        assert_eq!(pgthaw.deadline_ratio.map(|ratio| ratio.median), Some(Limits::exactly(95.0 / 200.0)));
+        assert_eq!((pgthaw.pgthaw_ratio, pgthaw.ahead_from_second), (None, Some(4)));
+    }
+
+    #[test]
+    fn a_floor_is_held_in_every_second_or_not_at_all() {
+        assert_eq!(beside("pgthaw", PGTHAWS, None).is_floor_held, Some(false), "in one round");
+        let held: [&[u64]; 2] = [PGTHAWS[0], &[70, 30, 10, 900]];
+        assert_eq!(beside("pgthaw", held, None).is_floor_held, Some(true));
+        let full = beside("pgthaw-full-speed", held, None);
+        assert_eq!((full.floor, full.is_floor_held, full.deadline_ratio), (None, None, None));
+    }
+
+    #[test]
+    fn a_peer_is_told_what_pgthaw_served_in_its_stead() {
+        let cat = beside("cat", CATS, Some(2.0));
+        assert_eq!(cat.pgthaw_ratio.map(|ratio| ratio.median), Some(Limits::exactly(4.5)));
+        assert_eq!(cat.served_by_deadline.and_then(|spread| spread.median), Some(20.0));
+        assert_eq!((cat.floor, cat.ahead_from_second), (None, None));
+    }
+}

@@ -1,0 +1,168 @@
+//! The command line: which subcommands there are, and what comes before them.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use super::{
+    ConnectionArguments, ExitStatus, OutputArguments, doctor, evict, film, hydrate, map, predict, restore, run,
+    snapshot, top, waits,
+};
+use command::{completions, keep_private, read_command_line};
+use host::failure::{ErrorKind, Explain};
+use host::files::FileMode;
+use host::linux::own_program::find_beside;
+
+/// The commands of the laboratory, a program of its own beside this one.
+const LABORATORY: [(&str, &str); 5] = [
+    ("bench", "Measure ways to warm, settings, disks and scales: a study file, or one that is built in (pgthaw-lab)"),
+    ("results", "Stored studies: list, show, compare, export, import (pgthaw-lab)"),
+    ("report", "One self-contained HTML file of a study, or of several of any kind (pgthaw-lab)"),
+    ("serve", "Browse the results, compare them and watch the trial that runs, in a browser (pgthaw-lab)"),
+    ("judge", "Was a run ever warm? One verdict over a measured throughput curve (pgthaw-lab)"),
+];
+
+/// pgthaw-lab is neither beside this program nor on PATH.
+#[derive(Debug, thiserror::Error)]
+#[error("`pgthaw {command}` is a command of pgthaw-lab, and that is not installed")]
+pub struct NoLaboratory {
+    command: &'static str,
+}
+
+impl Explain for NoLaboratory {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("install the package pgthaw-lab, or put the program pgthaw-lab beside pgthaw or on PATH".into())
+    }
+}
+
+/// Becomes pgthaw-lab where a command of the laboratory is asked for, or its help.
+fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
+    let words: Vec<_> = arguments.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+    let is_word = |at: &usize| !words[*at].starts_with('-') && (*at == 0 || words[at - 1] != "--mode");
+    let mut named = (0..words.len()).filter(is_word).map(|at| &*words[at]).filter(|word| *word != "help");
+    let Some((command, _)) = named.next().and_then(|word| LABORATORY.into_iter().find(|(name, _)| *name == word))
+    else {
+        return Ok(());
+    };
+    let program = find_beside("pgthaw-lab").ok_or(NoLaboratory { command })?;
+    let failed = std::process::Command::new(&program).args(&arguments[1..]).exec();
+    Err(anyhow::Error::new(failed).context(format!("cannot run {}", program.display())))
+}
+
+/// Gets a cold PostgreSQL back to full speed, and proves it.
+#[derive(Debug, Parser)]
+#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true, disable_help_flag = true)]
+#[command(subcommands = LABORATORY.map(|(name, about)| clap::Command::new(name).about(about)))]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Doctor(doctor::DoctorArguments),
+    Map(map::MapArguments),
+    Snapshot(snapshot::SnapshotArguments),
+    Restore(restore::RestoreArguments),
+    Evict(evict::EvictArguments),
+    Hydrate(hydrate::HydrateArguments),
+    Run(run::RunArguments),
+    Film(film::FilmArguments),
+    Predict(predict::PredictArguments),
+    Waits(waits::WaitsArguments),
+    Top(top::TopArguments),
+    Completions(completions::CompletionsArguments),
+}
+
+impl Cli {
+    /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
+    pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
+        keep_private(arguments);
+        run_laboratory(arguments)?;
+        Ok(read_command_line(arguments, &LABORATORY.map(|(name, _)| name))?)
+    }
+
+    /// Was `--json` given? Failures are then told in JSON too.
+    pub fn as_json(&self) -> bool {
+        self.output.json
+    }
+
+    /// Which server was named, by the commands that take one.
+    fn named(&self) -> Option<ConnectionArguments> {
+        match &self.command {
+            Command::Doctor(arguments) => Some(arguments.named()),
+            Command::Map(arguments) => Some(arguments.named()),
+            Command::Snapshot(arguments) => Some(arguments.named()),
+            Command::Evict(arguments) => Some(arguments.named()),
+            Command::Restore(arguments) => Some(arguments.connection.clone()),
+            Command::Hydrate(arguments) => Some(arguments.connection.clone()),
+            Command::Run(arguments) => Some(arguments.connection.clone()),
+            Command::Film(arguments) => Some(arguments.named()),
+            Command::Predict(arguments) => Some(arguments.connection.clone()),
+            Command::Waits(arguments) => Some(arguments.connection.clone()),
+            Command::Top(arguments) => Some(arguments.connection.clone()),
+            _ => None,
+        }
+    }
+
+    /// Runs the subcommand.
+    pub async fn run(self) -> anyhow::Result<ExitStatus> {
+        let output = self.output;
+        output.mode.unwrap_or(FileMode::PRIVATE).apply();
+        if output.quiet {
+            terminal::keep_quiet();
+        }
+        if let Some(named) = self.named() {
+            named.complete_printed_commands();
+        }
+        match self.command {
+            Command::Doctor(arguments) => doctor::run(arguments, output).await,
+            Command::Map(arguments) => map::run(arguments, output).await,
+            Command::Snapshot(arguments) => snapshot::run(arguments, output).await,
+            Command::Restore(arguments) => restore::run(arguments, output).await,
+            Command::Evict(arguments) => evict::run(arguments, output).await,
+            Command::Hydrate(arguments) => hydrate::run(arguments, output).await,
+            Command::Run(arguments) => run::run(arguments, output).await,
+            Command::Film(arguments) => film::run(arguments, output).await,
+            Command::Predict(arguments) => predict::run(arguments, output).await,
+            Command::Waits(arguments) => waits::run(arguments, output).await,
+            Command::Top(arguments) => top::run(arguments, output).await,
+            Command::Completions(arguments) => completions::run(arguments, Cli::command(), "pgthaw").await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use command::{GONE, SettingsError, find_successor};
+
+    /// Every row is refused by the command line of today, and answered by its successor.
+    #[test]
+    fn whoever_types_what_is_gone_gets_its_successor() {
+        for (gone, instead) in GONE {
+            let words: Vec<OsString> = format!("pgthaw {gone}").split(' ').map(OsString::from).collect();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            let found = find_successor(&error, &words);
+            assert!(matches!(found, Some(SettingsError::Gone { instead: found, .. }) if found == instead), "{gone}");
+        }
+        let with_value: Vec<OsString> = ["pgthaw", "waits", "--lwlocks=5"].map(OsString::from).to_vec();
+        let error = Cli::command().try_get_matches_from(&with_value).unwrap_err();
+        assert!(find_successor(&error, &with_value).is_some());
+        for line in ["pgthaw map --lwlocks", "pgthaw no-such-command", "pgthaw waits --seconds x"] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            assert!(find_successor(&error, &words).is_none(), "{line}");
+        }
+    }
+}

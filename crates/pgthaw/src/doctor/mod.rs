@@ -1,0 +1,137 @@
+//! `pgthaw doctor`: the work is done in `crates/host/src/linux/capability/` and `crates/postgres/src/capability/`.
+
+pub mod device_text;
+mod probe;
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, connect_to_meant};
+use host::failure::{Capability, ErrorKind, Readiness, compute_readiness};
+use host::linux::capability::{HostTarget, check_host, check_programs};
+use postgres::capability::{Checked, check_pgbench, check_server};
+
+use probe::{ProbeArguments, check_profile, run_probe};
+
+/// Everything that is looked at, in the order in which it is told.
+const NAMES: [&str; 26] = [
+    terminal::VERDICT,
+    "server",
+    "data-dir",
+    "ownership",
+    "role",
+    "buffered-io",
+    "buffers",
+    "pg_buffercache",
+    "pg_prewarm",
+    "pgfincore",
+    "os",
+    "evict",
+    "page-flags",
+    "drop-caches",
+    "memory",
+    "direct-io",
+    "io-uring",
+    "device",
+    "profile",
+    "disk-limit",
+    "bpf",
+    "tracepoints",
+    "pressure",
+    "pgbench",
+    "vmtouch",
+    "fio",
+];
+
+/// What this host and this server let pgthaw do, and what mends the rest
+///
+/// Exits with 3 where nothing can be kept and nothing brought back, and where something is not possible that was asked for: a server,
+/// a directory, or what `--require` names. With `--require` nothing else counts.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    #[command(flatten)]
+    connection: ConnectionArguments,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
+
+    /// Exit with status 3 unless this is possible; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = NAMES)]
+    require: Vec<String>,
+
+    #[command(flatten)]
+    probe: ProbeArguments,
+}
+
+impl DoctorArguments {
+    /// Which server and databases were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.connection.clone().with(self.positional.clone())
+    }
+}
+
+/// Runs the command.
+pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let named = arguments.named();
+    if arguments.probe.probe {
+        return run_probe(arguments.probe, &named, output).await;
+    }
+    let server = connect_to_meant(&named).await;
+    let checked = check_server(&server, &named.databases()?, named.data_dir.as_deref()).await;
+    let mut capabilities = check_all(checked);
+    for remedy in capabilities.iter_mut().filter_map(|one| one.remedy.as_mut()) {
+        *remedy = terminal::complete_commands(remedy);
+    }
+    let readiness = compute_readiness(&capabilities);
+    match output.json {
+        true => print_list(&capabilities, &readiness)?,
+        false => terminal::print_line(&terminal::render_doctor(&capabilities, &readiness)),
+    }
+    let found = capabilities.iter().map(|one| (one.name, one.ok)).chain([(terminal::VERDICT, readiness.is_complete())]);
+    let is_missing = |(name, ok): &(&str, bool)| !ok && is_required(&arguments, name);
+    let missing: Vec<&str> = found.filter(is_missing).map(|(name, _)| name).collect();
+    if missing.is_empty() {
+        let is_useless = arguments.require.is_empty() && !readiness.is_anything_possible();
+        return Ok(if is_useless { ExitStatus::Because(ErrorKind::Privilege) } else { ExitStatus::Done });
+    }
+    terminal::print_complaint(&format!("asked for and not possible: {}", missing.join(", ")));
+    Ok(ExitStatus::Because(ErrorKind::Privilege))
+}
+
+/// The answer and what it rests on, as one list.
+fn print_list(capabilities: &[Capability], readiness: &Readiness) -> anyhow::Result<()> {
+    let mut list = vec![terminal::render_readiness_json(readiness)];
+    for one in capabilities {
+        list.push(serde_json::to_value(one)?);
+    }
+    Ok(terminal::print_json(&list)?)
+}
+
+/// The host's checks are made on what the server's found.
+fn check_all(checked: Checked) -> Vec<Capability> {
+    let target = HostTarget {
+        files: checked.directory.as_ref().map(|directory| Arc::clone(&directory.files)),
+        data_directory: checked.directory.map(|directory| directory.path),
+        data_file: checked.relation_file,
+        server_pid: checked.server_pid,
+    };
+    let mut capabilities = checked.capabilities;
+    capabilities.extend(check_host(&target));
+    let after_device = capabilities.iter().position(|one| one.name == "device").map_or(capabilities.len(), |at| at + 1);
+    capabilities.insert(after_device, check_profile(target.data_directory.as_deref()));
+    capabilities.push(check_pgbench());
+    capabilities.extend(check_programs());
+    capabilities
+}
+
+/// Was it asked for, with `--require` or by naming the server or the directory?
+fn is_required(arguments: &DoctorArguments, name: &str) -> bool {
+    let named = arguments.named();
+    match name {
+        _ if arguments.require.iter().any(|required| required == name) => true,
+        "server" => named.says_anything(),
+        "data-dir" => named.data_dir.is_some(),
+        _ => false,
+    }
+}

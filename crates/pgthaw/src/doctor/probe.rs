@@ -1,0 +1,148 @@
+//! `pgthaw doctor --probe`: the work is done in `crates/cache/src/warm/probe/`.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::doctor::device_text::{render_device, render_limit, render_profile};
+use crate::{ConnectionArguments, ExitStatus, OutputArguments, Target};
+use cache::warm::probe::{DeviceRecord, Measurement, Probe, ProfileStore, find_sample_files};
+use cache::warm::restore::join_memory_cgroup;
+use cache::warm::{Control, Error};
+use command::{find_profile, own_limit};
+use host::failure::{Capability, ErrorKind};
+use host::linux::block_device::{BlockDevice, DeviceCounters, read_block_device, read_device_counters};
+use host::linux::cgroup::{ReadLimit, read_limit_of};
+use host::linux::open_files;
+use host::units::{Bytes, ParseBytesError};
+use postgres::DataDirectory;
+use terminal::Progress;
+
+/// The stored profile's line of `pgthaw doctor`.
+pub const NAME: &str = "profile";
+
+/// How to measure the device.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Probe")]
+pub struct ProbeArguments {
+    /// Measure what the data directory's device gives, and keep it for restore, hydrate, predict and bench: reads relation files
+    /// past the page cache and writes nothing there, but saturates the device for up to 10 seconds, in which everybody else waits.
+    /// A profile is kept for this user, and holds for the device under the limit of this cgroup: probe as the user, and in the
+    /// cgroup, that will restore
+    #[arg(long, conflicts_with = "require")]
+    pub probe: bool,
+
+    /// Read at most this much, 64MiB or more
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", requires = "probe", value_parser = probe_budget)]
+    probe_budget: Bytes,
+}
+
+/// The least budget of a probe: with less, the largest reads would be too few to count.
+const BUDGET_MIN: Bytes = Bytes(64 << 20);
+
+fn probe_budget(text: &str) -> Result<Bytes, String> {
+    match text.parse() {
+        Ok(budget) if budget < BUDGET_MIN => Err(format!("must be at least {BUDGET_MIN}")),
+        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+    }
+}
+
+/// Measures, keeps and prints.
+pub async fn run_probe(
+    arguments: ProbeArguments,
+    connection: &ConnectionArguments,
+    output: OutputArguments,
+) -> anyhow::Result<ExitStatus> {
+    open_files::allow_all();
+    let target = Target::open(connection).await?;
+    // From here on there is something to end in good order; until here a signal ends this process at once.
+    let control = Arc::new(Control::default());
+    let interrupted = Arc::clone(&control);
+    tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
+    let directory = target.data_directory.ok_or(Error::NothingToProbe)?;
+    let progress = Progress::steps("probing", 0, output.shows_progress());
+    let shown = progress.clone();
+    let measured = tokio::task::spawn_blocking(move || measure(&directory, arguments.probe_budget, &control, &shown));
+    let measured = measured.await;
+    progress.finish();
+    let Some(record) = measured?? else { return Ok(ExitStatus::Because(ErrorKind::Interrupted)) };
+    let path = ProfileStore::open().keep(&record)?;
+    match output.json {
+        true => terminal::print_json(&record)?,
+        false => terminal::print_line(&render_device(&record, &path)),
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// `None` when the user stopped it.
+fn measure(
+    directory: &DataDirectory,
+    budget: Bytes,
+    control: &Control,
+    progress: &Progress,
+) -> Result<Option<DeviceRecord>, Error> {
+    let device = read_block_device(&directory.path)?;
+    let server_pid = directory.find_postmaster_pid();
+    // As restore does, so that both are under the same limit.
+    server_pid.and_then(join_memory_cgroup);
+    let limit = own_limit(&device);
+    let mut remarks: Vec<String> = server_pid.and_then(|pid| limit_remark(&device, limit, pid)).into_iter().collect();
+    let files = find_sample_files(directory)?;
+    let tell = |what: &str, done, steps| {
+        progress.reach(done, steps);
+        progress.say(what);
+    };
+    let before = read_device_counters(device.number)?;
+    let Some(measurement) =
+        (Probe { directory: &directory.files, files: &files, budget, control, progress: &tell }).run()?
+    else {
+        return Ok(None);
+    };
+    remarks.extend(traffic_remark(&measurement, before, read_device_counters(device.number)?));
+    if measurement.has_read_twice {
+        remarks.push(
+            "some blocks were read twice, as the relations are small: caches below the device may have answered".into(),
+        );
+    }
+    Ok(Some(DeviceRecord::new(&device, limit, measurement, remarks)))
+}
+
+/// What to say when the server is under another limit than this process.
+fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option<String> {
+    let server = read_limit_of(server_pid, device.number).ok().filter(|server| *server != own)?;
+    Some(format!(
+        "the server's cgroup has another limit ({}) than pgthaw's ({}): run pgthaw in the server's cgroup to measure it",
+        render_limit(server.into()),
+        render_limit(own.into())
+    ))
+}
+
+/// Did the reads reach the device, and was it pgthaw's alone?
+fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: DeviceCounters) -> Option<String> {
+    let own = measurement.read_bytes;
+    let all = Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0));
+    let (few, many) = (own.0 as f64 * 0.9, own.0 as f64 * 1.1);
+    match all.0 as f64 {
+        seen if seen < few => Some(format!("only {all} of {own} reached the device: files with holes, or compressed")),
+        seen if seen > many => {
+            Some(format!("others read {} from the device meanwhile: this is what was left of it", Bytes(all.0 - own.0)))
+        }
+        _ => None,
+    }
+}
+
+/// The line about the stored profile.
+pub fn check_profile(directory: Option<&std::path::Path>) -> Capability {
+    const GROUP: &str = "disk";
+    const REMEDY: &str = "pgthaw doctor --probe";
+    let Some(directory) = directory else {
+        return Capability::no(GROUP, NAME, "no data directory, so no device", "what data-dir above lacks");
+    };
+    match find_profile(directory) {
+        Ok(Some(record)) => Capability::yes(GROUP, NAME, render_profile(&record)),
+        Ok(None) => {
+            Capability::no(GROUP, NAME, "the device was not measured: restore plans for a common cloud volume", REMEDY)
+        }
+        Err(error) => Capability::no(GROUP, NAME, error.to_string(), REMEDY),
+    }
+}

@@ -1,0 +1,363 @@
+//! Films: the list of them, and what one of them says.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use cache::Generation;
+use cache::trace::{Error, FilmHeader, FilmSummary, MOMENTS, MissRatioCurve, Moment, RelationTouches};
+use host::units::{Bytes, counted};
+use terminal::{Canvas, Column, pasted_path, printable, render_columns, without_advice};
+
+/// A name with its time and number (22 cells) and a label of some length.
+const NAME_SHORTEST: usize = 40;
+
+/// A film in the list: what it says of itself, or why it cannot be read.
+#[derive(Debug)]
+pub struct FilmLine {
+    pub generation: Generation,
+    pub header: Result<FilmHeader, Error>,
+}
+
+/// What was recorded, in a line or two.
+pub fn render_recorded(path: &Path, header: &FilmHeader) -> String {
+    let mut lines = vec![format!("kept a film: {}", render_content(header)), format!("  {}", pasted_path(path))];
+    lines.extend(header.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}
+
+/// How much a film holds.
+fn render_content(header: &FilmHeader) -> String {
+    let totals = header.totals;
+    let mut parts = vec![format!("{} came in {:.1} s", header.bytes(totals.fetched_blocks), header.seconds)];
+    let more = |blocks: u64, what: &str| (blocks > 0).then(|| format!("{} {what}", header.bytes(blocks)));
+    let again = header.fetched_again.filter(|again| again.0 > 0);
+    parts.extend(again.map(|again| format!("{again} had to be fetched again")));
+    parts.extend(more(totals.requested_blocks, "asked for were there"));
+    parts.extend(more(totals.preloaded_blocks, "brought by pgthaw, without what it read over between them"));
+    parts.extend(more(totals.buffers_blocks, "in shared_buffers before, not proven"));
+    parts.extend(header.device_reads.map(|reads| format!("{} of the device by anybody", counted(reads, "read"))));
+    parts.push(match header.lost_events {
+        0 => "no event lost".to_owned(),
+        lost => format!("{} lost", counted(lost, "event")),
+    });
+    parts.extend(header.probe.filter(|probe| probe.runs > 0).map(|probe| {
+        format!("{} ns of the kernel for each of {}", probe.total_ns / probe.runs, counted(probe.runs, "event"))
+    }));
+    parts.join(", ")
+}
+
+/// A system identifier is cut to so many cells: its ends, or where it differs from others.
+const CLUSTER_SHORTEST: usize = 9;
+
+/// The films, one per row. Of several clusters those of `own` are marked, whose films a name means first.
+pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
+    let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
+    let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {
+        texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
+    };
+    let of = |line: &FilmLine| line.generation.system_identifier;
+    let has_several = lines.iter().any(|line| of(line) != of(&lines[0]));
+    let has_own = has_several && lines.iter().any(|line| Some(of(line)) == own);
+    let marks = texts(&|line| if Some(of(line)) == own { "*" } else { "" }.to_owned());
+    let mut columns: Vec<Column> = has_own.then(|| Column::word("", 0, marks)).into_iter().collect();
+    columns.extend([
+        // What it is called begins with its time, by which it is named: the job gives way first, then what only counts.
+        Column::text("film", NAME_SHORTEST, texts(&|line| printable(&line.generation.name).into_owned())),
+        Column::number("seconds", 2, of_header(&|header| format!("{:.1}", header.seconds))),
+        Column::number("came", 0, of_header(&|header| header.bytes(header.totals.fetched_blocks).to_string())),
+        Column::number("preloaded", 3, of_header(&|header| header.bytes(header.totals.preloaded_blocks).to_string())),
+        Column::number("lost", 4, of_header(&|header| header.lost_events.to_string())),
+        Column::text("job", 10, of_header(&|header| without_advice(&printable(&header.job)))),
+    ]);
+    if has_several {
+        let clusters = Column::text("cluster", CLUSTER_SHORTEST, texts(&|line| of(line).to_string()));
+        columns.insert(usize::from(has_own) + 1, clusters);
+    }
+    let trouble = texts(&|line| {
+        line.header.as_ref().err().map(|why| printable(&why.to_string()).into_owned()).unwrap_or_default()
+    });
+    if trouble.iter().any(|why| !why.is_empty()) {
+        columns.push(Column::text("cannot be read", 20, trouble));
+    }
+    let mut table = render_columns(columns, canvas.width, canvas.mark());
+    table.extend(has_own.then(|| "* of this server's cluster: a name means these first".to_owned()));
+    table.join("\n")
+}
+
+/// A film, relation by relation, and its working set over time.
+pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canvas: Canvas) -> String {
+    let job = match &*header.job {
+        "" => "whatever ran".to_owned(),
+        job => without_advice(&printable(job)),
+    };
+    let mut lines = vec![
+        format!("film of {job}"),
+        format!("  {}", pasted_path(path)),
+        format!("recorded {} {}", header.recorded_at.strftime("%F %T UTC"), printable(&header.recorder)),
+        render_content(header),
+    ];
+    lines.extend(header.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.push(String::new());
+    // The largest first: behind these nothing came of any.
+    let touched = summary.relations.iter().take_while(|one| one.blocks > 0).count();
+    let (touched, others) = summary.relations.split_at(touched);
+    if !touched.is_empty() {
+        lines.extend(render_columns(relation_columns(header, touched), canvas.width, canvas.mark()));
+    }
+    lines.extend(render_in_buffers(header, others));
+    // By the others nothing was touched since the line above.
+    let moments: Vec<&Moment> = summary.moments.iter().filter(|one| one.recent_blocks > 0).collect();
+    if !moments.is_empty() {
+        lines.push(String::new());
+        lines.extend(render_columns(moment_columns(header, &moments), canvas.width, canvas.mark()));
+    }
+    lines.extend(summary.curve.as_ref().into_iter().flat_map(|curve| render_curve(header, curve, canvas)));
+    lines.join("\n")
+}
+
+/// Of those of which nothing came: shared_buffers had them before, and the job may have used them or not.
+fn render_in_buffers(header: &FilmHeader, others: &[RelationTouches]) -> Option<String> {
+    let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
+    (blocks > 0).then(|| {
+        let more = counted(others.len(), "relation");
+        format!("{more} of which nothing came had {} in shared_buffers before", header.bytes(blocks))
+    })
+}
+
+/// How much memory would have sufficed, and what less would have done.
+fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> Vec<String> {
+    let share = |missed: u64| format!("{:.1} %", missed as f64 * 100.0 / curve.requests.max(1) as f64);
+    let sizes = std::iter::successors(Some(128), |blocks: &u64| Some(blocks * 2)).take(40);
+    let most = curve.points.last().map_or(0, |point| point.blocks);
+    let sizes: Vec<u64> = sizes.take_while(|blocks| *blocks < most * 2).collect();
+    let how = match curve.sampling {
+        0 => "every request was counted".to_owned(),
+        shift => format!("one block in {} was counted", 1_u64 << shift),
+    };
+    let first = share(curve.first_requests);
+    let mut lines = vec![String::new()];
+    if curve.sufficient_blocks() == 0 {
+        lines.push(format!(
+            "hardly a block was asked for again: more memory than its own would have spared nothing ({how})"
+        ));
+        return lines;
+    }
+    let sufficient = header.bytes(curve.sufficient_blocks());
+    let with_less = if sizes.is_empty() { "" } else { "; with less:" };
+    lines.push(format!(
+        "{sufficient} of page cache would have sufficed: {first} of the requests were for the first time ({how}){with_less}"
+    ));
+    if sizes.is_empty() {
+        return lines;
+    }
+    let missed = |blocks: &u64| curve.miss_ratio(*blocks).map(|ratio| format!("{:.1} %", ratio * 100.0));
+    let columns = vec![
+        Column::number("page cache", 0, sizes.iter().map(|blocks| header.bytes(*blocks).to_string()).collect()),
+        Column::number("missed", 0, sizes.iter().map(|blocks| missed(blocks).unwrap_or_default()).collect()),
+    ];
+    lines.extend(render_columns(columns, canvas.width, canvas.mark()));
+    lines
+}
+
+fn moment_columns(header: &FilmHeader, moments: &[&Moment]) -> Vec<Column> {
+    let cells = |text: &dyn Fn(&Moment) -> String| moments.iter().map(|one| text(one)).collect::<Vec<_>>();
+    // As many digits as tell two moments apart.
+    let step = header.seconds / MOMENTS as f64;
+    let digits = match step {
+        0.1.. => 1,
+        0.01.. => 2,
+        _ => 3,
+    };
+    vec![
+        Column::number("until, s", 0, cells(&|one| format!("{:.digits$}", one.time.as_secs_f64()))),
+        Column::number("touched", 0, cells(&|one| header.bytes(one.blocks).to_string())),
+        Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
+    ]
+}
+
+fn relation_columns(header: &FilmHeader, relations: &[RelationTouches]) -> Vec<Column> {
+    let cells = |text: &dyn Fn(&RelationTouches) -> String| relations.iter().map(text).collect::<Vec<_>>();
+    let second = |one: &RelationTouches, last: bool| {
+        one.span.map(|(from, to)| format!("{:.1}", if last { to } else { from }.as_secs_f64())).unwrap_or_default()
+    };
+    let buffers = |one: &RelationTouches| match one.buffers_blocks {
+        0 => String::new(),
+        blocks => header.bytes(blocks).to_string(),
+    };
+    vec![
+        Column::text("relation", 16, cells(&|one| printable(&one.relation.name.to_string()).into_owned())),
+        Column::text("database", 8, cells(&|one| printable(&one.relation.name.database).into_owned())),
+        Column::number("blocks", 0, cells(&|one| one.blocks.to_string())),
+        Column::number("size", 1, cells(&|one| header.bytes(one.blocks).to_string())),
+        Column::number("pieces", 0, cells(&|one| one.events.to_string())),
+        Column::number("first, s", 2, cells(&|one| second(one, false))),
+        Column::number("last, s", 2, cells(&|one| second(one, true))),
+        Column::number("in buffers", 3, cells(&buffers)),
+    ]
+}
+
+/// What a film says of itself, for programs.
+pub fn render_film_json(path: &Path, header: &FilmHeader) -> Value {
+    json!({
+        "path": path,
+        "label": header.label,
+        "recorded_at": header.recorded_at,
+        "system_identifier": header.source.system_identifier.to_string(),
+        "version_num": header.source.version_num,
+        "block_size": header.source.block_size,
+        "lsn": header.source.lsn,
+        "timeline": header.source.timeline,
+        "job": header.job,
+        "recorder": header.recorder,
+        "seconds": header.seconds,
+        "lost_events": header.lost_events,
+        "sampling": header.sampling,
+        "probe": header.probe,
+        "totals": header.totals,
+        "device_reads": header.device_reads,
+        "device_bytes": header.device_bytes.map(|Bytes(bytes)| bytes),
+        "fetched_again_bytes": header.fetched_again.map(|Bytes(bytes)| bytes),
+        "remarks": header.remarks,
+    })
+}
+
+/// The list of films, for programs.
+pub fn render_films_json(lines: &[FilmLine]) -> Value {
+    let film = |line: &FilmLine| {
+        let (header, error) = match &line.header {
+            Ok(header) => (render_film_json(&line.generation.path, header), Value::Null),
+            Err(error) => (Value::Null, error.to_string().into()),
+        };
+        let cluster = line.generation.system_identifier.to_string();
+        json!({ "name": line.generation.name, "path": line.generation.path, "system_identifier": cluster, "header": header, "error": error })
+    };
+    json!({ "films": lines.iter().map(film).collect::<Vec<_>>() })
+}
+
+/// A film with its relations and its working set, for programs.
+pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> Value {
+    let relation = |one: &RelationTouches| {
+        json!({
+            "database": one.relation.name.database,
+            "schema": one.relation.name.schema,
+            "name": one.relation.name.name,
+            "path": one.relation.path,
+            "blocks": one.blocks,
+            "pieces": one.events,
+            "buffers_blocks": one.buffers_blocks,
+            "first_seconds": one.span.map(|(first, _)| first.as_secs_f64()),
+            "last_seconds": one.span.map(|(_, last)| last.as_secs_f64()),
+        })
+    };
+    let moment = |one: &Moment| json!({ "seconds": one.time.as_secs_f64(), "blocks": one.blocks, "recent_blocks": one.recent_blocks });
+    json!({
+        "header": render_film_json(path, header),
+        "relations": summary.relations.iter().map(relation).collect::<Vec<_>>(),
+        "moments": summary.moments.iter().map(moment).collect::<Vec<_>>(),
+        "curve": summary.curve.as_ref().map(|curve| {
+            json!({
+                "requests": curve.requests,
+                "first_requests": curve.first_requests,
+                "sampling": curve.sampling,
+                "sufficient_blocks": curve.sufficient_blocks(),
+                "points": curve.points,
+            })
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cache::trace::{CurvePoint, FilmStore};
+
+    /// The lines of a store that has these films, each of a cluster.
+    fn lines_of(films: &[(u64, &str)]) -> Vec<FilmLine> {
+        let directory = tempfile::tempdir().unwrap();
+        for (cluster, name) in films {
+            let cluster = directory.path().join(cluster.to_string());
+            std::fs::create_dir_all(&cluster).unwrap();
+            std::fs::write(cluster.join(format!("{name}.parquet")), "").unwrap();
+        }
+        let line = |generation| FilmLine {
+            generation,
+            header: Ok(FilmHeader { job: "psql -X -d shop -f report.sql".to_owned(), ..FilmHeader::for_tests() }),
+        };
+        FilmStore::at(directory.path().to_owned()).read_all().unwrap().films.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_films_name_is_whole_on_eighty_columns() {
+        let names = ["20261126-103049.123.12-nightly-report", "20261126-113049.123.13-nightly-report"];
+        let lines = lines_of(&names.map(|name| (7, name)));
+        let canvas = Canvas { width: Some(80), height: None, colours: false, unicode: true };
+        let text = render_films(&lines, Some(7), canvas);
+        assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
+        assert!(names.iter().all(|name| text.contains(name)), "{text}");
+        assert!(!text.contains("cluster") && !text.contains('*'), "all are of one: {text}");
+    }
+
+    #[test]
+    fn a_jobs_command_is_no_advice() {
+        let mut lines = lines_of(&[(7, "20261126-103049.123.12-x")]);
+        let job = "psql -d shop -c x";
+        lines.iter_mut().flat_map(|line| &mut line.header).for_each(|header| header.job = job.to_owned());
+        let canvas = Canvas { width: None, height: None, colours: false, unicode: true };
+        let list = render_films(&lines, Some(7), canvas);
+        let header = lines[0].header.as_ref().unwrap();
+        let film = render_film(Path::new("f"), header, &FilmSummary::default(), canvas);
+        assert!(list.contains(&without_advice(job)) && film.contains(&without_advice(job)), "{list}\n{film}");
+    }
+
+    #[test]
+    fn of_several_clusters_it_is_told_which_films_are_whose() {
+        let clusters = [7_391_827_364_501_928_374, 7_391_827_364_501_928_999];
+        let name = "20261126-103049.123.12-nightly-report";
+        let lines = lines_of(&clusters.map(|cluster| (cluster, name)));
+        let canvas = |width| Canvas { width, height: None, colours: false, unicode: true };
+        let text = render_films(&lines, Some(clusters[0]), canvas(Some(80)));
+        assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains(name)).collect();
+        assert!(rows.len() == 2 && rows[0] != rows[1] && text.contains("cluster"), "{text}");
+        let (marked, others): (Vec<&str>, Vec<&str>) = rows.into_iter().partition(|row| row.starts_with('*'));
+        assert!(marked.len() == 1 && marked[0].contains("374") && others[0].contains("999"), "{text}");
+        let whole = render_films(&lines, None, canvas(None));
+        assert!(clusters.iter().all(|cluster| whole.contains(&cluster.to_string())), "{whole}");
+        assert!(!whole.contains('*'), "{whole}");
+    }
+
+    #[test]
+    fn moments_are_told_apart_and_amounts_for_what_they_are() {
+        let moments = |seconds: f64| -> Vec<String> {
+            let header = FilmHeader { seconds, ..FilmHeader::for_tests() };
+            let time = |at: usize| std::time::Duration::from_secs_f64(seconds * at as f64 / MOMENTS as f64);
+            let moments: Vec<Moment> =
+                (1..=MOMENTS).map(|at| Moment { time: time(at), blocks: 1, recent_blocks: 1 }).collect();
+            moment_columns(&header, &moments.iter().collect::<Vec<_>>())[0].cells.clone()
+        };
+        for seconds in [0.05, 0.3, 2.0, 7.5, 600.0] {
+            let mut told = moments(seconds);
+            told.dedup();
+            assert_eq!(told.len(), MOMENTS, "{seconds}: {told:?}");
+        }
+        assert_eq!(moments(2.0)[0], "0.1");
+        let totals = cache::trace::Totals { preloaded_blocks: 128, ..Default::default() };
+        let header = FilmHeader { totals, device_reads: Some(2), ..FilmHeader::for_tests() };
+        let told = render_content(&header);
+        assert!(told.contains("1 MB brought by pgthaw, without what it read over between them"), "{told}");
+        assert!(told.contains("2 reads of the device by anybody"), "{told}");
+    }
+
+    #[test]
+    fn where_any_memory_suffices_there_is_no_table_of_less() {
+        let curve = |blocks| {
+            let points = vec![CurvePoint { blocks: 1, missed: 1000 }, CurvePoint { blocks, missed: 900 }];
+            MissRatioCurve { requests: 1000, first_requests: 900, sampling: 0, points }
+        };
+        let canvas = Canvas { width: None, height: None, colours: false, unicode: true };
+        let lines = |blocks| render_curve(&FilmHeader::for_tests(), &curve(blocks), canvas);
+        assert!(lines(2).len() == 2 && !lines(2)[1].contains("with less"), "{:?}", lines(2));
+        assert!(lines(1024).len() > 3 && lines(1024)[1].ends_with("with less:"), "{:?}", lines(1024));
+    }
+}

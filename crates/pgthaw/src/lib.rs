@@ -1,0 +1,38 @@
+//! One file per subcommand: its flags beside its behaviour, its doc comment its help. The only place that opens things
+//! and wires them together.
+
+mod budget;
+mod cli;
+mod current_map;
+mod doctor;
+mod evict;
+mod film;
+mod hydrate;
+mod job;
+mod looking;
+mod map;
+mod predict;
+mod restore;
+mod rows;
+mod run;
+mod snapshot;
+mod top;
+mod view;
+mod waits;
+pub mod warm_progress;
+
+pub use cli::{Cli, NoLaboratory};
+
+use command::{Cast, cast};
+
+/// The error types of the tool alone.
+pub const ERRORS: &[Cast] = &[cast::<NoLaboratory>];
+pub use current_map::{add_heat, read_current_map};
+pub use snapshot::{SnapshotPlace, SnapshotsArguments};
+pub use view::{SelectionArguments, ViewArguments};
+
+pub use command::{
+    ConnectionArguments, ExitStatus, LabArguments, OutputArguments, PositionalArguments, Scope, Target,
+    connect_to_meant, describe, explain, find_cluster, find_directory, is_lab_server, page_cache_of,
+    require_lab_server, situation_of,
+};

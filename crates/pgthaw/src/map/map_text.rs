@@ -1,0 +1,528 @@
+//! The map as a table.
+
+use std::collections::BTreeSet;
+use std::ops::AddAssign;
+
+use console::measure_text_width;
+
+use crate::map::bar::{Seen, render_bar, render_legend};
+use cache::{
+    ForkDifference, ForkMap, Group, Map, RelationDifference, Residency, RolledUp, TierDifference, TierState,
+    compute_bar, compute_difference, compute_groups,
+};
+use host::units::{Bytes, Fork, counted};
+use postgres::RelationKind;
+use terminal::{Canvas, Column, database_column, printable, render_columns, wrap_text};
+
+/// The least width that names are cut to before columns are dropped.
+const SHORTEST_NAME: usize = 28;
+
+/// Lines around the rows: the time, titles, two of what is folded, the total, what is left out, two of the legend with a
+/// line before it.
+const FRAME_LINES: usize = 8;
+
+/// Lines that tell what columns mean. A terminal of fewer lines than [`TALL`] has none to spare for them.
+const COLUMN_LEGEND_LINES: usize = 4;
+const TALL: usize = 16;
+
+/// The title of what came and went since the look before.
+const CHANGES: &str = "+-";
+
+/// By the relation's place in the map.
+type Changes = [Vec<(Fork, Changed)>];
+
+/// What of the map is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MapView<'a> {
+    /// The look before this one: what came and went since then has columns of its own.
+    pub before: Option<&'a Map>,
+    /// Rows at most; 0 for all.
+    pub top: usize,
+    /// What a row stands for.
+    pub rolled_up: RolledUp,
+    /// A row per fork instead of one per relation.
+    pub with_forks: bool,
+    /// System catalogs as rows of their own.
+    pub with_system: bool,
+}
+
+/// The relations of `map` at `places`, the largest first, with totals and remarks.
+pub fn render_map(map: &Map, places: &[usize], view: MapView<'_>, canvas: Canvas) -> String {
+    let changes = compute_changes(view.before, map);
+    let groups = compute_groups(map, places, if view.with_forks { RolledUp::Not } else { view.rolled_up });
+    let (system, mut shown): (Vec<&Group>, Vec<&Group>) =
+        groups.iter().partition(|one| one.is_system && !view.with_system);
+    shown.sort_by_cached_key(|one| std::cmp::Reverse(one.residency(map).blocks));
+    let mut rows = render_rows(map, &changes, &shown, view, canvas);
+    let relations = |groups: &[&Group]| -> usize { groups.iter().map(|one| one.members.len()).sum() };
+    if !system.is_empty() {
+        rows.push(Row::folded(format!("system catalogs ({})", relations(&system)), map, &changes, &system));
+    }
+    let all: Vec<&Group> = shown.iter().chain(&system).copied().collect();
+    rows.push(Row::folded(format!("total ({})", counted(relations(&all), "relation")), map, &changes, &all));
+    let mark = if canvas.unicode { "…" } else { "~" };
+    let mut lines = render_columns(columns(map, &rows, view.before.is_some(), canvas), canvas.width, mark);
+    let titles = lines.first().cloned().unwrap_or_default();
+    let mut legend: Vec<String> =
+        is_there(&titles, "where").then(|| render_legend(Seen::of(map), canvas)).into_iter().collect();
+    if is_tall(canvas) {
+        let of_columns = render_column_legend(&titles, &rows);
+        legend.extend(of_columns.iter().map(|told| wrap_text(told, canvas.width)));
+    }
+    lines.extend((!legend.is_empty()).then(String::new).into_iter().chain(legend));
+    lines.extend(render_states(map));
+    lines.join("\n")
+}
+
+/// Is there a column of this title in a line of titles?
+fn is_there(titles: &str, title: &str) -> bool {
+    titles.split_whitespace().any(|one| one == title)
+}
+
+/// What the columns that are there mean, as far as their titles do not say so.
+fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
+    let is_there = |title| is_there(titles, title);
+    let mut lines = Vec::new();
+    if is_there(CHANGES) {
+        lines.push("+-: what came to the tier before it since the last look, and what went".to_owned());
+    }
+    if is_there("both") {
+        lines.push("both: in shared_buffers and in the OS page cache, which holds it twice".to_owned());
+    }
+    if is_there("usage")
+        && let Some(usage) = rows.iter().map(|row| render_usage(&row.residency)).find(|usage| !usage.is_empty())
+    {
+        let mut words = usage.split(' ');
+        let (count, share) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let number = count.trim_start_matches('u');
+        lines.push(format!("{count} {share}: {share} of its buffers have usage count {number} of 0 to 5"));
+    }
+    if is_there("kind")
+        && let Some(row) = rows.iter().find(|row| row.parts > 0)
+    {
+        let what = match row.parts {
+            1 => "an index or a TOAST table".to_owned(),
+            parts => format!("{parts} indexes and TOAST tables"),
+        };
+        let unfold = if rows.iter().any(|row| row.is_partitioned) {
+            "--by partition, --by relation unfold"
+        } else {
+            "--by relation unfolds"
+        };
+        lines.push(format!("+{}: with {what}; {unfold}", row.parts));
+    }
+    lines
+}
+
+/// Why a tier is unknown, and what else the reader should know.
+pub fn render_states(map: &Map) -> Vec<String> {
+    let state = |tier: &str, state: &TierState| match state {
+        TierState::Measured => None,
+        TierState::Unknown { reason } => Some(format!("{tier}: unknown, {}", printable(reason))),
+    };
+    let states = [state("OS page cache", &map.os), state("shared_buffers", &map.buffers)];
+    let remarks = map.remarks.iter().map(|remark| format!("note: {}", printable(remark)));
+    states.into_iter().flatten().chain(remarks).collect()
+}
+
+/// What each tier gained and lost since the look before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changed {
+    os: TierDifference,
+    buffers: TierDifference,
+}
+
+impl AddAssign for Changed {
+    fn add_assign(&mut self, other: Changed) {
+        self.os += other.os;
+        self.buffers += other.buffers;
+    }
+}
+
+/// What changed of each fork of each relation of `after`, in its order; nothing without a look before.
+fn compute_changes(before: Option<&Map>, after: &Map) -> Vec<Vec<(Fork, Changed)>> {
+    let Some(before) = before else { return Vec::new() };
+    let difference = compute_difference(before, after);
+    let (has_os, has_buffers) = (difference.has_os, difference.has_buffers);
+    let of_relation = |one: &RelationDifference<'_>| {
+        let changed = |fork: &ForkDifference| Changed {
+            os: if has_os { fork.os } else { TierDifference::default() },
+            buffers: if has_buffers { fork.buffers } else { TierDifference::default() },
+        };
+        one.forks.iter().map(|fork| (fork.fork, changed(fork))).collect()
+    };
+    difference.relations.iter().take(after.relations.len()).map(of_relation).collect()
+}
+
+/// `+12 MB`, `-3 MB`, `+12 MB -3 MB`; nothing when nothing changed.
+fn render_change(change: TierDifference, block_size: u64) -> String {
+    let part = |sign: char, blocks: u64| (blocks > 0).then(|| format!("{sign}{}", Bytes(blocks * block_size)));
+    let parts: Vec<String> = [part('+', change.gained), part('-', change.lost)].into_iter().flatten().collect();
+    parts.join(" ")
+}
+
+/// A line of the table.
+struct Row<'a> {
+    name: String,
+    database: &'a str,
+    kind: String,
+    /// Indexes and TOAST tables that are summed in it.
+    parts: usize,
+    is_partitioned: bool,
+    fork: &'static str,
+    residency: Residency,
+    changed: Changed,
+    bar: Vec<&'a ForkMap>,
+}
+
+impl<'a> Row<'a> {
+    fn group(group: &'a Group, map: &'a Map, changes: &Changes) -> Row<'a> {
+        let bar = group.main_forks(map);
+        let first = group.relations(map).next().and_then(|one| one.forks.first());
+        Row {
+            name: display_name(group),
+            database: &group.name.database,
+            kind: match group.parts(map) {
+                0 => short_kind(group.kind).to_owned(),
+                parts => format!("{} +{parts}", short_kind(group.kind)),
+            },
+            parts: group.parts(map),
+            is_partitioned: group.partitions.is_some(),
+            fork: "",
+            residency: group.residency(map),
+            changed: sum_changes(group, changes, None),
+            bar: if bar.is_empty() { first.into_iter().filter(|fork| fork.blocks > 0).collect() } else { bar },
+        }
+    }
+
+    fn fork(group: &'a Group, map: &'a Map, changes: &Changes, fork: &'a ForkMap) -> Row<'a> {
+        let changed = sum_changes(group, changes, Some(fork.fork));
+        let of_group = Row::group(group, map, changes);
+        Row { fork: fork.fork.name(), residency: fork.residency(), changed, bar: vec![fork], ..of_group }
+    }
+
+    /// One line for several rows.
+    fn folded(name: String, map: &Map, changes: &Changes, groups: &[&Group]) -> Row<'a> {
+        let residency = groups.iter().map(|one| one.residency(map)).sum();
+        let mut changed = Changed::default();
+        groups.iter().for_each(|one| changed += sum_changes(one, changes, None));
+        let (kind, bar) = (String::new(), Vec::new());
+        Row { name, database: "", kind, parts: 0, is_partitioned: false, fork: "", residency, changed, bar }
+    }
+}
+
+/// What changed of the relations of a group: of all their forks, or of one.
+fn sum_changes(group: &Group, changes: &Changes, fork: Option<Fork>) -> Changed {
+    let of_members = group.members.iter().filter_map(|place| changes.get(*place)).flatten();
+    let mut sum = Changed::default();
+    of_members.filter(|(one, _)| fork.is_none_or(|fork| fork == *one)).for_each(|(_, changed)| sum += *changed);
+    sum
+}
+
+/// The rows of groups or forks, and one for those that are too many.
+fn render_rows<'a>(
+    map: &'a Map,
+    changes: &Changes,
+    shown: &[&'a Group],
+    view: MapView<'_>,
+    canvas: Canvas,
+) -> Vec<Row<'a>> {
+    let legend = if is_tall(canvas) { COLUMN_LEGEND_LINES } else { 0 };
+    let around = FRAME_LINES + legend + states_height(map, canvas);
+    let fitting = canvas.height.map(|height| height.saturating_sub(around).max(1));
+    let top = [view.top, fitting.unwrap_or(0)].into_iter().filter(|limit| *limit > 0).min().unwrap_or(usize::MAX);
+    let rows_of = |one: &'a Group| match view.with_forks {
+        true => one
+            .relations(map)
+            .flat_map(|relation| &relation.forks)
+            .map(|fork| Row::fork(one, map, changes, fork))
+            .collect(),
+        false => vec![Row::group(one, map, changes)],
+    };
+    let mut rows = Vec::new();
+    for (place, one) in shown.iter().enumerate() {
+        let more = rows_of(one);
+        if rows.len() + more.len() > top {
+            let rest = &shown[place..];
+            rows.push(Row::folded(counted(rest.len(), "smaller one"), map, changes, rest));
+            break;
+        }
+        rows.extend(more);
+    }
+    rows
+}
+
+fn is_tall(canvas: Canvas) -> bool {
+    canvas.height.is_none_or(|height| height >= TALL)
+}
+
+/// Lines of the terminal that the states and remarks take: they may be longer than one.
+fn states_height(map: &Map, canvas: Canvas) -> usize {
+    let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
+    render_states(map).iter().map(lines).sum()
+}
+
+/// `schema.name`, and of how many partitions it is the sum; of a file without a name its path.
+fn display_name(group: &Group) -> String {
+    let name = group.name.to_string();
+    let name = printable(&name);
+    match group.partitions {
+        Some(partitions) => format!("{name} ({})", counted(partitions, "partition")),
+        None => name.into_owned(),
+    }
+}
+
+fn short_kind(kind: RelationKind) -> &'static str {
+    match kind {
+        RelationKind::MaterializedView => "matview",
+        RelationKind::Unknown => "file",
+        other => other.name(),
+    }
+}
+
+/// What goes first when the terminal is narrow has the greatest number.
+fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
+    let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
+    let block_size = u64::from(map.source.block_size);
+    let bytes = |blocks: u64| Bytes(blocks * block_size).to_string();
+    let databases: BTreeSet<&str> = rows.iter().map(|row| row.database).filter(|name| !name.is_empty()).collect();
+    let mut columns = vec![Column::text("relation", SHORTEST_NAME, texts(&|row| row.name.clone()))];
+    if databases.len() > 1 {
+        let of_rows = rows.iter().filter(|row| !row.database.is_empty()).map(|row| (&*row.name, row.database));
+        columns.push(database_column(3, texts(&|row| printable(row.database).into_owned()), of_rows));
+    }
+    columns.push(Column::word("kind", 5, texts(&|row| row.kind.clone())));
+    if rows.iter().any(|row| !row.fork.is_empty()) {
+        columns.push(Column::word("fork", 0, texts(&|row| row.fork.to_owned())));
+    }
+    columns.push(Column::number("size", 0, texts(&|row| bytes(row.residency.blocks))));
+    let has_os = map.os == TierState::Measured;
+    let has_buffers = map.buffers == TierState::Measured;
+    let change = |tier: fn(&Changed) -> TierDifference| {
+        Column::number(CHANGES, 1, texts(&|row| format!("{:>7}", render_change(tier(&row.changed), block_size))))
+    };
+    if has_os {
+        columns.push(Column::number("OS", 0, texts(&|row| render_percent(row.residency.os_ratio()))));
+        columns.extend(has_changes.then(|| change(|changed| changed.os)));
+    }
+    if has_buffers {
+        columns.push(Column::number("buffers", 0, texts(&|row| render_percent(row.residency.buffers_ratio()))));
+        columns.extend(has_changes.then(|| change(|changed| changed.buffers)));
+    }
+    if has_os && has_buffers {
+        columns.push(Column::number("both", 4, texts(&|row| render_percent(row.residency.both_ratio()))));
+    }
+    if has_buffers {
+        let dirty = |row: &Row<'_>| if row.residency.dirty > 0 { bytes(row.residency.dirty) } else { String::new() };
+        columns.push(Column::number("dirty", 6, texts(&dirty)));
+        columns.push(Column::word("usage", 7, texts(&|row| render_usage(&row.residency))));
+    }
+    let cells = bar_cells(canvas.width);
+    let bar = |row: &Row<'_>| {
+        let cells = if row.bar.is_empty() { Vec::new() } else { compute_bar(&row.bar, cells) };
+        render_bar(&cells, Seen::of(map), canvas)
+    };
+    columns.push(Column::word("where", 2, texts(&bar)));
+    columns
+}
+
+/// A wide terminal shows more precisely where.
+fn bar_cells(width: Option<usize>) -> usize {
+    match width {
+        Some(..110) => 20,
+        Some(110..140) => 30,
+        _ => 40,
+    }
+}
+
+/// A share in whole percent. 0 % and 100 % mean none and all.
+fn render_percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    match percent {
+        0.0 => "0%".to_owned(),
+        ..1.0 => "<1%".to_owned(),
+        100.0.. => "100%".to_owned(),
+        _ => format!("{}%", (percent.round() as u64).min(99)),
+    }
+}
+
+/// The two most frequent usage counts, the higher first, with their shares of the relation's buffers: `u5 12% u1 80%`.
+fn render_usage(residency: &Residency) -> String {
+    let mut levels: Vec<(usize, u64)> = residency.usage_counts.iter().copied().enumerate().collect();
+    levels.retain(|(_, blocks)| *blocks > 0);
+    levels.sort_by_key(|(_, blocks)| std::cmp::Reverse(*blocks));
+    levels.truncate(2);
+    levels.sort_by_key(|(usage_count, _)| std::cmp::Reverse(*usage_count));
+    let share = |blocks: u64| render_percent(blocks as f64 / residency.buffers as f64);
+    let texts: Vec<String> =
+        levels.into_iter().map(|(usage_count, blocks)| format!("u{usage_count} {}", share(blocks))).collect();
+    texts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cache::{MapSource, RelationMap};
+    use host::units::Fork;
+    use postgres::{Relation, RelationName, RelationPath};
+
+    fn relation(number: u32, name: &str, is_system: bool, blocks: u64) -> RelationMap {
+        let name = RelationName { database: "app".into(), schema: "public".into(), name: name.into() };
+        let relation = Relation {
+            name,
+            kind: RelationKind::MaterializedView,
+            oid: number,
+            path: RelationPath::Base { database_oid: 5, relfilenumber: number },
+            tablespace: "pg_default".into(),
+            parent: None,
+            is_system,
+        };
+        let mut main = ForkMap::empty(Fork::Main, blocks);
+        main.os.insert_range(0..blocks as u32 / 2);
+        main.buffers[1].insert_range(0..blocks as u32 / 4);
+        main.buffers[5].insert(blocks as u32 - 1);
+        main.dirty.insert(0);
+        RelationMap { relation, forks: vec![main, ForkMap::empty(Fork::Vm, 1)] }
+    }
+
+    fn map() -> Map {
+        let source = MapSource {
+            system_identifier: 7,
+            version_num: 150_018,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            data_directory: None,
+            lsn: String::new(),
+            timeline: 1,
+        };
+        let long = "a_name_as_long_as_postgresql_lets_one_be_which_is_63_characters";
+        Map {
+            taken_at: jiff::Timestamp::UNIX_EPOCH,
+            source,
+            os: TierState::Measured,
+            buffers: TierState::Measured,
+            os_heat: Default::default(),
+            relations: vec![
+                relation(1, "small", false, 10),
+                relation(2, long, false, 100_000),
+                relation(3, "pg_class", true, 20),
+            ],
+            empty: Vec::new(),
+            partitioned: Vec::new(),
+            lookups: Default::default(),
+            remarks: Vec::new(),
+        }
+    }
+
+    const WIDE: Canvas = Canvas { width: None, height: None, colours: false, unicode: true };
+
+    fn lines(map: &Map, view: MapView<'_>, canvas: Canvas) -> Vec<String> {
+        let places: Vec<usize> = (0..map.relations.len()).collect();
+        render_map(map, &places, view, canvas).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_largest_is_first_and_catalogs_are_one_line() {
+        let lines = lines(&map(), MapView::default(), WIDE);
+        let starts =
+            ["relation ", "public.a_name_as_long", "public.small ", "system catalogs (1)", "total (3 relations)"];
+        for (line, start) in lines.iter().zip(starts) {
+            assert!(line.starts_with(start), "{lines:#?}");
+        }
+        for part in ["matview", "781 MB", "50%", "25%", "8 kB", "u5 <1% u1 99%", "███"] {
+            assert!(lines[1].contains(part), "{part}: {}", lines[1]);
+        }
+    }
+
+    #[test]
+    fn what_came_and_went_since_the_look_before_has_columns() {
+        let before = map();
+        let mut map = map();
+        map.relations[0].forks[0].os.insert_range(5..8);
+        map.relations[1].forks[0].os.remove_range(0..1536);
+        let view = MapView { before: Some(&before), ..Default::default() };
+        let shown = lines(&map, view, WIDE);
+        assert_eq!(shown[0].matches("+-").count(), 2, "{shown:#?}");
+        for (line, change) in [(1, " -12 MB "), (2, " +24 kB "), (4, " +24 kB -12 MB ")] {
+            assert!(shown[line].contains(change), "{change}: {shown:#?}");
+        }
+        let shown = lines(&map, MapView { with_forks: true, ..view }, WIDE).join("\n");
+        assert!(shown.contains("+-: what came") && shown.matches("+24 kB").count() == 2, "{shown}");
+        for width in 62..200 {
+            for line in lines(&map, view, Canvas { width: Some(width), ..WIDE }) {
+                assert!(measure_text_width(&line) <= width.max(75), "{width}: {line}");
+            }
+        }
+        let same = MapView { before: Some(&map), ..Default::default() };
+        assert!(!lines(&map, same, WIDE)[1].contains('+'), "{:#?}", lines(&map, same, WIDE));
+    }
+
+    #[test]
+    fn it_fits_every_terminal() {
+        for width in 62..200 {
+            for view in
+                [MapView::default(), MapView { with_forks: true, with_system: true, top: 2, ..Default::default() }]
+            {
+                for line in lines(&map(), view, Canvas { width: Some(width), ..WIDE }) {
+                    assert!(measure_text_width(&line) <= width.max(75), "{width}: {line}");
+                }
+            }
+        }
+        let narrow = &lines(&map(), MapView::default(), Canvas { width: Some(80), ..WIDE })[1];
+        assert!(narrow.starts_with("public.a_name_") && narrow.contains('…') && narrow.contains('▓'), "{narrow}");
+        for height in 10..20 {
+            let view = MapView { with_forks: true, with_system: true, top: 0, ..Default::default() };
+            let lines = lines(&map(), view, Canvas { width: Some(80), height: Some(height), ..WIDE });
+            assert!(lines.len() < height, "{height}: {lines:#?}");
+        }
+    }
+
+    #[test]
+    fn the_legend_tells_of_what_is_shown_and_of_nothing_else() {
+        let mut map = map();
+        let shown = lines(&map, MapView::default(), WIDE).join("\n");
+        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of its buffers"), "{shown}");
+        assert!(!shown.contains("unfold"), "{shown}");
+        map.relations[0].relation.kind = RelationKind::Index;
+        map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());
+        let shown = lines(&map, MapView::default(), WIDE).join("\n");
+        assert!(shown.contains("+1: with an index or a TOAST table; --by relation unfolds"), "{shown}");
+        map.os = TierState::Unknown { reason: "not seen".into() };
+        assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("both"));
+        map.buffers = map.os.clone();
+        assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("usage"));
+    }
+
+    /// Nothing else tells them apart.
+    #[test]
+    fn databases_stay_where_names_repeat_and_a_legend_goes_with_its_column() {
+        let mut map = map();
+        let narrow = Canvas { width: Some(60), ..WIDE };
+        map.relations[0].relation.name.database = "other".into();
+        let shown = lines(&map, MapView::default(), narrow);
+        assert!(!shown[0].contains("database"), "{shown:#?}");
+        map.relations[0].relation.name.name = map.relations[1].relation.name.name.clone();
+        let shown = lines(&map, MapView::default(), narrow);
+        assert!(shown[0].contains("database") && !shown[0].contains("where"), "{shown:#?}");
+        assert!(!shown.join("\n").contains("in shared_buffers and in"), "{shown:#?}");
+        assert!(!shown.join("\n").contains("from the first block to the last"), "{shown:#?}");
+    }
+
+    #[test]
+    fn what_is_unknown_is_not_drawn_as_cold() {
+        let mut map = map();
+        map.os = TierState::Unknown { reason: "a managed server".into() };
+        map.remarks = vec!["look \x1b here".into()];
+        let lines = lines(&map, MapView::default(), WIDE);
+        assert!(!lines[0].contains("OS") && lines[0].contains("buffers") && !lines[0].contains("both"), "{lines:#?}");
+        assert!(!lines[1].contains('·') && lines[1].contains('?'), "{lines:#?}");
+        let end = &lines[lines.len() - 2..];
+        assert_eq!(end, ["OS page cache: unknown, a managed server", "note: look \\u{1b} here"]);
+    }
+
+    #[test]
+    fn percent_never_rounds_to_none_or_all() {
+        let texts = [0.0, 0.0001, 0.01, 0.5, 0.999, 1.0].map(render_percent);
+        assert_eq!(texts, ["0%", "<1%", "1%", "50%", "99%", "100%"]);
+    }
+}

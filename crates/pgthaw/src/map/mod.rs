@@ -1,0 +1,155 @@
+//! `pgthaw map`: the work is done in `crates/cache/src/`.
+
+pub mod bar;
+pub mod map_json;
+pub mod map_text;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Zoned;
+
+use super::rows::FillArguments;
+use super::{
+    ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, SnapshotsArguments, Target, ViewArguments,
+    describe, read_current_map,
+};
+use cache::Map;
+use terminal::{Canvas, Key, LiveScreen};
+
+/// What is resident now, per relation, in shared_buffers and in the OS page cache
+///
+/// Sees both tiers when it may read the server's files and the server has pg_buffercache; shared_buffers alone through
+/// SQL (a managed server), the page cache alone of a stopped server (--data-dir). The bar shows where in the relation's
+/// main fork the warm parts are.
+#[derive(Debug, Args)]
+pub struct MapArguments {
+    #[command(flatten)]
+    connection: ConnectionArguments,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
+
+    #[command(flatten)]
+    view: ViewArguments,
+
+    /// Show it again every SECONDS, until q or Ctrl-C, with what came and went since the last look
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", conflicts_with = "json")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    watch: Option<u64>,
+
+    /// Show how densely rows lie in each table instead, and how long random reads need to bring them in, by the last ANALYZE
+    #[arg(long, conflicts_with_all = ["watch", "relations", "schema", "top", "by", "forks"])]
+    rows: bool,
+
+    #[command(flatten)]
+    fill: FillArguments,
+
+    #[command(flatten)]
+    snapshots: SnapshotsArguments,
+}
+
+impl MapArguments {
+    /// Which server and databases were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.connection.clone().with(self.positional.clone())
+    }
+}
+
+/// Runs the command.
+pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let target = Target::open(&arguments.named()).await?;
+    if arguments.rows {
+        return arguments.fill.print(&target, arguments.view.system, output).await;
+    }
+    if let Some(seconds) = arguments.watch {
+        let (pause, quiet) = (Duration::from_secs(seconds), output.without_progress());
+        watch(Arc::new(Watch { target, quiet, pause, arguments })).await?;
+        return Ok(ExitStatus::Done);
+    }
+    let map = read_current_map(&target, &arguments.snapshots.open(), output).await?;
+    arguments.view.print(&map, output)?;
+    Ok(ExitStatus::Done)
+}
+
+/// What is looked at again and again.
+struct Watch {
+    target: Target,
+    arguments: MapArguments,
+    quiet: OutputArguments,
+    pause: Duration,
+}
+
+impl Watch {
+    async fn look(&self) -> anyhow::Result<Look> {
+        let map = read_current_map(&self.target, &self.arguments.snapshots.open(), self.quiet).await?;
+        Ok(Look { map, at: Zoned::now() })
+    }
+
+    fn render(&self, look: &Look, before: Option<&Look>, failure: Option<&str>) -> anyhow::Result<String> {
+        let view = &self.arguments.view;
+        let table = view.render(&look.map, before.map(|look| &look.map), Canvas::of_stdout(view.ascii))?;
+        let (at, seconds) = (look.at.strftime("%T"), self.pause.as_secs());
+        let failure = failure.map(|reason| format!("; the last look failed: {reason}")).unwrap_or_default();
+        Ok(format!("{at}, every {seconds} s until q or Ctrl-C{failure}\n{table}"))
+    }
+}
+
+struct Look {
+    map: Map,
+    at: Zoned,
+}
+
+/// The table again and again, until a key or a signal ends it, or until nobody reads it. The first look has to succeed. On a
+/// terminal later ones may fail, for a server restarts and comes back.
+async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
+    let mut shown = watch.look().await?;
+    let (mut before, mut failure): (Option<Look>, Option<String>) = (None, None);
+    let text = watch.render(&shown, None, None)?;
+    let canvas = || Canvas::of_stdout(watch.arguments.view.ascii);
+    let mut screen = canvas().is_drawable().then(LiveScreen::enter).transpose()?;
+    if screen.is_none() {
+        terminal::print_line(&format!("{text}\n"));
+    }
+    let mut interrupted = std::pin::pin!(terminal::wait_for_interrupt());
+    while terminal::is_output_open() {
+        // A task of its own: looking at many files keeps no key waiting.
+        let next = Arc::clone(&watch);
+        let mut look = tokio::spawn(async move {
+            tokio::time::sleep(next.pause).await;
+            next.look().await
+        });
+        let looked = loop {
+            if let Some(screen) = &mut screen {
+                let text = watch.render(&shown, before.as_ref(), failure.as_deref())?;
+                screen.show(&terminal::fit_line(&text), canvas().height)?;
+            }
+            let key = async {
+                match &mut screen {
+                    Some(screen) => screen.next_key().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                looked = &mut look => break looked?,
+                key = key => if matches!(key, Key::Interrupt | Key::Escape | Key::Character('q')) {
+                    return Ok(());
+                },
+                ended = &mut interrupted => return Ok(ended?),
+            }
+        };
+        match looked {
+            Ok(look) => {
+                before = Some(std::mem::replace(&mut shown, look));
+                failure = None;
+            }
+            Err(error) if screen.is_some() => failure = Some(describe(&error)),
+            Err(error) => return Err(error),
+        }
+        if screen.is_none() {
+            terminal::print_line(&format!("{}\n", watch.render(&shown, before.as_ref(), None)?));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! `pgthaw predict --film`: a job with other memory. Its requests and its time are in its film, the server says how much of the memory
+//! is its shared_buffers.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use super::arguments::PredictArguments;
+use super::change::Changes;
+use super::hardware::read_device;
+use super::stopped::read_buffers_bytes;
+use crate::Target;
+use crate::film::with_owners;
+use crate::predict::job_text::{JobAsRecorded, JobCase, JobCosts, JobPrediction};
+use host::linux::memory::read_memory;
+use model::Error;
+
+use cache::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, Job, MissRatioCurve, PriceSource, Run, Touched};
+use cache::warm::DeviceProfile;
+use host::units::{Bytes, counted};
+
+/// The row of a job that has all the memory that it can use.
+const ENOUGH: &str = "enough";
+
+const MEMORY_UNKNOWN: &str = "how much memory the server's machine has is not known: --memory SIZE tells it, --what-if memory=SIZE asks of as much, \
+                              and -D DIRECTORY, -h and -p name a server of this machine";
+
+/// What a server that can be asked says.
+#[derive(Default)]
+struct Asked {
+    cluster: Option<u64>,
+    buffers: Option<Bytes>,
+    directory: Option<PathBuf>,
+}
+
+/// The job of the film of this name or file, in each case.
+///
+/// # Errors
+/// When there is no such film, it does not know what its job asked for, or a case is none that it tells of.
+pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Result<JobPrediction> {
+    for changes in &arguments.what_if {
+        if changes.memory_alone().is_none() {
+            anyhow::bail!(Error::FilmTellsOfMemory { changes: changes.text().to_owned() });
+        }
+    }
+    let connection = &arguments.connection;
+    let is_named = connection.names_cluster();
+    let asked = match Target::open(connection).await {
+        Ok(target) => ask(&target),
+        // Nobody has said that there is one: without it less is known.
+        Err(_) if !is_named => Asked::default(),
+        Err(error) => return Err(error),
+    };
+    let opened = FilmStore::open().open_alone(asked.cluster, name);
+    let (film, remarks) = opened.map_err(|error| with_owners(error, name, connection))?;
+    let header = film.header();
+    let of_film = header.source.system_identifier;
+    let asked = match asked.cluster {
+        Some(cluster) if cluster != of_film && is_named => {
+            anyhow::bail!(trace::Error::OtherCluster { path: film.path().to_owned(), film: of_film, cluster })
+        }
+        Some(cluster) if cluster != of_film => Asked::default(),
+        _ => asked,
+    };
+    let summary = FilmSummary::read(&film)?;
+    let curve = summary.curve.as_ref().filter(|curve| curve.requests > 0).ok_or_else(|| {
+        let reason = match header.sampling {
+            None => "it has what came into memory, and not what the job asked for",
+            Some(_) => "the job asked the page cache for nothing",
+        };
+        trace::Error::NoCurve { path: film.path().to_owned(), reason }
+    })?;
+    let mut prediction = make_prediction(&film, curve, asked, arguments)?;
+    prediction.assumptions.splice(0..0, remarks);
+    Ok(prediction)
+}
+
+fn ask(target: &Target) -> Asked {
+    let buffers = match (&target.server, &target.data_directory) {
+        (Some(server), _) => Some(server.facts.shared_buffers_bytes),
+        (None, Some(directory)) => read_buffers_bytes(directory),
+        (None, None) => None,
+    };
+    let directory = target.data_directory.as_ref().map(|directory| directory.path.clone());
+    Asked { cluster: target.system_identifier(), buffers, directory }
+}
+
+fn make_prediction(
+    film: &Film<File>,
+    curve: &MissRatioCurve,
+    asked: Asked,
+    arguments: &PredictArguments,
+) -> anyhow::Result<JobPrediction> {
+    let header = film.header();
+    let (device, described) = read_device(arguments, asked.directory.as_deref())?;
+    let device = DeviceProfile {
+        reads_per_second: device.reads_per_second,
+        bandwidth: Bytes(device.bandwidth as u64),
+        alone_seconds: device.latency_at(1.0),
+        // A read within the limits takes its latency, beyond them they are all there is.
+        overlap: 1.0,
+        ..DeviceProfile::default()
+    };
+    let run = Run::of(header);
+    let job = Job::new(&Touched::recorded(film)?, run, device, header.source.block_size);
+    let costs = costs_of(header, run, &job);
+    let mut assumptions = vec![
+        "none of its blocks is cached when the job begins, and what was used longest ago goes first".to_owned(),
+        describe_price(header, &costs),
+        described,
+        match asked.buffers {
+            Some(buffers) => format!("{buffers} of the memory are shared_buffers, as they were when it was recorded"),
+            None => "shared_buffers come on top of the memory: no server of the film's cluster says how large they are"
+                .to_owned(),
+        },
+    ];
+    if header.totals.buffers_blocks > 0 {
+        let before = header.bytes(header.totals.buffers_blocks);
+        assumptions.push(format!(
+            "what it found of the {before} that were in shared_buffers when it was recorded is not in the film: where it needs that, it takes longer"
+        ));
+    }
+    if curve.sampling > 0 {
+        assumptions.push(format!("of one block in {} it is known when it was asked for", 1_u64 << curve.sampling));
+    }
+    let now = memory_now(arguments.memory, asked.directory.is_some());
+    assumptions.extend(now.is_none().then(|| MEMORY_UNKNOWN.to_owned()));
+    let told = arguments.what_if.iter();
+    let told = told.filter_map(|case: &Changes| Some((case.text().to_owned(), case.memory_alone()?)));
+    let memories: Vec<(String, Bytes)> = now.into_iter().chain(told).collect();
+    let forecast = Forecast { header, curve, job: &job, costs };
+    Ok(JobPrediction {
+        cases: forecast.cases(memories, asked.buffers.unwrap_or_default())?,
+        film: film.path().to_owned(),
+        job: header.job.clone(),
+        assumptions,
+        recorded: JobAsRecorded {
+            seconds: header.seconds,
+            fetched_bytes: header.bytes(header.totals.fetched_blocks),
+            device_reads: header.device_reads,
+            device_bytes: header.device_bytes,
+        },
+        requests: curve.requests,
+        first_requests: curve.first_requests,
+        sampling: curve.sampling,
+        sufficient_bytes: header.bytes(curve.sufficient_blocks()),
+        costs,
+    })
+}
+
+/// The memory that there is, if somebody knows, and what its row is called.
+fn memory_now(told: Option<Bytes>, is_here: bool) -> Option<(String, Bytes)> {
+    let here = || is_here.then(|| read_memory().ok()).flatten().map(|memory| memory.total_bytes);
+    let told = told.map(|memory| (format!("--memory {memory}"), memory));
+    told.or_else(|| here().map(|memory| (format!("now: {memory}"), memory)))
+}
+
+/// A job that is forecast.
+struct Forecast<'a> {
+    header: &'a FilmHeader,
+    curve: &'a MissRatioCurve,
+    job: &'a Job,
+    costs: JobCosts,
+}
+
+impl Forecast<'_> {
+    /// The job with each of these memories; where none is known, with all that it can use.
+    fn cases(&self, memories: Vec<(String, Bytes)>, buffers: Bytes) -> Result<Vec<JobCase>, Error> {
+        if memories.is_empty() {
+            let most = self.header.bytes(self.curve.most_blocks());
+            return Ok(vec![self.case(ENOUGH.to_owned(), Bytes(most.0 + buffers.0), most)]);
+        }
+        let case = |(name, memory): (String, Bytes)| {
+            let page_cache = memory.0.checked_sub(buffers.0).ok_or(Error::BuffersBeyondMemory { buffers, memory })?;
+            Ok(self.case(name, memory, Bytes(page_cache)))
+        };
+        memories.into_iter().map(case).collect()
+    }
+
+    /// The job with so much page cache.
+    fn case(&self, name: String, memory_bytes: Bytes, page_cache_bytes: Bytes) -> JobCase {
+        let blocks = page_cache_bytes.0 / u64::from(self.header.source.block_size);
+        let miss_ratio = self.curve.miss_ratio(blocks).unwrap_or_default();
+        let missed = miss_ratio * self.curve.requests as f64;
+        JobCase {
+            name,
+            memory_bytes,
+            page_cache_bytes,
+            missed_requests: missed.round() as u64,
+            miss_ratio,
+            device_reads: (missed * self.costs.miss_reads).round() as u64,
+            device_bytes: Bytes((missed * self.costs.miss_bytes) as u64),
+            seconds: self.job.simulate_fetching(missed / self.curve.first_requests.max(1) as f64),
+        }
+    }
+}
+
+/// What the job's time and its reads are made of. Where the device's reads were counted these are the price of a missed block, else its
+/// stretches are; beside others they are no more than all of the device's.
+fn costs_of(header: &FilmHeader, run: Run, job: &Job) -> JobCosts {
+    let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
+    let (reads, miss_seconds) = job.price();
+    let per_block = |all: f64| all / missed_blocks.max(1.0);
+    let most =
+        header.device_reads.filter(|_| run.source == PriceSource::Others).map_or(1.0, |all| per_block(all as f64));
+    JobCosts {
+        own_seconds: job.own_seconds(),
+        miss_seconds,
+        miss_reads: run.device_reads.map_or(reads.min(most), |counted| per_block(counted as f64)),
+        miss_bytes: match header.device_bytes.filter(|_| run.device_reads.is_some()) {
+            Some(Bytes(delivered)) => per_block(delivered as f64),
+            None => header.source.block_size.into(),
+        },
+        missed_blocks,
+        source: run.source,
+    }
+}
+
+/// Where the price of a missed block is from, with it.
+fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
+    let missed = || header.bytes(costs.missed_blocks as u64);
+    let why = match costs.source {
+        PriceSource::Counted => "by the reads of the device while it was recorded".to_owned(),
+        PriceSource::CountedAgain => {
+            format!("by the device's reads: {} of them were for the job, which fetched blocks again", missed())
+        }
+        PriceSource::NotCounted => "by its stretches: the reads of its device were not counted".to_owned(),
+        PriceSource::Warm => "by its stretches: it found nearly all in memory".to_owned(),
+        PriceSource::Preloaded => {
+            "by its stretches: pgthaw brought its blocks, and its waits for them count as its own time".to_owned()
+        }
+        PriceSource::Others => "by its stretches: the device worked for others too".to_owned(),
+    };
+    let own = terminal::render_seconds(costs.own_seconds);
+    let reads = counted((costs.miss_reads * 100.0).round() / 100.0, "read");
+    format!("{own} are the job's own; a missed block is {reads} and {:.3} ms ({why})", costs.miss_seconds * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_called_what_its_memory_is() {
+        let told = memory_now(Some(Bytes(1 << 30)), true).unwrap();
+        assert_eq!(told, ("--memory 1 GB".to_owned(), Bytes(1 << 30)));
+        assert!(memory_now(None, true).unwrap().0.starts_with("now: "));
+        assert_eq!(memory_now(None, false), None);
+    }
+}

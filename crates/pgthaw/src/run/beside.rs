@@ -1,0 +1,262 @@
+//! What goes on beside a job: its sessions are found, and set apart if that is asked; what the server's other clients have is counted.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnection;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::sleep;
+
+use super::arguments::RunArguments;
+use crate::Target;
+use host::failure::Explain as _;
+use host::linux::block_device::{DeviceNumber, read_block_device};
+use host::linux::cgroup::Isolation;
+use host::linux::ready::Going;
+use observe::time::OwnTransactions;
+use postgres::{Error, Server, can_tell_at_once, read_all_transactions, read_named_sessions, tell_statistics};
+
+use cache::trace::{Attend, Attended, Journal, Journals, OthersSeen, Progress, RunReceipt, Sessions, WAITED_FOR};
+use cache::warm::{Control, PlannedDevice, ProfileSource};
+
+/// Time between two looks whether the user wants it to end.
+const INTERRUPT_LOOK: Duration = Duration::from_millis(50);
+
+/// What goes on beside a job.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// With what tells it that the job has ended.
+    attended: Option<(JoinHandle<Attended>, Going)>,
+    progress: Arc<Progress>,
+    names: Option<JoinHandle<()>>,
+    /// pgthaw is among those that are set apart.
+    is_set_apart: bool,
+}
+
+impl Beside {
+    /// Begins, for the job that runs as `job`. What it says against being set apart goes to `remarks`, what it asks the server is counted
+    /// as `own`.
+    pub fn begin(
+        arguments: &RunArguments,
+        (target, own): (&Target, &OwnTransactions),
+        (journals, journal): (&Journals, &Journal),
+        (job, device): (u32, PlannedDevice),
+        progress: Arc<Progress>,
+        remarks: &mut Vec<String>,
+    ) -> Beside {
+        let Ok((going, over)) = Going::begin() else {
+            remarks.push("its sessions are not followed: the system gives no pipe".to_owned());
+            return Beside::default();
+        };
+        let directory = target.data_directory.clone();
+        let running = directory.and_then(|directory| Some((directory.find_postmaster_pid()?, directory)));
+        let Some((postmaster, directory)) = running else {
+            if arguments.isolates() {
+                remarks.push("the job is not set apart, for the server's processes are not on this host".to_owned());
+            }
+            return Beside::default();
+        };
+        let number = read_block_device(&directory.path).ok().map(|device| device.number);
+        let isolation = match arguments.isolates() {
+            true => set_apart(postmaster, number, (journals, journal), remarks),
+            false => None,
+        };
+        let mut is_set_apart = false;
+        if let Some(isolation) = &isolation {
+            // What is preloaded for it is its own.
+            match isolation.join(std::process::id()) {
+                Ok(()) => is_set_apart = isolation.can_bound_cache(),
+                Err(error) => remarks.push(format!("what pgthaw reads for the job is not set apart: {error}")),
+            }
+            remarks
+                .extend(number.is_none().then(|| "the job has no share of a disk: the server lies on none".to_owned()));
+            let method = target.server.as_ref().and_then(|server| server.facts.io_method.as_deref());
+            let is_lent = method == Some("worker");
+            remarks.extend(is_lent.then(|| {
+                "the server's io workers read for the job too, and they are not set apart (io_method = sync mends that)".to_owned()
+            }));
+        }
+        let named: Arc<Mutex<BTreeSet<u32>>> = Arc::default();
+        let name = arguments.protection.application_name.clone();
+        let names = target.server.clone().zip(name);
+        let names = names.map(|(server, name)| follow_names(server, name, Arc::clone(&named), own.clone()));
+        let attend = Attend {
+            directory,
+            sessions: Sessions::new(postmaster, job),
+            isolation,
+            device: number,
+            profile: (device.source != ProfileSource::Default).then_some(device.profile),
+            named,
+            progress: Arc::clone(&progress),
+            is_protected: arguments.protects(),
+            over,
+        };
+        Beside { attended: Some((spawn_blocking(move || attend.run()), going)), progress, names, is_set_apart }
+    }
+
+    /// Is what pgthaw reads charged to a cgroup of the job's own?
+    pub fn is_set_apart(&self) -> bool {
+        self.is_set_apart
+    }
+
+    /// The job has ended. What of it works on is waited for until `control` is interrupted.
+    pub async fn end(self, control: &Control, shows_progress: bool, receipt: &mut RunReceipt) {
+        if let Some(names) = self.names {
+            names.abort();
+        }
+        let Some((mut attended, going)) = self.attended else { return };
+        drop(going);
+        let waiting =
+            terminal::Progress::steps_when_slow("waiting for the job's session (Ctrl-C: no longer)", shows_progress);
+        let attended = tokio::select! {
+            attended = &mut attended => attended,
+            () = interrupted(control, &waiting) => {
+                self.progress.goes_on.store(true, Ordering::Relaxed);
+                let attended = attended.await;
+                control.go_on();
+                attended
+            }
+        };
+        waiting.finish();
+        match attended {
+            Ok(attended) => {
+                receipt.remarks.extend(attended.remarks.iter().cloned());
+                receipt.attended = Some(attended);
+            }
+            Err(error) => receipt.remarks.push(format!("its sessions could not be followed: {error}")),
+        }
+    }
+}
+
+/// Comes back when the user has interrupted what is done after the job. Meanwhile it tells the seconds that pass.
+async fn interrupted(control: &Control, waiting: &terminal::Progress) {
+    let begun = Instant::now();
+    while !control.is_interrupted() {
+        sleep(INTERRUPT_LOOK).await;
+        waiting.reach(begun.elapsed().as_secs(), WAITED_FOR.as_secs());
+    }
+}
+
+/// The job's own cgroups, which whoever finds this killed can remove. What it says against them goes to `remarks`.
+fn set_apart(
+    postmaster: u32,
+    number: Option<DeviceNumber>,
+    (journals, journal): (&Journals, &Journal),
+    remarks: &mut Vec<String>,
+) -> Option<Isolation> {
+    let isolation = match Isolation::create(postmaster, number) {
+        Ok(isolation) => isolation,
+        Err(error) => {
+            let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+            remarks.push(format!("the job is not set apart, and what it pushes out only put back: {error}{hint}"));
+            return None;
+        }
+    };
+    match journals.keep_cgroups(journal, &isolation.places()) {
+        Ok(()) => Some(isolation),
+        Err(error) => {
+            remarks.push(format!("the job is not set apart, for that cannot be written down: {error}"));
+            None
+        }
+    }
+}
+
+/// Backends report their transactions once a second: two of these are seen.
+const BEFORE: Duration = Duration::from_millis(2100);
+
+/// Of a shorter job nothing is told: what was counted of it may be all of the second before, or nothing.
+const TOLD_FROM: Duration = Duration::from_secs(3);
+
+/// Time from one look for sessions by their name to the next.
+const NAMES_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Counts the transactions of all databases but pgthaw's own.
+#[derive(Debug)]
+pub struct Others {
+    connection: PgConnection,
+    /// What pgthaw's sessions ask while it is counted.
+    own: OwnTransactions,
+    /// Statements of one count.
+    own_per_count: u64,
+    before_tps: Option<f64>,
+    /// When the job began, and how many there had been.
+    begun: (Instant, u64),
+}
+
+impl Others {
+    /// Counts for a moment before the job, if somebody is at work.
+    pub async fn begin(server: &Server, own: OwnTransactions) -> Result<Others, Error> {
+        let mut connection = server.connect_to(&server.database).await?;
+        // What this session has done so far is told, and what it is going to ask is prepared, before anything is counted.
+        read_all_transactions(&mut connection).await?;
+        tell_statistics(&mut connection).await?;
+        let own_per_count = if can_tell_at_once(server.facts.version_num) { 2 } else { 1 };
+        let mut others = Others { connection, own, own_per_count, before_tps: None, begun: (Instant::now(), 0) };
+        let (count, clients) = others.count().await?;
+        others.begun = (Instant::now(), count);
+        if clients > 0 {
+            sleep(BEFORE).await;
+            others.before_tps = Some(others.rate().await?);
+            others.job_begins().await?;
+        }
+        Ok(others)
+    }
+
+    /// From now on it is counted while the job runs.
+    pub async fn job_begins(&mut self) -> Result<(), Error> {
+        let (count, _) = self.count().await?;
+        self.begun = (Instant::now(), count);
+        Ok(())
+    }
+
+    /// Transactions since the statistics began without those that pgthaw's sessions have had meanwhile, and clients at work.
+    async fn count(&mut self) -> Result<(u64, u64), Error> {
+        let (_, own) = self.own.counts();
+        let (all, clients) = read_all_transactions(&mut self.connection).await?;
+        tell_statistics(&mut self.connection).await?;
+        self.own.add(self.own_per_count);
+        Ok((all.saturating_sub(own), clients))
+    }
+
+    async fn rate(&mut self) -> Result<f64, Error> {
+        let (count, _) = self.count().await?;
+        let (at, before) = self.begun;
+        Ok(count.saturating_sub(before) as f64 / at.elapsed().as_secs_f64().max(f64::MIN_POSITIVE))
+    }
+
+    /// The job has ended. `None` where the server does not answer any more, or it was too short.
+    pub async fn end(mut self) -> Option<OthersSeen> {
+        if self.begun.0.elapsed() < TOLD_FROM {
+            return None;
+        }
+        Some(OthersSeen { before_tps: self.before_tps, during_tps: self.rate().await.ok()? })
+    }
+}
+
+/// Keeps `named` up to date until it is aborted. What it asks is counted as `own`.
+fn follow_names(
+    server: Server,
+    name: String,
+    named: Arc<Mutex<BTreeSet<u32>>>,
+    own: OwnTransactions,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut connection = None;
+        loop {
+            if connection.is_none() {
+                connection = server.connect_to(&server.database).await.ok();
+            }
+            if let Some(connected) = &mut connection {
+                let _asked = own.begin();
+                match read_named_sessions(connected, &name).await {
+                    Ok(pids) => *named.lock().unwrap_or_else(PoisonError::into_inner) = pids.into_iter().collect(),
+                    // The server may be started again.
+                    Err(_) => connection = None,
+                }
+            }
+            sleep(NAMES_INTERVAL).await;
+        }
+    })
+}

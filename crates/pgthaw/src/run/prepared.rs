@@ -1,0 +1,544 @@
+//! What is known before a job starts, and what goes on while it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+use super::arguments::{By, RunArguments};
+use super::beside::{Beside, Others};
+use super::clean_up;
+use crate::film::{RecordingAsked, SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
+use crate::job::describe_job;
+use crate::{ConnectionArguments, Target, describe, explain};
+use cache::{LastStart, Map, MapInputs, TierState, read_map_of};
+use host::linux::memory::read_untouched_shared_memory;
+use observe::time::OwnTransactions;
+use postgres::{Database, quote_argument};
+
+use cache::trace::{
+    Assist, BoundedRoom, Came, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Means,
+    Named, Own, Planned, Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, describe_sessions,
+    read_cache_bound,
+};
+use cache::warm::plan::Geometry;
+use cache::warm::restore::{Lent, choose_room};
+use cache::warm::{Control, PlannedDevice, ProfileSource, Room as _, state_directory};
+use host::units::Bytes;
+
+/// A job waits no longer than this for a server that does not answer.
+const REACHED_WITHIN: Duration = Duration::from_secs(5);
+
+/// It waits longer for what would help it, once there is a server: many files on a busy machine take their time, and without having looked
+/// nothing can be put back.
+const PREPARED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Time from one account to the next of what the job brought in, for whoever cleans up if this is killed: at first it is short, for a job
+/// may be killed soon, and doubled until it is the longest.
+const ACCOUNT_INTERVAL_FIRST: Duration = Duration::from_millis(200);
+const ACCOUNT_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Said of a job that failed.
+const FAILED: &str = "its film was not kept, for it failed: what it would have needed is not known";
+
+/// Said where other runs were killed, or had ended while this one went on.
+const FOR_OTHERS: &str = "what another run left was put back too, and is in these figures";
+
+/// Said where nothing tells how fast the device is.
+const ASSUMED: &str = "what was saved is not known: the forecasts take the device for a common cloud volume, for it was not measured, and no film is of a run that fetched its blocks by itself; pgthaw doctor --probe measures it";
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Well,
+    Failed,
+    /// It did not start.
+    Never,
+}
+
+/// Why a job is not helped.
+#[derive(Debug)]
+pub enum Unprepared {
+    /// In words for people: the job is to run all the same.
+    Because(String),
+    /// The one film that was named is no good: nothing runs for it.
+    Refused(Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Unprepared {
+    fn from(error: E) -> Unprepared {
+        let error = error.into();
+        let hint = explain(&error).1.map_or(String::new(), |hint| format!(" ({hint})"));
+        Unprepared::Because(format!("{}{hint}", describe(&error)))
+    }
+}
+
+/// What is known before the job starts. Its film has begun.
+pub struct Prepared {
+    target: Target,
+    map: Arc<Map>,
+    recording: Recording,
+    /// The job's pid, for the recorder.
+    command: Arc<AtomicU32>,
+    own: Arc<Own>,
+    store: FilmStore,
+    journals: Arc<Journals>,
+    journal: Arc<Journal>,
+    planned: Option<Planned>,
+    device: PlannedDevice,
+    progress: Arc<Progress>,
+    others: Option<Others>,
+    /// What pgthaw asks the server while the job runs.
+    asked: OwnTransactions,
+    /// What was brought before the job.
+    first: Option<Preloaded>,
+    shows_progress: bool,
+    remarks: Vec<String>,
+}
+
+/// What goes on while the job runs.
+pub struct Helped {
+    prepared: Prepared,
+    assist: Option<JoinHandle<(Planned, Option<Preloaded>)>>,
+    accounts: Option<JoinHandle<()>>,
+    beside: Beside,
+    stop: Arc<AtomicBool>,
+}
+
+impl Prepared {
+    /// Looks at what is cached, decides, and begins a film; or says why not.
+    pub async fn new(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
+        if matches!(arguments.by, By::Nothing) && !arguments.protects() {
+            return Err(Unprepared::Because("neither --like NAME nor --film FILM nor --protect was given".to_owned()));
+        }
+        arguments.source.begin_ahead(&arguments.connection);
+        let prepared = Prepared::prepare(arguments, shows_progress).await;
+        if prepared.is_err() {
+            SourceArguments::forget_ahead();
+        }
+        prepared.map(|prepared| Prepared { shows_progress, ..prepared })
+    }
+
+    async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
+        let Ok(reached) = timeout(REACHED_WITHIN, reach(arguments)).await else {
+            return Err(Unprepared::Because(format!("the server did not answer within {REACHED_WITHIN:?}")));
+        };
+        let reached = reached?;
+        let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
+        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress)).await;
+        progress.finish();
+        looked.unwrap_or_else(|_| {
+            let told = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
+            Err(Unprepared::Because(told))
+        })
+    }
+
+    async fn look(
+        arguments: &RunArguments,
+        (mut target, databases, named): Reached,
+        progress: &terminal::Progress,
+    ) -> Result<Prepared, Unprepared> {
+        let inputs = MapInputs {
+            server: target.server.as_ref(),
+            data_directory: target.data_directory.as_ref(),
+            page_cache: &target.page_cache(),
+            databases: &databases,
+            named: named.as_deref(),
+            names: None,
+            progress: &|done, total| progress.reach(done as u64, total as u64),
+        };
+        let map = read_map_of(inputs, arguments.protects()).await?;
+        if let (TierState::Unknown { .. }, Some(why)) = (&map.os, &target.directory_refusal) {
+            return Err(Error::NothingSeen(why.detail.clone().unwrap_or_default()).into());
+        }
+        let map = Arc::new(map);
+        let store = FilmStore::open();
+        let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
+        let (device, unusable) = arguments.device.choose(directory, None);
+        let planning = plan(arguments, &target, &store, &map, device)?;
+        let asked = OwnTransactions::default();
+        let others = match target.server.as_ref().filter(|_| arguments.protects()) {
+            Some(server) => Others::begin(server, asked.clone()).await.ok(),
+            None => None,
+        };
+        target.let_go();
+        let (draft, path) = store.begin(map.source.system_identifier, None)?;
+        let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
+        let (named, unnamed) = named_sessions(arguments, &target, &asked).await;
+        let recording_asked = RecordingAsked {
+            source: arguments.source,
+            wanted: Wanted::Command { pid: Arc::clone(&command), named },
+            own: Arc::clone(&own),
+            progress: Arc::clone(&progress),
+        };
+        let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
+        let mut source = open_source(&target, &map, header, recording_asked)?;
+        let planned = match planning {
+            Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
+            None => None,
+        };
+        let coarser = source.coarser.take().map(|why| told_of_looking(why, arguments.protects()));
+        let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
+        let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
+        let mut remarks = clean_up::remove_left_cgroups(&journals, target.data_directory.as_ref());
+        remarks.extend(unusable.into_iter().chain(unnamed).chain(coarser));
+        let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
+        Ok(Prepared {
+            target,
+            map,
+            recording,
+            command,
+            own,
+            store,
+            journals,
+            journal,
+            planned,
+            device,
+            progress,
+            others,
+            asked,
+            first: None,
+            shows_progress: false,
+            remarks,
+        })
+    }
+
+    fn postmaster(&self) -> Option<u32> {
+        self.target.data_directory.as_ref()?.find_postmaster_pid()
+    }
+
+    /// Brings what is to be there before the job, if anything is, and tells whether it may start then: not if the user wants to end it.
+    pub async fn bring_first(&mut self) -> bool {
+        let Some(planned) = self.planned.take_if(|planned| planned.comes_first()) else { return true };
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut bringing = self.bring(planned, self.postmaster(), &stop);
+        let is_interrupted = tokio::select! {
+            done = &mut bringing => {
+                self.keep_first(done);
+                false
+            }
+            _ = terminal::wait_for_interrupt() => true,
+        };
+        if is_interrupted {
+            stop.store(true, Ordering::Relaxed);
+            self.keep_first(bringing.await);
+        }
+        !is_interrupted
+    }
+
+    fn keep_first(&mut self, done: Result<(Planned, Option<Preloaded>), tokio::task::JoinError>) {
+        match done {
+            Ok((planned, first)) => (self.planned, self.first) = (Some(planned), first),
+            Err(error) => self.remarks.push(format!("the preload failed: {error}")),
+        }
+    }
+
+    /// What is read is charged to the server that runs as `postmaster`.
+    fn bring(
+        &self,
+        mut planned: Planned,
+        postmaster: Option<u32>,
+        stop: &Arc<AtomicBool>,
+    ) -> JoinHandle<(Planned, Option<Preloaded>)> {
+        let source = &self.map.source;
+        let geometry = Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks };
+        let (own, progress, stop) = (Arc::clone(&self.own), Arc::clone(&self.progress), Arc::clone(stop));
+        let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
+        spawn_blocking(move || {
+            let lent = Lent::to(postmaster.filter(|_| planned.brings()));
+            planned.remarks.extend(lent.remark.clone());
+            let room = Box::new(BoundedRoom { room: lent.room, progress: Arc::clone(&progress) });
+            let means = directory.map(|directory| Means { directory, page_cache, room, own, progress, stop });
+            let preloaded = means.and_then(|means| planned.bring(means, geometry));
+            if let Err(error) = lent.go_home() {
+                planned.remarks.push(format!("pgthaw's own memory is charged to the server: {error}"));
+            }
+            (planned, preloaded)
+        })
+    }
+
+    /// Helps the job, which has just started as `job`.
+    pub async fn help(mut self, arguments: &RunArguments, job: u32) -> Helped {
+        self.command.store(job, Ordering::Release);
+        let stop = Arc::new(AtomicBool::new(false));
+        let beside = Beside::begin(
+            arguments,
+            (&self.target, &self.asked),
+            (&self.journals, &self.journal),
+            (job, self.device),
+            Arc::clone(&self.progress),
+            &mut self.remarks,
+        );
+        // What is set apart is charged where its job is.
+        let charged = self.postmaster().filter(|_| !beside.is_set_apart());
+        let assist = match &self.first {
+            None => self.planned.take().map(|planned| self.bring(planned, charged, &stop)),
+            Some(_) => None,
+        };
+        let accounts = arguments.protects().then(|| self.keep_accounts());
+        if let Some(others) = &mut self.others
+            && others.job_begins().await.is_err()
+        {
+            self.others = None;
+        }
+        Helped { prepared: self, assist, accounts, beside, stop }
+    }
+
+    /// Writes now and then what the job has brought in.
+    fn keep_accounts(&self) -> JoinHandle<()> {
+        let account = self.account();
+        tokio::spawn(async move {
+            let mut interval = ACCOUNT_INTERVAL_FIRST;
+            loop {
+                tokio::time::sleep(interval).await;
+                interval = (2 * interval).min(ACCOUNT_INTERVAL);
+                let _ = spawn_blocking(account.clone()).await;
+            }
+        })
+    }
+
+    /// Writes down what came so far, for whoever finds this killed.
+    fn account(&self) -> impl Fn() + Clone + Send + 'static {
+        let (journals, journal) = (Arc::clone(&self.journals), Arc::clone(&self.journal));
+        let (map, came) = (Arc::clone(&self.map), self.recording.came());
+        move || {
+            let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            // A full disk is no reason to disturb the job: less is cleaned up if this is killed.
+            let _ = journals.keep_brought(&journal, &map, &came);
+        }
+    }
+}
+
+/// The server or directory, its databases, and those of them that are asked for names; `None`: all.
+type Reached = (Target, Vec<Database>, Option<Vec<String>>);
+
+/// Reaches it by the first of the databases that are going to be asked for their names.
+async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
+    // What was pushed out of others has to have its name.
+    let asks_all = arguments.protects();
+    let preferred_database = if asks_all { None } else { arguments.first_film_database() };
+    let connection = ConnectionArguments { preferred_database, keeps_first: true, ..arguments.connection.clone() };
+    let target = Target::open(&connection).await?;
+    let databases = target.databases().await?;
+    let server = target.server.as_ref().filter(|_| !asks_all);
+    let named = server.and_then(|server| {
+        let told = arguments.film_databases(server.facts.system_identifier)?;
+        let named = find_told(&databases, &told);
+        // Where all are gone nobody knows where the job goes now.
+        (!named.is_empty()).then(|| [named, vec![server.database.clone()]].concat())
+    });
+    Ok((target, databases, named))
+}
+
+/// Those databases that films tell of: by their oids, where one was recorded without a server.
+fn find_told(databases: &[Database], told: &[String]) -> Vec<String> {
+    let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
+    databases.iter().filter(is_told).map(|one| one.name.clone()).collect()
+}
+
+/// That the server's owner has films of this name, where this user has none.
+fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Option<String> {
+    let label = arguments.like.as_deref()?;
+    let film = find_owners_like(&arguments.connection, store, map.source.system_identifier, label)?;
+    let film = quote_argument(&film.display().to_string());
+    Some(format!(
+        "the server's owner has films called {label}, and they are his: pgthaw run --film {film} -- COMMAND goes by one of them"
+    ))
+}
+
+/// What it means that the film is recorded by looking.
+fn told_of_looking(why: String, protects: bool) -> String {
+    let others =
+        if protects { "; what others read meanwhile goes afterwards too, for it cannot be told apart" } else { "" };
+    format!("{why}{others}")
+}
+
+/// The sessions that are the job's by their name, or why they are not; neither where no name was given, or no server runs.
+async fn named_sessions(
+    arguments: &RunArguments,
+    target: &Target,
+    own: &OwnTransactions,
+) -> (Option<Named>, Option<String>) {
+    let application_name = arguments.protection.application_name.clone();
+    let Some((server, name)) = target.server.as_ref().zip(application_name) else { return (None, None) };
+    match ask_sessions(server, own.clone()).await {
+        Ok(ask) => (Some(Named { application_name: Some(name), database: None, ask }), None),
+        Err(error) => (None, Some(format!("sessions are not in the film by their name: {}", describe(&error.into())))),
+    }
+}
+
+/// Begins to decide with what a job is helped; `None` where nobody asked for that.
+fn plan(
+    arguments: &RunArguments,
+    target: &Target,
+    store: &FilmStore,
+    map: &Arc<Map>,
+    device: PlannedDevice,
+) -> Result<Option<JoinHandle<Result<Planned, Error>>>, Unprepared> {
+    let which = match &arguments.by {
+        By::Name(name, films) => {
+            Which::File(films.find_of(Some(map.source.system_identifier), name).map_err(Unprepared::Refused)?)
+        }
+        By::Label(label) => Which::Like { label: label.clone(), job: describe_job(&arguments.job) },
+        By::Nothing => return Ok(None),
+    };
+    let Some(directory) = &target.data_directory else {
+        return Ok(Some(spawn_blocking(|| Ok(Planned::nothing("the data directory is not known", Vec::new())))));
+    };
+    let postmaster = directory.find_postmaster_pid();
+    let room = choose_room(postmaster, true).0.read_room().map(|room| room.bytes);
+    let bound = postmaster.filter(|_| arguments.isolates()).and_then(|pid| read_cache_bound(pid, Bytes(0)));
+    let room = room.into_iter().chain(bound).min();
+    let buffers = target.server.as_ref().map(|server| server.facts.shared_buffers_bytes);
+    let untouched = postmaster.zip(buffers).and_then(|(pid, size)| read_untouched_shared_memory(pid, size).ok());
+    let assist = Assist {
+        store: store.clone(),
+        which,
+        map: Arc::clone(map),
+        device: device.profile,
+        room,
+        untouched: untouched.unwrap_or_default(),
+        started_at: match target.last_start() {
+            LastStart::At(at) => Some(at),
+            LastStart::Unknown | LastStart::NotRunning => None,
+        },
+    };
+    Ok(Some(spawn_blocking(move || assist.plan())))
+}
+
+impl Helped {
+    /// The job has ended: keeps its film, and puts back what it pushed out.
+    pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(accounts) = self.accounts {
+            accounts.abort();
+            // It has come to its end, one way or the other.
+            let _ = accounts.await;
+            let _ = spawn_blocking(self.prepared.account()).await;
+        }
+        self.beside.end(&control, self.prepared.shows_progress, receipt).await;
+        let mut prepared = self.prepared;
+        if let Some(assist) = self.assist {
+            prepared.keep_first(assist.await);
+        }
+        if let Some(others) = prepared.others.take() {
+            receipt.others = others.end().await;
+        }
+        prepared.end(arguments, job, control, receipt).await;
+    }
+}
+
+impl Prepared {
+    /// Keeps the film of a job that came to its end, and puts back what was pushed out.
+    pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
+        let Prepared { target, map, recording, store, journals, journal, planned, device, first, remarks, .. } = self;
+        receipt.remarks.extend(remarks);
+        // Before a film of this run is there; the job has not waited for it.
+        receipt.remarks.extend(owners_remark(arguments, &store, &map));
+        let mut lost = None;
+        if let Some(mut planned) = planned {
+            lost = planned.lost.take();
+            receipt.judged = judge(arguments, &planned, first.as_ref(), (job, device.source), receipt);
+            (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, first);
+            receipt.remarks.extend(planned.remarks);
+        }
+        let mut job_seen = JobSeen::Unknown;
+        let came = recording.came();
+        match spawn_blocking(move || recording.end()).await {
+            Ok(Ok(mut recorded)) => {
+                job_seen = recorded.job_seen;
+                let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
+                if counted == Some(0) && recorded.job_seen != JobSeen::Yes {
+                    receipt.judged = None;
+                }
+                let is_kept = arguments.like.is_some() && job == Ended::Well;
+                let guessed = std::mem::take(&mut recorded.guessed);
+                receipt.remarks.extend(describe_sessions(counted, recorded.job_seen, guessed, is_kept));
+                match arguments.like.as_deref() {
+                    Some(label) if job == Ended::Well => keep(&store, recorded, (label, lost.as_deref()), receipt),
+                    Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
+                    _ => drop(recorded),
+                }
+            }
+            Ok(Err(error)) => receipt.remarks.push(format!("the film was not kept: {error}")),
+            Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
+        }
+        let came = match job_seen {
+            // It is anybody's.
+            JobSeen::Everybody => Came::new(),
+            _ => came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone(),
+        };
+        // Another run that goes on needs it; for this one's own clean-up it does not have to be written.
+        let brought = if arguments.protects() { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };
+        let ended = Arc::into_inner(journal).map_or(Ok(None), |journal| journals.end(journal));
+        match ended {
+            Ok(Some(mut left)) => {
+                if arguments.protects() {
+                    left.add_came(&came);
+                }
+                let done = clean_up::put_back(&target, &journals, left, device, control).await;
+                match done {
+                    // What was left by others is put back too.
+                    Ok(done) => {
+                        let is_for_others = done.runs > usize::from(arguments.protects());
+                        receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
+                        receipt.put_back = Some(done).filter(|done| arguments.protects() || done.runs > 0);
+                    }
+                    Err(error) => receipt.remarks.push(format!("the cache was not put back: {}", describe(&error))),
+                }
+            }
+            Ok(None) => {
+                receipt.is_left_to_another = arguments.protects();
+                let unwritten = brought.err().map(|error| format!("what the job brought stays: {error}"));
+                receipt.remarks.extend(unwritten);
+            }
+            Err(error) => receipt.remarks.push(format!("the cache was not put back: {error}")),
+        }
+    }
+}
+
+/// The forecast held against what it came to. Nothing was saved for a job that did not do its work; and of another command's film it is not
+/// known.
+fn judge(
+    arguments: &RunArguments,
+    planned: &Planned,
+    first: Option<&Preloaded>,
+    (job, source): (Ended, ProfileSource),
+    receipt: &mut RunReceipt,
+) -> Option<Judged> {
+    if job != Ended::Well {
+        return None;
+    }
+    let mut judged = Judged::new(&planned.decision, first, receipt.seconds, receipt.prepared_seconds)?;
+    let is_other = planned.job != describe_job(&arguments.job);
+    let why = match () {
+        () if judged.saved_seconds.is_none() => return Some(judged),
+        () if is_other => format!("what was saved is not known: its film is of another command ({})", planned.job),
+        () if source == ProfileSource::Default && !planned.tells_device => ASSUMED.to_owned(),
+        () => return Some(judged),
+    };
+    judged.saved_seconds = None;
+    receipt.remarks.push(why);
+    Some(judged)
+}
+
+/// Keeps a film under its name, and lets old ones go, also one of which most is `lost`. A slip's is none that anybody is to go by.
+fn keep(store: &FilmStore, recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
+    let cluster = recorded.header.source.system_identifier;
+    if store.is_slip(&recorded.header, label, lost).unwrap_or_default() {
+        receipt.remarks.push(format!(
+            "its film was not kept: no other called {label} is of this command, and it has next to nothing of what these have; another job has \
+             another name"
+        ));
+        return;
+    }
+    match store.place(recorded, None) {
+        Ok((path, header)) => receipt.kept = Some(KeptFilm::new(path, &header)),
+        Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
+    }
+    if let Err(error) = store.prune(cluster, label, lost) {
+        receipt.remarks.push(format!("older films were not removed: {error}"));
+    }
+}

@@ -1,0 +1,348 @@
+//! What `run` did for a job, in one paragraph.
+
+use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
+use host::units::{Bytes, counted};
+use terminal::printable;
+
+/// What is less is not worth a sentence, nor is what is less than a tenth of what the job brought.
+const TOLD_MIN: u64 = 1 << 20;
+
+/// A job's sessions are looked at every 25 ms. Of a shorter job what it asked for is not told: much may have been missed.
+const ASKED_SECONDS_MIN: f64 = 0.5;
+
+/// Fewer seconds are shown as 0.0 s.
+const SHOWN_MIN: f64 = 0.05;
+
+/// The receipt as a paragraph: what was saved, what was brought, what the others had and what they find. `--json` has the rest.
+pub fn render_run(receipt: &RunReceipt) -> String {
+    let mut said = vec![format!("pgthaw: the job took {}", render_seconds(receipt)), render_preloaded(receipt)];
+    said.extend(receipt.attended.as_ref().and_then(render_isolated));
+    said.extend(receipt.others.as_ref().and_then(render_others));
+    if receipt.is_left_to_another {
+        said.push("another run goes on, and puts back when it ends what was cached before".to_owned());
+    }
+    said.extend(receipt.put_back.as_ref().map(render_found));
+    said.extend(receipt.put_back.as_ref().and_then(render_stayed));
+    let mut text = format!("{}.", said.join("; "));
+    for remark in receipt.remarks.iter().chain(receipt.put_back.iter().flat_map(|done| &done.remarks)) {
+        text.push_str(&format!("\nnote: {}", printable(remark)));
+    }
+    text
+}
+
+/// `6.0 s, 4.0 s less than was forecast without pgthaw`, with what was read before it.
+fn render_seconds(receipt: &RunReceipt) -> String {
+    let own = format!("{:.1} s", receipt.seconds);
+    let Some(judged) = &receipt.judged else { return own };
+    let before = receipt.prepared_seconds + judged.took_seconds - receipt.seconds;
+    // What is shown with a digit is none where that is 0.
+    let before =
+        if before >= SHOWN_MIN { format!(" after {before:.1} s of looking and reading") } else { String::new() };
+    match judged.saved_seconds {
+        Some(saved) if saved.abs() < SHOWN_MIN => format!("{own}{before}, as long as was forecast without pgthaw"),
+        Some(saved) => {
+            let (saved, than) = (saved.abs(), if saved < 0.0 { "more" } else { "less" });
+            format!("{own}{before}, {saved:.1} s {than} than was forecast without pgthaw")
+        }
+        None => format!("{own}, and {:.1} s were forecast", judged.forecast_seconds),
+    }
+}
+
+fn render_preloaded(receipt: &RunReceipt) -> String {
+    let reason = printable(&receipt.decision.reason);
+    let Some(done) = &receipt.preloaded else { return format!("nothing was preloaded, because {reason}") };
+    let stopped = done.stopped.as_ref().map(|why| format!(", and no more, for {}", printable(why)));
+    let when = if receipt.decision.way == Way::SetFirst { "before it" } else { "while it ran" };
+    let reads = counted(done.reads, "read");
+    let own = receipt.kept.as_ref().map_or_else(String::new, |kept| render_own(kept, done.bytes));
+    let attended = receipt.attended.as_ref().filter(|_| receipt.seconds >= ASKED_SECONDS_MIN);
+    let unasked = attended.and_then(|attended| render_unasked(attended, done.bytes));
+    format!(
+        "{} were brought {when} in {reads}{own}{}{}",
+        done.bytes,
+        unasked.unwrap_or_default(),
+        stopped.unwrap_or_default()
+    )
+}
+
+/// That most of it was in vain, for a job that is another than its film.
+fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
+    let asked = attended.requested_bytes;
+    (attended.sessions > 0 && asked.0 < brought.0 / 2).then(|| format!(", but the job asked files for {asked} in all"))
+}
+
+/// What of it is in the new film, which has blocks of the job alone, where that is another amount.
+fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
+    let own = kept.preloaded_bytes;
+    match own < brought && own.to_string() != brought.to_string() {
+        true => format!(" ({own} of them are in the new film: it has no gaps that were read over)"),
+        false => String::new(),
+    }
+}
+
+/// What of the caches those find who come after the job.
+fn render_found(done: &PutBack) -> String {
+    let buffers = done.buffers_gone_bytes.zip(done.buffers_back_bytes).filter(|(gone, _)| gone.0 > 0);
+    let buffers =
+        buffers.map(|(gone, back)| format!(", and {back} of the {gone} that shared_buffers had lost are back"));
+    let found = match done.cached_before_bytes {
+        Bytes(0) => "nothing was in the page cache before the job".to_owned(),
+        before => format!("{} of the {before} that were cached before it are cached again", render_there(done)),
+    };
+    let unseen =
+        done.buffers_gone_bytes.is_none().then_some(", and nobody could see what it pushed out of shared_buffers");
+    format!("{found}{}", buffers.as_deref().or(unseen).unwrap_or_default())
+}
+
+/// What the job brought and still has cached, or will have, and why.
+fn render_stayed(done: &PutBack) -> Option<String> {
+    let PutBack { brought_bytes, stayed_bytes, unwritten_bytes, .. } = done;
+    let why = match *unwritten_bytes {
+        Bytes(0) => "for others use them".to_owned(),
+        all if all >= *stayed_bytes => "for they have yet to be written".to_owned(),
+        some => format!("for {some} have yet to be written, and others use the rest"),
+    };
+    let stayed = (*stayed_bytes > Bytes(0))
+        .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job brought are still cached, {why}"));
+    let in_buffers = done.buffers_unwritten_bytes.filter(|dirty| dirty.0 >= TOLD_MIN.max(brought_bytes.0 / 10));
+    let in_buffers = in_buffers.map(|dirty| {
+        format!("{dirty} of what it brought are dirty in shared_buffers, and cached again when the server writes them")
+    });
+    let said: Vec<String> = [stayed, in_buffers, render_unread(done)].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// What came meanwhile and stays, for nobody can tell whose it is.
+fn render_unread(done: &PutBack) -> Option<String> {
+    let PutBack { unread_bytes, brought_bytes, .. } = done;
+    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
+        format!("{unread_bytes} are cached too that no job was seen to read: what it wrote, and what others use, stays")
+    })
+}
+
+/// Which part of what was cached before is cached now.
+fn there(done: &PutBack) -> f64 {
+    let before = done.cached_before_bytes;
+    before.0.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before.0 as f64
+}
+
+/// The same in percent: what lacks something is not all.
+fn render_there(done: &PutBack) -> String {
+    format!("{:.1} %", (1000.0 * there(done)).floor() / 10.0)
+}
+
+/// How it was set apart.
+fn render_isolated(attended: &Attended) -> Option<String> {
+    let isolated = attended.isolated?;
+    if attended.sessions == 0 {
+        return Some("no session of the job was found on the server, so nothing was set apart".to_owned());
+    }
+    let who = counted(attended.sessions as u64, "session");
+    let workers = match attended.workers {
+        0 => String::new(),
+        workers => format!(" with {}", counted(workers as u64, "parallel worker")),
+    };
+    let cache = match isolated.cache_bytes {
+        Some(most) => format!("at most {most} of the page cache, and "),
+        None => String::new(),
+    };
+    let unbounded = match isolated.cache_bytes {
+        Some(_) => "",
+        None => "; its page cache was not bounded (cgroups of version 1, or Linux before 5.19), and is put back",
+    };
+    let (mean, least) = (isolated.share_mean * 100.0, isolated.share_min * 100.0);
+    Some(format!("{who}{workers} had {cache}{mean:.0} % of the disk (at least {least:.0} %){unbounded}"))
+}
+
+/// What the others had. Where nobody was at work before, what the server did is the job's, as far as anybody knows.
+fn render_others(others: &OthersSeen) -> Option<String> {
+    let during = others.during_tps;
+    // Of less than one in a second no part says anything.
+    let before = others.before_tps.filter(|before| *before >= 1.0)?;
+    let part = during / before * 100.0;
+    Some(format!(
+        "the server did {during:.0} transactions a second meanwhile with the job's, {part:.0} % of the {before:.0} before"
+    ))
+}
+
+/// What was put back.
+pub fn render_put_back(done: &PutBack) -> String {
+    let PutBack { brought_bytes, stayed_bytes, gone_bytes, back_bytes, .. } = done;
+    let dropped = Bytes(brought_bytes.0.saturating_sub(stayed_bytes.0));
+    let others = if done.runs > 1 { format!(" for {} runs", done.runs) } else { String::new() };
+    let mut said = match *brought_bytes {
+        Bytes(0) => format!("nothing that the job brought in had to go{others}"),
+        _ => format!("{dropped} of the {brought_bytes} that the job brought in were dropped{others}"),
+    };
+    said.push_str(&match *gone_bytes {
+        Bytes(0) => ", nothing was pushed out".to_owned(),
+        _ => format!(", {back_bytes} of the {gone_bytes} that were pushed out are back"),
+    });
+    if let Some((gone, back)) = done.buffers_gone_bytes.zip(done.buffers_back_bytes).filter(|(gone, _)| gone.0 > 0) {
+        said.push_str(&format!(", {back} of the {gone} that shared_buffers had lost are back"));
+    }
+    let before = done.cached_before_bytes;
+    if before > Bytes(0) {
+        said.push_str(&format!(", so that {} of the {before} from before are cached", render_there(done)));
+    }
+    let unread = render_unread(done).map_or_else(String::new, |unread| format!("; {unread}"));
+    format!("{said}, measured after {:.1} s{unread}", done.seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cache::trace::{Decision, Isolated, Judged, Preloaded};
+
+    fn receipt(way: Way) -> RunReceipt {
+        let decision = Decision { way, ..Decision::nothing("there is no film called nightly") };
+        RunReceipt { seconds: 6.0, film: Some("nightly".to_owned()), ..RunReceipt::new(0.1, decision) }
+    }
+
+    #[test]
+    fn a_receipt_is_a_short_paragraph() {
+        let judged = Judged { forecast_seconds: 7.0, took_seconds: 8.0, error_ratio: 0.1, saved_seconds: Some(4.0) };
+        let put_back = PutBack {
+            cached_before_bytes: Bytes(1000 << 20),
+            gone_bytes: Bytes(200 << 20),
+            back_bytes: Bytes(180 << 20),
+            buffers_gone_bytes: Some(Bytes(2 << 20)),
+            buffers_back_bytes: Some(Bytes(1 << 20)),
+            ..PutBack::default()
+        };
+        let receipt = RunReceipt {
+            preloaded: Some(Preloaded { bytes: Bytes(512 << 20), reads: 1203, seconds: 2.0, ..Preloaded::default() }),
+            judged: Some(judged),
+            others: Some(OthersSeen { before_tps: Some(840.0), during_tps: 798.0 }),
+            put_back: Some(put_back),
+            ..receipt(Way::SetFirst)
+        };
+        assert_eq!(
+            render_run(&receipt),
+            "pgthaw: the job took 6.0 s after 2.1 s of looking and reading, 4.0 s less than was forecast without pgthaw; 512 MB were \
+             brought before it in 1203 reads; the server did 798 transactions a second meanwhile with the job's, 95 % of the 840 before; \
+             98.0 % of the 1000 MB that were cached before it are cached again, and 1 MB of the 2 MB that shared_buffers had \
+             lost are back."
+        );
+        let put_back = PutBack {
+            buffers_gone_bytes: Some(Bytes(728 << 10)),
+            buffers_back_bytes: Some(Bytes(728 << 10)),
+            ..PutBack::default()
+        };
+        let lost = "728 kB of the 728 kB that shared_buffers had lost are back";
+        assert_eq!(render_found(&put_back), format!("nothing was in the page cache before the job, and {lost}"));
+        let told = render_put_back(&put_back);
+        assert!(told.contains(&format!("nothing was pushed out, {lost}, measured after")), "{told}");
+    }
+
+    #[test]
+    fn figures_that_are_shown_do_not_contradict_the_words() {
+        let asked = |sessions, requested_bytes| Attended { sessions, requested_bytes, ..Attended::default() };
+        assert_eq!(
+            render_unasked(&asked(1, Bytes(1 << 20)), Bytes(90 << 20)).unwrap(),
+            ", but the job asked files for 1 MB in all"
+        );
+        assert_eq!(render_unasked(&asked(1, Bytes(80 << 20)), Bytes(90 << 20)), None);
+        assert_eq!(render_unasked(&asked(0, Bytes(0)), Bytes(90 << 20)), None, "nobody knows what it asked for");
+        let of_seconds = |seconds| {
+            let preloaded = Some(Preloaded { bytes: Bytes(90 << 20), reads: 1, ..Preloaded::default() });
+            let attended = Some(asked(1, Bytes(1 << 20)));
+            render_run(&RunReceipt { seconds, preloaded, attended, ..receipt(Way::Sorted) })
+        };
+        assert!(of_seconds(2.0).contains("but the job asked") && !of_seconds(0.1).contains("but the job asked"));
+        for before_tps in [None, Some(0.4)] {
+            assert_eq!(render_others(&OthersSeen { before_tps, during_tps: 6.0 }), None, "it is the job's");
+        }
+        let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };
+        let preloaded = Some(Preloaded { bytes: Bytes(1 << 20), reads: 1, ..Preloaded::default() });
+        let text = render_run(&RunReceipt { judged: Some(judged), preloaded, ..receipt(Way::SetFirst) });
+        assert!(
+            text.starts_with("pgthaw: the job took 6.0 s after 0.1 s of looking and reading, as long as"),
+            "{text}"
+        );
+        let (before, gone) = (Bytes(1 << 30), Bytes(1 << 13));
+        let put_back = PutBack { cached_before_bytes: before, gone_bytes: gone, ..PutBack::default() };
+        assert!(render_found(&put_back).starts_with("99.9 % of"), "{}", render_found(&put_back));
+    }
+
+    #[test]
+    fn what_was_read_over_is_told_beside_what_the_film_has() {
+        let of = |own: u64| {
+            let kept = KeptFilm {
+                path: "f".into(),
+                totals: Default::default(),
+                fetched_bytes: Bytes(0),
+                preloaded_bytes: Bytes(own << 20),
+                device_reads: None,
+                device_bytes: None,
+                lost_events: 0,
+            };
+            let preloaded = Some(Preloaded { bytes: Bytes(512 << 20), reads: 1203, ..Preloaded::default() });
+            render_preloaded(&RunReceipt { preloaded, kept: Some(kept), ..receipt(Way::Sorted) })
+        };
+        let plain = "512 MB were brought while it ran in 1203 reads";
+        assert_eq!((of(512), of(513)), (plain.to_owned(), plain.to_owned()), "some of it was counted for its pages");
+        let own = "480 MB of them are in the new film: it has no gaps that were read over";
+        assert_eq!(of(480), format!("{plain} ({own})"));
+    }
+
+    #[test]
+    fn a_job_that_nothing_was_done_for_says_why() {
+        let plain = "pgthaw: the job took 6.0 s; nothing was preloaded, because there is no film called nightly.";
+        assert_eq!(render_run(&receipt(Way::Nothing)), plain);
+        let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.0, error_ratio: -0.1, saved_seconds: None };
+        let text = render_run(&RunReceipt { judged: Some(judged), ..receipt(Way::Nothing) });
+        assert!(text.starts_with("pgthaw: the job took 6.0 s, and 7.0 s were forecast; nothing"), "{text}");
+    }
+
+    #[test]
+    fn what_stays_of_what_a_job_brought_is_told_with_the_reason() {
+        let of = |stayed, unwritten, dirty: Option<u64>| {
+            let megabytes = |megabytes: u64| Bytes(megabytes << 20);
+            render_stayed(&PutBack {
+                brought_bytes: megabytes(40),
+                stayed_bytes: megabytes(stayed),
+                unwritten_bytes: megabytes(unwritten),
+                buffers_unwritten_bytes: dirty.map(megabytes),
+                ..PutBack::default()
+            })
+        };
+        assert_eq!((of(0, 0, None), of(0, 0, Some(3))), (None, None));
+        let stayed = "32 MB of the 40 MB that the job brought are still cached, for";
+        assert_eq!(of(32, 32, None).unwrap(), format!("{stayed} they have yet to be written"));
+        assert_eq!(of(32, 0, None).unwrap(), format!("{stayed} others use them"));
+        assert_eq!(of(32, 2, None).unwrap(), format!("{stayed} 2 MB have yet to be written, and others use the rest"));
+        let dirty =
+            "20 MB of what it brought are dirty in shared_buffers, and cached again when the server writes them";
+        assert_eq!(of(0, 0, Some(20)).unwrap(), dirty);
+        let made = PutBack { unread_bytes: Bytes(223 << 20), brought_bytes: Bytes(8 << 20), ..PutBack::default() };
+        assert_eq!(
+            render_stayed(&made).unwrap(),
+            "223 MB are cached too that no job was seen to read: what it wrote, and what others use, stays"
+        );
+        assert!(render_put_back(&made).ends_with("what others use, stays"), "a restore tells it too");
+        assert_eq!(render_stayed(&PutBack { unread_bytes: Bytes(1 << 19), ..PutBack::default() }), None);
+        assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they have yet to be written; {dirty}"));
+        let put_back =
+            Some(PutBack { brought_bytes: Bytes(9 << 20), stayed_bytes: Bytes(8 << 20), ..PutBack::default() });
+        assert!(
+            render_run(&RunReceipt { put_back, ..receipt(Way::Nothing) }).contains("8 MB of the 9 MB that the job")
+        );
+    }
+
+    #[test]
+    fn a_job_without_a_session_was_not_set_apart() {
+        let cache_bytes = Some(Bytes(64 << 20));
+        let isolated = Isolated { cache_bytes, share_mean: 0.75, share_min: 0.5, reads: 0, read_bytes: Bytes(0) };
+        let of = |sessions| Attended { sessions, isolated: Some(isolated), ..Attended::default() };
+        let none = "no session of the job was found on the server, so nothing was set apart";
+        assert_eq!(render_isolated(&of(0)).unwrap(), none);
+        let one = "1 session had at most 64 MB of the page cache, and 75 % of the disk (at least 50 %)";
+        assert_eq!(render_isolated(&of(1)).unwrap(), one);
+        let unbounded = Isolated { cache_bytes: None, ..isolated };
+        let unbounded = Attended { sessions: 1, isolated: Some(unbounded), ..Attended::default() };
+        let told = "1 session had 75 % of the disk (at least 50 %); its page cache was not bounded";
+        assert!(render_isolated(&unbounded).unwrap().starts_with(told));
+        assert_eq!(render_isolated(&Attended::default()), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! Which snapshot is meant: for `snapshot` and whatever else reads one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use tokio::time::timeout;
+
+use crate::{ConnectionArguments, Target, find_directory, situation_of};
+use cache::{
+    BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotHeader, SnapshotStore, Tiers, is_path,
+};
+use host::linux::home::home_of;
+
+/// A list is not kept waiting for a server that does not answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where the units of packaging/systemd keep theirs.
+const OF_UNITS: &str = "/var/lib/pgthaw";
+
+/// Where snapshots are kept.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SnapshotsArguments {
+    /// The directory that keeps snapshots [default: pgthaw/snapshots in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long = "dir", value_name = "DIRECTORY", env = "PGTHAW_SNAPSHOTS")]
+    directory: Option<PathBuf>,
+}
+
+impl SnapshotsArguments {
+    /// The store. Every command that is printed from now on leads to it.
+    pub fn open(&self) -> SnapshotStore {
+        if let Some(directory) = &self.directory {
+            terminal::complete_commands_with_store(directory);
+        }
+        SnapshotStore::open(self.directory.clone())
+    }
+
+    /// An error that says where the server's owner keeps snapshots of it, when it is that this user has none.
+    pub fn with_owners(&self, error: cache::Error, connection: &ConnectionArguments) -> cache::Error {
+        match (error, self.find_owners(connection)) {
+            (cache::Error::NoSnapshot(directory), Some(elsewhere)) => {
+                cache::Error::KeptElsewhere { directory, elsewhere }
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// Says that the server's owner keeps one that a restore would rather take than this one, of the user's own.
+    pub fn remark_owners(
+        &self,
+        connection: &ConnectionArguments,
+        taken: &SnapshotHeader,
+        situation: &Situation,
+    ) -> Option<String> {
+        let elsewhere = self.find_owners(connection)?;
+        let store = SnapshotStore::open(Some(elsewhere));
+        let (candidates, _) = store.read_candidates(taken.source.system_identifier).ok()?;
+        let better = candidates.select_over(taken, situation)?.holding;
+        let directory = postgres::quote_argument(&store.root().display().to_string());
+        Some(format!(
+            "the server's owner keeps one that is warmer, or as warm and newer ({}): pgthaw restore --dir {directory}",
+            better.name
+        ))
+    }
+
+    /// Where the server's owner keeps snapshots of it, when no other place was named and this user may see it. So root
+    /// finds what the user postgres took.
+    pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
+        if self.directory.is_some() {
+            return None;
+        }
+        let directory = find_directory(connection).ok().flatten()?;
+        let of_owner = home_of(directory.owner_uid).map(|home| SnapshotStore::in_home(&home));
+        let of_units = SnapshotStore::open(Some(OF_UNITS.into()));
+        let has_some = |store: &SnapshotStore| {
+            store.root() != self.open().root()
+                && store.read_generations(directory.system_identifier).is_ok_and(|some| !some.is_empty())
+        };
+        of_owner.into_iter().chain([of_units]).find(has_some).map(|store| store.root().to_owned())
+    }
+}
+
+/// Which store, and which cluster in it.
+#[derive(Debug, Args)]
+pub struct SnapshotPlace {
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+
+    #[command(flatten)]
+    pub snapshots: SnapshotsArguments,
+}
+
+/// When a cluster's server was started, and which databases it has.
+#[derive(Clone, Debug, Default)]
+pub struct KnownSituation(Option<(u64, Situation)>);
+
+impl KnownSituation {
+    /// What decides which snapshot of this cluster would be restored into both tiers; little if it is not the known one.
+    pub fn of(&self, system_identifier: u64) -> Situation {
+        let known = self.0.as_ref().filter(|(known, _)| *known == system_identifier);
+        known.map_or_else(|| Situation::now(LastStart::Unknown, Tiers::BOTH), |(_, situation)| situation.clone())
+    }
+}
+
+impl SnapshotPlace {
+    /// Reads the snapshot that is meant.
+    pub async fn read(&self, name: &str) -> anyhow::Result<Snapshot> {
+        Ok(if is_path(name) { Snapshot::read(Path::new(name))? } else { self.find_to_read(name).await?.read()? })
+    }
+
+    /// The snapshot that a restore would take.
+    pub async fn choose(&self) -> anyhow::Result<Chosen> {
+        let store = self.snapshots.open();
+        let cluster = self.find_cluster(&store).await?;
+        let situation = self.read_situation().await?.of(cluster);
+        let chosen = store.read(BEST, cluster, &situation).map_err(|error| self.with_owners(error))?;
+        chosen.remarks.iter().for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
+        Ok(chosen)
+    }
+
+    /// The same as [`SnapshotPlace::find`], for whoever only looks at it: where the server that would say which cluster is meant does
+    /// not answer, the beginning of a name says so too, as long as only one begins so.
+    pub async fn find_to_read(&self, name: &str) -> anyhow::Result<Generation> {
+        match self.find(name).await {
+            Err(error) if error.is::<postgres::Error>() => self.snapshots.open().find_beginning(name).ok_or(error),
+            found => found,
+        }
+    }
+
+    /// The generation that is meant. A whole name says by itself of which cluster it is, and no server is asked.
+    pub async fn find(&self, name: &str) -> anyhow::Result<Generation> {
+        let store = self.snapshots.open();
+        if let Some(called) = store.find_whole_name(name) {
+            return Ok(called);
+        }
+        let chosen = if name == BEST { Some(self.choose().await?.selected.holding.name) } else { None };
+        let cluster = self.find_cluster(&store).await?;
+        let found = store.find(chosen.as_deref().unwrap_or(name), cluster);
+        Ok(found.map_err(|error| self.with_owners(error))?)
+    }
+
+    fn with_owners(&self, error: cache::Error) -> cache::Error {
+        self.snapshots.with_owners(error, &self.connection)
+    }
+
+    /// The snapshot of a cluster that a restore would take, by what the files say of themselves.
+    pub async fn select(&self, cluster: u64) -> anyhow::Result<Option<Selected>> {
+        let (candidates, _) = self.snapshots.open().read_candidates(cluster)?;
+        Ok(candidates.select(&self.read_situation().await?.of(cluster)))
+    }
+
+    /// When the server that the options lead to was started, and which databases it has. Its directory says so without a server
+    /// that answers; without either nobody does.
+    pub async fn read_situation(&self) -> Result<KnownSituation, postgres::Error> {
+        Ok(self.ask_situation().await?.0)
+    }
+
+    /// The same, with why a server that was named does not answer.
+    pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
+        if let Some(directory) = find_directory(&self.connection)? {
+            let situation = situation_of(&directory, Tiers::BOTH);
+            return Ok((KnownSituation(Some((directory.system_identifier, situation))), None));
+        }
+        let ask = async {
+            let target = Target::open(&self.connection).await?;
+            let Some(cluster) = target.system_identifier() else { return Ok(None) };
+            let situation = target.situation(Tiers::BOTH).await;
+            // What is listed is restored into both tiers, by whoever may.
+            Ok(Some((cluster, Situation { tiers: Tiers::BOTH, ..situation })))
+        };
+        Ok(match timeout(ANSWERS_WITHIN, ask).await {
+            Ok(Ok(known)) => (KnownSituation(known), None),
+            Ok(Err(error)) => (KnownSituation(None), Some(error).filter(|_| self.connection.names_server())),
+            Err(_) => (KnownSituation(None), None),
+        })
+    }
+
+    /// Which cluster it is. The server is asked only when it was named, or when there are several to choose from: the
+    /// snapshots of a server that is down can be looked at too.
+    async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
+        match store.read_clusters()?.as_slice() {
+            [] => Err(self.with_owners(cache::Error::NoSnapshot(store.root().to_owned())).into()),
+            [only] if !self.connection.names_cluster() => Ok(*only),
+            _ => Ok(Target::open(&self.connection).await?.system_identifier().unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Snapshots as tables: the list of them, what one says of itself, and differences.
+
+use std::path::{Path, PathBuf};
+
+use crate::snapshot::selected_text::render_selected;
+use cache::{
+    Change, Difference, Error, Generation, Holding, Reason, RelationDifference, Selected, SnapshotHeader,
+    TierDifference, TierState,
+};
+use host::units::{Bytes, counted};
+use terminal::{Canvas, Column, database_column, pasted_path, printable, render_columns};
+
+/// A snapshot in the list.
+#[derive(Debug)]
+pub struct SnapshotLine {
+    pub generation: Generation,
+    pub file_bytes: Bytes,
+    /// What it says of itself, or why it cannot be read.
+    pub header: Result<SnapshotHeader, String>,
+    /// Why a restore would take it; `None` of all that it would not take.
+    pub restore: Option<Selected>,
+}
+
+impl SnapshotLine {
+    /// Reads what the list says of a snapshot.
+    pub fn read(generation: Generation) -> SnapshotLine {
+        let header = generation.read_header().map_err(|error| error.to_string());
+        let file_bytes = Bytes(std::fs::metadata(&generation.path).map_or(0, |metadata| metadata.len()));
+        SnapshotLine { generation, file_bytes, header, restore: None }
+    }
+}
+
+/// A snapshot that was taken.
+#[derive(Debug)]
+pub struct Taken {
+    pub header: SnapshotHeader,
+    pub path: PathBuf,
+    pub file_bytes: Bytes,
+    /// How many `--keep` keeps, and the generations that it let go.
+    pub keep: u16,
+    pub dropped: Vec<Generation>,
+    /// Which of its cluster a restore would take now; `None` of one that is no generation of a store.
+    pub restore: Option<Selected>,
+}
+
+impl Taken {
+    /// One that is no generation of a store.
+    ///
+    /// # Errors
+    /// When its file cannot be looked at.
+    pub fn alone(header: SnapshotHeader, path: PathBuf) -> std::io::Result<Taken> {
+        let file_bytes = Bytes(std::fs::metadata(&path)?.len());
+        Ok(Taken { header, path, file_bytes, keep: 0, dropped: Vec::new(), restore: None })
+    }
+
+    /// The one that a restore would take instead, or that is clearly warmer.
+    pub fn warmer(&self) -> Option<&Holding> {
+        let selected = self.restore.as_ref()?;
+        match selected.holding.path == self.path {
+            true => selected.warmer.as_ref(),
+            false => Some(&selected.holding),
+        }
+    }
+}
+
+/// The snapshots, one per row.
+pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
+    let texts = |text: &dyn Fn(&SnapshotLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
+    let of_header = |text: &dyn Fn(&SnapshotHeader) -> String| -> Vec<String> {
+        texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
+    };
+    // As in a map: what nobody saw is not nothing.
+    let bytes = |header: &SnapshotHeader, state: &TierState, blocks: u64| match state {
+        TierState::Measured => bytes_of(header, blocks).to_string(),
+        TierState::Unknown { .. } => "?".to_owned(),
+    };
+    let marks = texts(&|line| if line.restore.is_some() { "*" } else { "" }.to_owned());
+    let mut columns = vec![Column::word("", 0, marks)];
+    columns.push(Column::text("snapshot", 24, texts(&|line| printable(&line.generation.name).into_owned())));
+    let first = lines.first().map(|line| line.generation.system_identifier);
+    let has_several = lines.iter().any(|line| Some(line.generation.system_identifier) != first);
+    if has_several {
+        columns.push(Column::word("cluster", 1, texts(&|line| line.generation.system_identifier.to_string())));
+    }
+    columns.push(Column::word("taken (UTC)", 3, of_header(&|header| header.taken_at.strftime("%F %T").to_string())));
+    columns.push(Column::number("relations", 4, of_header(&|header| header.relations.to_string())));
+    columns.push(Column::number("OS", 1, of_header(&|header| bytes(header, &header.os, header.os_blocks))));
+    let buffers = of_header(&|header| bytes(header, &header.buffers, header.buffer_blocks));
+    columns.push(Column::number("buffers", 1, buffers));
+    columns.push(Column::number("file", 2, texts(&|line| line.file_bytes.to_string())));
+    let trouble = texts(&|line| line.header.as_ref().err().map(|why| printable(why).into_owned()).unwrap_or_default());
+    if trouble.iter().any(|why| !why.is_empty()) {
+        columns.push(Column::text("cannot be read", 20, trouble));
+    }
+    let mut table = render_columns(columns, canvas.width, canvas.mark());
+    for (line, selected) in lines.iter().filter_map(|line| Some((line, line.restore.as_ref()?))) {
+        let cluster = has_several.then_some(line.generation.system_identifier);
+        table.extend(prefix(&list_mark(selected, cluster), render_selected(selected)));
+    }
+    table.join("\n")
+}
+
+/// What marks the snapshot that a restore takes. Where no server runs the command leads nowhere yet, unless a directory is named.
+/// Of several clusters, of which this is the one of the line, no command is given: it leads to one of them.
+fn list_mark(selected: &Selected, cluster: Option<u64>) -> String {
+    match (selected.reason, cluster) {
+        (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} takes "),
+        (Reason::WarmestStartUnknown, None) => "* once its server runs, pgthaw restore takes ".to_owned(),
+        _ => "* pgthaw restore takes ".to_owned(),
+    }
+}
+
+/// Which snapshot it is, and what it says of itself, in one line. `name`: its name in the store, or its path.
+pub fn render_snapshot_head(name: &str, header: &SnapshotHeader) -> String {
+    let source = &header.source;
+    // The name of one in the store ends with it.
+    let label = header.label.as_ref().filter(|label| !name.ends_with(*label));
+    let label = label.map(|label| format!(" ({})", printable(label))).unwrap_or_default();
+    let place = match source.lsn.as_str() {
+        "" => String::new(),
+        lsn => format!(", LSN {} on timeline {}", printable(lsn), source.timeline),
+    };
+    format!(
+        "snapshot {} of {} UTC{label}: PostgreSQL {}, cluster {}{place}",
+        printable(name),
+        header.taken_at.strftime("%F %T"),
+        source.version_num / 10_000,
+        source.system_identifier
+    )
+}
+
+/// What was kept, when it was taken.
+pub fn render_taken(taken: &Taken) -> String {
+    let Taken { header, path, file_bytes, keep, dropped, .. } = taken;
+    let amount = |state: &TierState, blocks: u64| match state {
+        TierState::Measured => bytes_of(header, blocks).to_string(),
+        TierState::Unknown { .. } => "nothing (not seen)".to_owned(),
+    };
+    let mut lines = vec![format!(
+        "kept {} of the OS page cache and {} of shared_buffers, in {}\n  {} ({file_bytes})",
+        amount(&header.os, header.os_blocks),
+        amount(&header.buffers, header.buffer_blocks),
+        counted(header.relations as usize, "relation"),
+        pasted_path(path)
+    )];
+    lines.extend(dropped.iter().map(|old| format!("dropped {}, for --keep {keep}", old.name)));
+    lines.join("\n")
+}
+
+/// Which one a restore takes, when it takes another one than that shown.
+pub fn render_other(shown: &Path, selected: &Selected) -> Option<String> {
+    let Holding { name, path, .. } = &selected.holding;
+    (path != shown).then(|| format!("note: pgthaw restore takes another one: {}", printable(name)))
+}
+
+/// Tells that a snapshot was dropped, and which one a restore takes now, where that changed.
+pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> Vec<String> {
+    let mut lines = vec![format!("dropped {}", pasted_path(&dropped.path))];
+    match restore {
+        Some(selected) if was_taken => lines.extend(prefix("pgthaw restore now takes ", render_selected(selected))),
+        None if was_taken => lines.push("no snapshot is left that pgthaw restore would take".to_owned()),
+        _ => {}
+    }
+    lines
+}
+
+/// Which one a restore takes instead of the one just taken, and why.
+pub fn render_passed_over(taken: &Taken) -> Vec<String> {
+    let Some(selected) = &taken.restore else { return Vec::new() };
+    match (selected.holding.path == taken.path, &selected.warmer) {
+        (true, None) => Vec::new(),
+        // It is the newest of a server that never restarted.
+        (true, Some(_)) => prefix("note: pgthaw restore takes this ", render_selected(selected)),
+        (false, _) => prefix("note: pgthaw restore does not take this one, but ", render_selected(selected)),
+    }
+}
+
+/// Lines with something before the first.
+fn prefix(before: &str, mut lines: Vec<String>) -> Vec<String> {
+    lines.iter_mut().take(1).for_each(|line| line.insert_str(0, before));
+    lines
+}
+
+fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
+    Bytes(blocks * u64::from(header.source.block_size))
+}
+
+/// Which of these files are whole, and what is wrong with the others.
+pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path) -> String {
+    let render = |(path, error): &(&PathBuf, Option<&Error>)| match error {
+        None => format!("whole    {}", pasted_path(path)),
+        Some(error) if error.is_damage() => format!("DAMAGED  {}", printable(&error.to_string())),
+        Some(error) => format!("UNREAD   {}", printable(&error.to_string())),
+    };
+    match verdicts {
+        [] => format!("there is no snapshot to verify in {}", printable(&directory.display().to_string())),
+        verdicts => verdicts.iter().map(render).collect::<Vec<String>>().join("\n"),
+    }
+}
+
+/// The relations of a difference that changed, the most changed first; at most `top` of them, or all when it is 0.
+pub fn render_difference(difference: &Difference<'_>, block_size: u32, top: usize, canvas: Canvas) -> String {
+    let mut changed: Vec<&RelationDifference<'_>> =
+        difference.relations.iter().filter(|one| weight(one) > 0 || one.change != Change::Same).collect();
+    changed.sort_by_key(|one| std::cmp::Reverse(weight(one)));
+    let shown = if top == 0 { changed.len() } else { top.min(changed.len()) };
+    let (rows, rest) = changed.split_at(shown);
+    let mut lines = render_columns(difference_columns(difference, rows, block_size), canvas.width, canvas.mark());
+    if !rest.is_empty() {
+        lines.push(format!("and {} that changed less", counted(rest.len(), "relation")));
+    }
+    let same = difference.relations.len() - changed.len();
+    lines.push(format!("{} as before", counted(same, "relation")));
+    let unseen = [(difference.has_os, "the OS page cache"), (difference.has_buffers, "shared_buffers")];
+    let unseen = unseen.iter().filter(|(is_seen, _)| !is_seen);
+    lines.extend(unseen.map(|(_, tier)| format!("note: {tier} is unknown in one of the two")));
+    lines.join("\n")
+}
+
+/// Blocks that either tier gained or lost.
+fn weight(one: &RelationDifference<'_>) -> u64 {
+    one.os().changed() + one.buffers().changed()
+}
+
+fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'_>], block_size: u32) -> Vec<Column> {
+    let bytes = |blocks: u64| Bytes(blocks * u64::from(block_size)).to_string();
+    let texts = |text: &dyn Fn(&RelationDifference<'_>) -> String, total: String| -> Vec<String> {
+        rows.iter().map(|one| text(one)).chain([total]).collect()
+    };
+    let size = |one: &RelationDifference<'_>| match one.blocks() {
+        (before, after) if before == after => bytes(after),
+        // Three figures would show the same twice.
+        (before, after) if bytes(before) == bytes(after) => {
+            let sign = if after > before { "+" } else { "-" };
+            format!("{} ({sign}{})", bytes(after), bytes(before.abs_diff(after)))
+        }
+        (before, after) => format!("{} > {}", bytes(before), bytes(after)),
+    };
+    let name = |one: &RelationDifference<'_>| match one.relation.name.schema.is_empty() {
+        true => printable(&one.relation.name.name).into_owned(),
+        false => printable(&one.relation.name.to_string()).into_owned(),
+    };
+    let names: Vec<String> = rows.iter().map(|one| name(one)).collect();
+    let mut columns = vec![
+        Column::text("relation", 24, texts(&name, "total".to_owned())),
+        database_column(
+            6,
+            texts(&|one| printable(&one.relation.name.database).into_owned(), String::new()),
+            names.iter().zip(rows).map(|(name, one)| (&**name, &*one.relation.name.database)),
+        ),
+        // What is gone has lost nothing to anybody.
+        Column::word("change", 1, texts(&|one| one.change.name().to_owned(), String::new())),
+        Column::word("size", 5, texts(&size, String::new())),
+    ];
+    let amount = |sign: &str, blocks: u64| if blocks == 0 { String::new() } else { format!("{sign}{}", bytes(blocks)) };
+    let mut tier =
+        |titles: [&'static str; 3], of: &dyn Fn(&RelationDifference<'_>) -> TierDifference, total: TierDifference| {
+            let gained = texts(&|one| amount("+", of(one).gained), amount("+", total.gained));
+            let lost = texts(&|one| amount("-", of(one).lost), amount("-", total.lost));
+            let kept = texts(&|one| amount("", of(one).kept), amount("", total.kept));
+            columns.push(Column::number(titles[0], 1, gained));
+            columns.push(Column::number(titles[1], 1, lost));
+            columns.push(Column::number(titles[2], 4, kept));
+        };
+    if difference.has_os {
+        tier(["OS +", "OS -", "OS kept"], &|one| one.os(), difference.os());
+    }
+    if difference.has_buffers {
+        tier(["buffers +", "buffers -", "buffers kept"], &|one| one.buffers(), difference.buffers());
+    }
+    columns
+}

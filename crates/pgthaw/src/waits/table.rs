@@ -1,0 +1,141 @@
+//! What was seen as one table, for other programs: docs/formats.md has its columns.
+
+use command::table::{Cell, ExportColumn};
+use observe::time::{NamedStatistic, TimeReport, TimeSecond};
+use observe::{BUCKETS, Statistic};
+
+/// Of the file: a change of what a column means is another number.
+const FORMAT_VERSION: u32 = 1;
+
+const COLUMNS: [ExportColumn; 11] = [
+    ExportColumn::text("kind"),
+    ExportColumn::integer("second"),
+    ExportColumn::integer("until_ns"),
+    ExportColumn::text("who"),
+    ExportColumn::text("part"),
+    ExportColumn::text("detail"),
+    ExportColumn::text("name"),
+    ExportColumn::integer("count"),
+    ExportColumn::integer("total_ns"),
+    ExportColumn::integer("min_ns"),
+    ExportColumn::integer("max_ns"),
+];
+
+const BUCKET_NAMES: [&str; BUCKETS] = [
+    "bucket_00",
+    "bucket_01",
+    "bucket_02",
+    "bucket_03",
+    "bucket_04",
+    "bucket_05",
+    "bucket_06",
+    "bucket_07",
+    "bucket_08",
+    "bucket_09",
+    "bucket_10",
+    "bucket_11",
+    "bucket_12",
+    "bucket_13",
+    "bucket_14",
+    "bucket_15",
+    "bucket_16",
+    "bucket_17",
+    "bucket_18",
+    "bucket_19",
+    "bucket_20",
+    "bucket_21",
+    "bucket_22",
+    "bucket_23",
+    "bucket_24",
+    "bucket_25",
+    "bucket_26",
+    "bucket_27",
+    "bucket_28",
+    "bucket_29",
+    "bucket_30",
+    "bucket_31",
+];
+
+/// Those of every row.
+pub(super) fn columns() -> Vec<ExportColumn> {
+    COLUMNS.into_iter().chain(BUCKET_NAMES.map(ExportColumn::integer)).collect()
+}
+
+/// What the file says of itself.
+pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
+    [
+        ("pgthaw.waits_format_version", FORMAT_VERSION.to_string()),
+        ("pgthaw.source", report.source.name().to_owned()),
+        ("pgthaw.by", report.by.name().to_owned()),
+        ("pgthaw.length_ns", report.length_ns.to_string()),
+        ("pgthaw.processes", report.processes.to_string()),
+        ("pgthaw.explained", report.explained.map_or_else(String::new, |share| share.to_string())),
+    ]
+}
+
+/// The statistics and commands of the whole time, then each second by the kinds of time.
+pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
+    let whole = [("statistic", &report.statistics), ("command", &report.handled_by)];
+    let named = whole.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| statistic_row(kind, one)));
+    let seconds = (1..).zip(&report.seconds).flat_map(|(number, second)| second_rows(number, second));
+    named.chain(seconds).collect()
+}
+
+fn statistic_row(kind: &str, named: &NamedStatistic) -> Vec<Cell> {
+    let Statistic { count, total_ns, min_ns, histogram, .. } = named.statistic;
+    let longest_ns = named.statistic.longest_ns();
+    let head = [
+        text(kind),
+        Cell::Integer(None),
+        Cell::Integer(None),
+        text(&named.place),
+        text(&named.part),
+        text(&named.detail),
+        text(&named.name),
+        integer(count),
+        integer(total_ns),
+        // Where the longest is not known, the shortest is neither.
+        Cell::Integer(longest_ns.and(Some(min_ns)).map(signed)),
+        Cell::Integer(longest_ns.map(signed)),
+    ];
+    head.into_iter().chain(histogram.map(integer)).collect()
+}
+
+/// Of each kind of time how long it was, and how often where that is known.
+fn second_rows(number: u64, second: &TimeSecond) -> Vec<Vec<Cell>> {
+    let shares = &second.shares;
+    let kinds = [
+        ("lived", Some(u64::from(second.processes)), Some(shares.lived_ns)),
+        ("running", shares.switches, Some(shares.running_ns)),
+        ("ready", None, shares.ready_ns),
+        ("client", None, Some(shares.client_ns)),
+        ("idle", None, Some(shares.idle_ns)),
+        ("waiting", None, Some(shares.waiting_ns)),
+        ("no_event", None, Some(shares.no_event_ns)),
+        ("unknown", None, Some(shares.unknown_ns)),
+        ("commands", shares.commands, None),
+        ("handled", shares.handled, shares.handled_ns),
+    ];
+    let known = kinds.into_iter().filter(|(_, count, ns)| count.is_some() || ns.is_some());
+    let row = |(name, count, ns): (&str, Option<u64>, Option<u64>)| {
+        let head = [text("second"), integer(number), integer(second.until_ns)];
+        let nobody = [Cell::Text(None), Cell::Text(None), Cell::Text(None)];
+        let times = [text(name), Cell::Integer(count.map(signed)), Cell::Integer(ns.map(signed))];
+        let lengths = std::iter::repeat_n(Cell::Integer(None), 2 + BUCKETS);
+        head.into_iter().chain(nobody).chain(times).chain(lengths).collect()
+    };
+    known.map(row).collect()
+}
+
+fn text(text: &str) -> Cell {
+    Cell::Text(Some(text.to_owned()))
+}
+
+fn integer(number: u64) -> Cell {
+    Cell::Integer(Some(signed(number)))
+}
+
+/// No time of a run comes near 2^63 ns.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,299 @@
+//! Where the time of a server's processes went, for people.
+
+use crate::waits::stalls_text::{render_files, render_reduction, render_stalls};
+use crate::waits::statistics_text::statistic_columns;
+use host::units::counted;
+use observe::time::{LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond};
+use observe::top::TopStatistic;
+use observe::{looks_after, looks_in_words};
+use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_text};
+
+/// So many names are shown; `--json` has all.
+const NAMES_SHOWN: usize = 30;
+
+/// So many spans are shown: of a longer time several seconds are one.
+const SPANS_SHOWN: usize = 20;
+
+/// The statistics, the account of the seconds, what could not be seen, and what looking cost.
+pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
+    let mut lines = vec![render_head(report), String::new()];
+    lines.extend(render_columns(statistics_columns(report), width, "…"));
+    let hidden: Vec<u64> = of_server(&report.statistics).skip(NAMES_SHOWN).map(|one| one.statistic.total_ns).collect();
+    if !hidden.is_empty() {
+        let (left, hidden) = (counted(hidden.len(), "name"), hidden.iter().sum());
+        lines.push(format!("{left} more with {} together: --json has them", render_ns(hidden)));
+    }
+    lines.extend(render_own(&report.statistics, report.total.lived_ns));
+    if of_server(&report.handled_by).next().is_some() {
+        lines.push(String::new());
+        lines.extend(render_columns(handled_columns(report), width, "…"));
+    }
+    lines.push(String::new());
+    lines.extend(render_columns(seconds_columns(report), width, "…"));
+    for part in [render_files(report, width), render_stalls(&report.stalls, width)] {
+        if !part.is_empty() {
+            lines.push(String::new());
+            lines.extend(part);
+        }
+    }
+    lines.push(String::new());
+    lines.extend(render_foot(report).iter().map(|text| wrap_text(&printable(text), width)));
+    lines.join("\n")
+}
+
+fn render_head(report: &TimeReport) -> String {
+    let how = match report.source {
+        Tier::Bpf => "every switch of processes counted in the kernel",
+        Tier::Memory => {
+            let looks = looks_in_words(looks_after(&report.reductions));
+            &format!("looked at in their memory {looks}: times are estimates")
+        }
+        Tier::Sql => "looked at in pg_stat_activity 10 times a second: times are estimates",
+    };
+    let processes = counted(report.processes, "process");
+    format!("{} of {processes}, {how}", render_ns(report.length_ns))
+}
+
+/// Without pgthaw's own backends, which nobody asks for; `--json` has them.
+fn of_server(named: &[NamedStatistic]) -> impl Iterator<Item = &NamedStatistic> {
+    named.iter().filter(|one| one.place != PGTHAW)
+}
+
+/// What the names lack of the whole, for they are told without it.
+fn render_own(statistics: &[NamedStatistic], lived_ns: u64) -> Option<String> {
+    let own: u64 = statistics.iter().filter(|one| one.place == PGTHAW).map(|one| one.statistic.total_ns).sum();
+    (own > 0).then(|| {
+        format!("pgthaw's own sessions had {} ({}): --json has them", render_ns(own), render_share(own, lived_ns))
+    })
+}
+
+fn statistics_columns(report: &TimeReport) -> Vec<Column> {
+    let shown: Vec<Row<'_>> = of_server(&report.statistics).take(NAMES_SHOWN).map(Row::ended).collect();
+    columns_of(&shown, report.total.lived_ns)
+}
+
+/// The names of a step, as a table no wider than `width`: a line of titles, and one for each. Its columns stay where they are from
+/// step to step.
+pub fn render_top_statistics(shown: &[&TopStatistic], lived_ns: u64, width: usize, mark: &str) -> Vec<String> {
+    let rows: Vec<Row<'_>> = shown.iter().copied().map(Row::lasting).collect();
+    let mut columns = columns_of(&rows, lived_ns);
+    for column in columns.iter_mut().skip(1) {
+        column.cells.iter_mut().for_each(|cell| *cell = format!("{cell:>NUMBER_CELLS$}"));
+    }
+    // A wide terminal has the numbers at its right.
+    let numbers = |columns: usize| columns * (NUMBER_CELLS + GAP_CELLS);
+    let with_share = NAME_CELLS + numbers(columns.len() - 1) < width;
+    let wide =
+        width.saturating_sub(if with_share { numbers(columns.len() - 1) + 1 } else { numbers(columns.len() - 2) });
+    if let Some(name) = columns.first_mut() {
+        name.cells.iter_mut().for_each(|cell| *cell = format!("{cell:<wide$}"));
+        name.title = format!("{:<wide$}", name.title);
+    }
+    let mut lines = render_columns(columns, Some(width), mark);
+    // Which columns are left out the titles say.
+    lines.truncate(shown.len() + 1);
+    lines
+}
+
+/// `3000 s+`; a share is one wider.
+const NUMBER_CELLS: usize = 7;
+const GAP_CELLS: usize = 2;
+
+/// Names are cut to this before columns are left out.
+const NAME_CELLS: usize = 34;
+
+/// A line of the table.
+struct Row<'a> {
+    named: &'a NamedStatistic,
+    longest_ns: Option<u64>,
+    /// The longest lasts still.
+    lasts: bool,
+}
+
+impl Row<'_> {
+    fn ended(named: &NamedStatistic) -> Row<'_> {
+        Row { named, longest_ns: named.statistic.longest_ns(), lasts: false }
+    }
+
+    fn lasting(one: &TopStatistic) -> Row<'_> {
+        let longest_ns = one.longest_ns();
+        Row { named: &one.named, longest_ns, lasts: one.open > 0 && longest_ns == Some(one.open_ns) }
+    }
+}
+
+fn columns_of(rows: &[Row<'_>], lived_ns: u64) -> Vec<Column> {
+    let cells = |cell: &dyn Fn(&Row<'_>) -> String| rows.iter().map(cell).collect::<Vec<String>>();
+    let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
+    let count = |row: &Row<'_>| match row.named.statistic.count {
+        0 => "-".to_owned(),
+        count => count.to_string(),
+    };
+    let longest = |row: &Row<'_>| optional(row.longest_ns) + if row.lasts { "+" } else { "" };
+    vec![
+        Column::text("NAME", NAME_CELLS, cells(&|row| printable(&row.named.name).into_owned())),
+        Column::number("COUNT", 1, cells(&count)),
+        Column::number("TOTAL", 0, cells(&|row| render_ns(row.named.statistic.total_ns))),
+        Column::number("SHARE", 4, cells(&|row| render_share(row.named.statistic.total_ns, lived_ns))),
+        Column::number("AVERAGE", 3, cells(&|row| optional(row.named.average_ns))),
+        Column::number("MAX", 2, cells(&longest)),
+        Column::number("P99", 3, cells(&|row| optional(row.named.p99_ns))),
+    ]
+}
+
+/// Of commands by who handled them.
+const HANDLED_SHOWN: usize = 5;
+
+fn handled_columns(report: &TimeReport) -> Vec<Column> {
+    let shown: Vec<&NamedStatistic> = of_server(&report.handled_by).take(HANDLED_SHOWN).collect();
+    statistic_columns("COMMANDS HANDLED BY", &shown, |one| &one.place)
+}
+
+/// Seconds of processes in each span, the whole below.
+fn seconds_columns(report: &TimeReport) -> Vec<Column> {
+    let step = report.seconds.len().div_ceil(SPANS_SHOWN).max(1);
+    let mut spans: Vec<TimeSecond> = report.seconds.chunks(step).map(TimeSecond::merge).collect();
+    spans.push(TimeSecond::merge(&report.seconds));
+    let last = spans.len() - 1;
+    let named = spans.iter().enumerate().map(|(place, span)| match place {
+        _ if place == last => "all".to_owned(),
+        _ => format!("{:.1}", span.until_ns as f64 / 1e9),
+    });
+    let cells = |cell: &dyn Fn(&TimeSecond) -> String| spans.iter().map(cell).collect::<Vec<String>>();
+    let seconds = |ns: u64| format!("{:.3}", ns as f64 / 1e9);
+    let running = if report.source == Tier::Bpf { "RUNNING" } else { "RUN/READY" };
+    vec![
+        Column::number("UNTIL", 0, named.collect()),
+        Column::number("PROCS", 3, cells(&|span| span.processes.to_string())),
+        Column::number(running, 0, cells(&|span| seconds(span.shares.running_ns))),
+        Column::number("READY", 0, cells(&|span| span.shares.ready_ns.map_or_else(|| "-".to_owned(), seconds))),
+        Column::number("CLIENT", 0, cells(&|span| seconds(span.shares.client_ns))),
+        Column::number("WAITING", 0, cells(&|span| seconds(span.shares.waiting_ns))),
+        Column::number("IDLE", 2, cells(&|span| seconds(span.shares.idle_ns))),
+        Column::number("NO EVENT", 1, cells(&|span| seconds(span.shares.no_event_ns))),
+        Column::number(
+            "COMMANDS",
+            4,
+            cells(&|span| span.shares.commands.map_or_else(|| "-".to_owned(), |count| count.to_string())),
+        ),
+        Column::number(
+            "EXPLAINED",
+            0,
+            cells(&|span| span.explained.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", 100.0 * share))),
+        ),
+    ]
+}
+
+fn render_foot(report: &TimeReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    let imperfect = report.imperfect;
+    let unknown = render_share(report.total.unknown_ns, report.total.lived_ns);
+    lines.push(format!(
+        "not explained: {} ({unknown}) with an event that could not be read; {} not followed",
+        render_ns(report.total.unknown_ns),
+        counted(imperfect.lost_processes, "process")
+    ));
+    // Over SQL every event can be read, but for a privilege.
+    if report.source == Tier::Sql && report.total.unknown_ns > 0 {
+        lines.push("what processes of others wait for is shown to pg_monitor: GRANT pg_monitor TO …".to_owned());
+    }
+    if imperfect.lost_calls + imperfect.lost_of_files > 0 {
+        lines.push(format!(
+            "lost: {} of files that could not be told in time, {} that no file has",
+            counted(imperfect.lost_calls, "slow call"),
+            counted(imperfect.lost_of_files, "call or write")
+        ));
+    }
+    if imperfect.recovered + imperfect.wakes_missed > 0 {
+        lines.push(format!(
+            "recovered: the kernel did not tell {} on a processor ({}, by the scheduler's account), nor the end of {}",
+            counted(imperfect.recovered, "beginning"),
+            render_ns(imperfect.recovered_ns),
+            counted(imperfect.wakes_missed, "wait")
+        ));
+    }
+    lines.push(render_cost(&report.cost, report.length_ns));
+    lines.extend(report.reductions.iter().map(render_reduction));
+    for refused in &report.refused {
+        let source = refused.source.name();
+        let remedy = refused.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        lines.push(format!("not from {source}: {}{remedy}", refused.reason));
+    }
+    if report.source != Tier::Bpf {
+        lines.push(BIAS.to_owned());
+    }
+    lines.extend(report.remarks.iter().map(|remark| format!("note: {remark}")));
+    lines
+}
+
+const BIAS: &str = "a process is taken to have done all the time between two looks what it was seen doing: what is shorter is missed or \
+                    seen too often, and one that was woken and waits for a processor may still show its event";
+
+fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
+    let kernel = cost.kernel.as_ref().and_then(|kernel| {
+        let runs: u64 = kernel.programs.iter().map(|program: &ProgramCost| program.runs).sum();
+        let each = kernel.total_ns().checked_div(runs)?;
+        Some(format!("{} in the kernel in {} ({each} ns each), ", render_ns(kernel.total_ns()), counted(runs, "run")))
+    });
+    let processors = counted(cost.processors as u32, "processor");
+    let share = |share: f64| format!(": {:.2} % of {processors}", 100.0 * share);
+    let uncounted = cost.kernel_refusal.as_ref();
+    let uncounted =
+        uncounted.map(|why| format!(" without what the kernel's programs cost, which no budget bounds then ({why})"));
+    format!(
+        "cost: {}{} of pgthaw itself{}{}",
+        kernel.unwrap_or_default(),
+        render_ns(cost.own_cpu_ns),
+        cost.share(length_ns).map(share).unwrap_or_default(),
+        uncounted.unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_with_those_of_pgthaws_own_sessions() {
+        use observe::Statistic;
+        use observe::time::StatisticName;
+        let row = |place: &str, detail: &str, ns| {
+            let name = StatisticName { place: place.into(), part: "Client".into(), detail: detail.into() };
+            NamedStatistic::new(name, Statistic::of_time(0, ns))
+        };
+        let backend = row("client backend", "ClientRead", 9_000_000_000);
+        let all = [backend.clone(), row(PGTHAW, "ClientRead", 700_000_000), row(PGTHAW, "ClientWrite", 300_000_000)];
+        assert_eq!(
+            render_own(&all, 10_000_000_000).unwrap(),
+            "pgthaw's own sessions had 1.00 s (10.00 %): --json has them"
+        );
+        assert_eq!(render_own(&[backend], 9_000_000_000), None);
+    }
+
+    #[test]
+    fn a_step_has_its_columns_where_they_were_and_says_what_lasts() {
+        use observe::Statistic;
+        use observe::time::StatisticName;
+        let row = |detail: &str, statistic, open_ns| {
+            let name = StatisticName { place: "client backend".into(), part: "Lock".into(), detail: detail.into() };
+            TopStatistic { named: NamedStatistic::new(name, statistic), open: u32::from(open_ns > 0), open_ns }
+        };
+        let mut ended = Statistic::of_time(0, 7_000_000);
+        ended.count(7_000_000);
+        let (lasts, ended) =
+            (row("transactionid", Statistic::of_time(0, 1_000_000_000), 3_000_000_000), row("tuple", ended, 0));
+        for width in [80, 120] {
+            let both = render_top_statistics(&[&lasts, &ended], 2_000_000_000, width, "…");
+            let alone = render_top_statistics(&[&ended], 2_000_000_000, width, "…");
+            assert_eq!((&both[0], &both[2]), (&alone[0], &alone[1]));
+            assert!(both.iter().all(|line| line.chars().count() <= width), "{both:#?}");
+            assert!(
+                both[1].starts_with("client backend::Lock::transactionid") && both[1].contains(" 3.00 s+"),
+                "{both:#?}"
+            );
+            for title in ["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX", "P99"] {
+                assert!(both[0].contains(title), "{width}: {both:#?}");
+            }
+            assert_eq!(both[0].contains("SHARE"), width == 120);
+        }
+    }
+}

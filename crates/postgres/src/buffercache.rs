@@ -1,0 +1,98 @@
+//! What is in shared_buffers, through the extension pg_buffercache.
+
+use sqlx::Row as _;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::answer::LIMIT;
+use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
+use super::{Error, Extension};
+use host::units::{BlockNumber, Fork};
+
+/// The greatest that shared_buffers can be: buffers are numbered by 30 bits.
+const BUFFERS_MAX: u32 = (1 << 30) - 1;
+
+const ACTION: &str = "read shared_buffers";
+
+/// A used buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    pub tablespace_oid: u32,
+    /// 0 for a shared catalog.
+    pub database_oid: u32,
+    pub relfilenumber: u32,
+    pub fork: Fork,
+    pub block: BlockNumber,
+    /// 0 to 5.
+    pub usage_count: u8,
+    pub dirty: bool,
+}
+
+/// The used buffers of one usage count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageSummary {
+    /// 0 to 5.
+    pub usage_count: u8,
+    pub buffers: u64,
+    pub dirty: u64,
+    pub pinned: u64,
+}
+
+/// Every used buffer of the whole cluster, in no order, one by one: there may be many millions. The connected database
+/// needs pg_buffercache ([`Server::connect_with_extension`](super::Server::connect_with_extension) finds one that has
+/// it). A buffer is read while others change: the picture is not of one instant.
+pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<(), Error> {
+    let question = include_str!("sql/buffers_13.sql");
+    let visit = |row| as_buffer(row).into_iter().for_each(&mut visit);
+    match visit_where_it_is(connection, PG_BUFFERCACHE, ACTION, question, BUFFERS_MAX, visit).await {
+        Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
+        visited => visited,
+    }
+}
+
+/// The used buffers by usage count. From pg_buffercache 1.4 on this costs a fraction of [`read_buffers`].
+pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>, Error> {
+    let statement = |extension: &Extension| {
+        let question = if extension.is_at_least(1, 4) {
+            include_str!("sql/buffer_usage_16.sql")
+        } else {
+            include_str!("sql/buffer_usage_13.sql")
+        };
+        Some(extension.place(question, &[]))
+    };
+    match ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, LIMIT), statement).await {
+        Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
+        rows => rows?
+            .iter()
+            .flatten()
+            .map(decode_usage)
+            .collect::<Result<_, _>>()
+            .map_err(|source| Error::Query { action: ACTION, source }),
+    }
+}
+
+/// The columns of buffers_13.sql, by position: there may be millions of rows.
+type BufferRow = (Oid, Oid, Oid, i16, i64, i16, bool);
+
+/// `None` for a fork that this pgthaw does not know.
+fn as_buffer((tablespace, database, relfilenode, fork, block, usage_count, dirty): BufferRow) -> Option<Buffer> {
+    Some(Buffer {
+        tablespace_oid: tablespace.0,
+        database_oid: database.0,
+        relfilenumber: relfilenode.0,
+        fork: Fork::from_number(fork)?,
+        block: block as BlockNumber,
+        usage_count: usage_count as u8,
+        dirty,
+    })
+}
+
+fn decode_usage(row: &PgRow) -> Result<UsageSummary, sqlx::Error> {
+    let count = |column: &str| row.try_get::<i64, _>(column).map(|count| count as u64);
+    Ok(UsageSummary {
+        usage_count: row.try_get::<i32, _>("usage_count")? as u8,
+        buffers: count("buffers")?,
+        dirty: count("dirty")?,
+        pinned: count("pinned")?,
+    })
+}

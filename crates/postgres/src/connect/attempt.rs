@@ -1,0 +1,303 @@
+//! Connecting: host after host, as one user after the other, until a server of the wanted kind lets one in.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{Connection as _, Row as _};
+
+use super::peer::check_peer;
+use super::resolved::{Candidate, ConnectOptions, Identity, ResolvedOptions, Wants};
+use super::system_user::{ActingAs, SystemUser};
+use crate::{Address, Error};
+
+/// The oldest `server_version_num` that pgthaw works with.
+const OLDEST_VERSION_NUM: u32 = 130_000;
+
+/// A way that led to a server, and leads to it again.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    resolved: ResolvedOptions,
+    candidate: Candidate,
+    identity: Identity,
+    /// The database that was connected to.
+    pub database: String,
+}
+
+impl Reached {
+    /// Connects as psql would. Without a database named anywhere `postgres` is tried, then `template1`.
+    pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection), Error> {
+        let resolved = options.resolve()?;
+        let rounds: &[Wants] = match resolved.wants {
+            Wants::PreferStandby => &[Wants::Standby, Wants::Any],
+            ref other => std::slice::from_ref(other),
+        };
+        let mut failures = Vec::new();
+        for wants in rounds {
+            for candidate in &resolved.candidates {
+                match reach_host(&resolved, candidate, *wants).await {
+                    Ok((identity, database, connection)) => {
+                        let candidate = candidate.clone();
+                        return Ok((Reached { resolved, candidate, identity, database }, connection));
+                    }
+                    // Whom one host does not believe, libpq does not present to the next either.
+                    Err(error) if error.is_refusal() => return Err(error),
+                    Err(error) => failures.push(error),
+                }
+            }
+        }
+        match failures.len() {
+            1 => Err(failures.remove(0)),
+            _ => Err(Error::NoHost { failures }),
+        }
+    }
+
+    /// Opens a connection to a database of the same server, as the same user.
+    pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
+        connect_as(&self.resolved, &self.candidate, &self.identity, database).await
+    }
+
+    /// What a new session's first questions answer, unless the server takes longer than a connection may.
+    pub async fn within<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        within(self.resolved.timeout, &self.address(), asked).await?
+    }
+
+    /// For messages: `/var/run/postgresql:5432` or `host:5432`.
+    pub fn address(&self) -> String {
+        self.candidate.address()
+    }
+
+    /// Is the connection through a socket of this host?
+    pub fn is_local_socket(&self) -> bool {
+        self.candidate.socket_file().is_some()
+    }
+
+    /// The user of the operating system that the connection is made as, where that is not this process's.
+    pub fn acting_as(&self) -> Option<&SystemUser> {
+        self.identity.system_user.as_ref()
+    }
+
+    /// Whose server listens at the socket; `None` over the network.
+    pub fn socket_owner(&self) -> Option<SystemUser> {
+        SystemUser::owner_of_socket(&self.candidate.socket_file()?)
+    }
+
+    /// The server's address as psql's options, with the role that was let in unless psql would take that by itself.
+    pub fn describe(&self) -> Address {
+        let by_itself = match self.acting_as() {
+            Some(user) => Some(user.name.clone()),
+            None => SystemUser::current().ok().map(|user| user.name),
+        };
+        let role = &self.identity.role;
+        self.candidate.describe((by_itself.as_ref() != Some(role)).then(|| role.clone()))
+    }
+}
+
+/// Connects to one host, as whoever is let in.
+async fn reach_host(
+    resolved: &ResolvedOptions,
+    candidate: &Candidate,
+    wants: Wants,
+) -> Result<(Identity, String, PgConnection), Error> {
+    let mut refused = None;
+    'identities: for identity in resolved.identities(candidate)? {
+        for database in resolved.databases() {
+            match connect_as(resolved, candidate, &identity, &database).await {
+                Ok(mut connection) => {
+                    let kind = require_kind(&mut connection, wants, candidate);
+                    within(resolved.timeout, &candidate.address(), kind).await??;
+                    return Ok((identity, database, connection));
+                }
+                Err(error) if resolved.only_prefers(&database) && error.may_spare_another_database() => {}
+                Err(error) if error.is_about_identity() => {
+                    refused = refused.or(Some(error));
+                    continue 'identities;
+                }
+                Err(error) if error.is_about_database() => refused = refused.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        // This one was let in, and would have been into a database that is there.
+        break;
+    }
+    Err(refused.unwrap_or_else(|| Error::Option { what: "database", value: String::new() }))
+}
+
+async fn connect_as(
+    resolved: &ResolvedOptions,
+    candidate: &Candidate,
+    identity: &Identity,
+    database: &str,
+) -> Result<PgConnection, Error> {
+    // In the startup packet it comes before what the owner of a database or a role's settings say.
+    let options = candidate.options(resolved, &identity.role, database)?.options([("search_path", "")]);
+    let address = candidate.address();
+    let attempt = async {
+        resolved.check_peer(candidate, &identity.role, database).await?;
+        let failed = |source| Error::Connect { address: address.clone(), source };
+        let mut connection = open(&options, identity).await.map_err(failed)?;
+        check_version(&connection)?;
+        let path = sqlx::query_scalar::<_, String>(include_str!("../sql/session_path_13.sql"));
+        let path = path.fetch_one(&mut connection).await.map_err(failed)?;
+        Ok::<_, Error>((connection, path))
+    };
+    match within(resolved.timeout, &address, attempt).await? {
+        Ok((connection, path)) if path.is_empty() => Ok(connection),
+        Ok((_, path)) => Err(Error::ForeignPath { address, path }),
+        // sqlx sends an empty password where there is none.
+        Err(error) if error.is_wrong_password() => match resolved.password(candidate, &identity.role, database)? {
+            Some(_) => Err(error),
+            None if resolved.withholds_password(candidate) => Err(Error::PasswordWithheld { address }),
+            None => Err(Error::PasswordMissing { address, user: identity.role.clone() }),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// What a server answers, unless it takes longer than one that is there would.
+async fn within<T>(limit: Duration, address: &str, asked: impl Future<Output = T>) -> Result<T, Error> {
+    let answer = tokio::time::timeout(limit, asked).await;
+    answer.map_err(|_| Error::ConnectTimeout { address: address.to_owned(), seconds: limit.as_secs() })
+}
+
+async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConnection, sqlx::Error> {
+    match &identity.system_user {
+        Some(user) => ActingAs::new(user, PgConnection::connect_with(options)).await,
+        None => PgConnection::connect_with(options).await,
+    }
+}
+
+/// Refuses a server that is too old. One that does not say its version is let pass.
+fn check_version(connection: &PgConnection) -> Result<(), Error> {
+    match connection.server_version_num() {
+        Some(number) if number < OLDEST_VERSION_NUM => {
+            Err(Error::Version(format!("{}.{}", number / 10_000, number % 10_000)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Is this the kind of server that target_session_attrs asks for?
+async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &Candidate) -> Result<(), Error> {
+    if wants == Wants::Any {
+        return Ok(());
+    }
+    let row = sqlx::query(include_str!("../sql/session_kind_13.sql")).fetch_one(connection).await;
+    let read = |row: sqlx::postgres::PgRow| Ok((row.try_get("in_recovery")?, row.try_get("is_read_only")?));
+    let kind: Result<(bool, bool), sqlx::Error> = row.and_then(read);
+    let (in_recovery, is_read_only) =
+        kind.map_err(|source| Error::Query { action: "ask what kind of server this is", source })?;
+    let (fits, wanted) = match wants {
+        Wants::Any | Wants::PreferStandby => (true, ""),
+        Wants::ReadWrite => (!is_read_only, "a session that can write"),
+        Wants::ReadOnly => (is_read_only, "a session that can only read"),
+        Wants::Primary => (!in_recovery, "a primary"),
+        Wants::Standby => (in_recovery, "a standby"),
+    };
+    if fits { Ok(()) } else { Err(Error::OtherKindOfServer { address: candidate.address(), wanted }) }
+}
+
+// ---- plain server ----
+//
+// A server that is connected to without pgthaw's tries and remarks, as a results store does: the first host, the first user.
+
+/// One server, one role, one database.
+#[derive(Clone, Debug)]
+pub struct PlainServer {
+    pub options: PgConnectOptions,
+    /// `postgres://USER@HOST:PORT/DATABASE`: without what is secret.
+    pub shown: String,
+    /// Its socket, where it has one.
+    socket: Option<PathBuf>,
+    /// libpq's requirepeer.
+    required_peer: Option<String>,
+    has_password: bool,
+}
+
+impl PlainServer {
+    /// What the options and the environment come to.
+    pub fn new(options: &ConnectOptions) -> Result<PlainServer, Error> {
+        let resolved = options.resolve()?;
+        let candidate = &resolved.candidates[0];
+        let identities = resolved.identities(candidate)?;
+        let oneself = identities.iter().find(|identity| identity.system_user.is_none()).unwrap_or(&identities[0]);
+        let role = &oneself.role;
+        let database = resolved.database.as_ref().unwrap_or(role);
+        Ok(PlainServer {
+            options: candidate.options(&resolved, role, database)?,
+            shown: format!("postgres://{role}@{}/{database}", candidate.address()),
+            socket: candidate.socket_file(),
+            required_peer: resolved.required_peer().map(str::to_owned),
+            has_password: resolved.has_password(candidate, role, database),
+        })
+    }
+
+    /// Looks at who listens at its socket, where that matters: before anything is told to him.
+    pub async fn check_peer(&self) -> Result<(), Error> {
+        match &self.socket {
+            Some(socket) => check_peer(socket, self.required_peer.as_deref(), self.has_password).await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread;
+
+    use super::super::parse_connection_string;
+    use super::*;
+
+    /// Answers a startup packet with a refusal, or not at all, and tells which database was asked for.
+    fn refuse(mut client: TcpStream, state: Option<&str>, asked: &Sender<String>) -> std::io::Result<()> {
+        let mut length = [0; 4];
+        client.read_exact(&mut length)?;
+        let mut packet = vec![0; u32::from_be_bytes(length) as usize - 4];
+        client.read_exact(&mut packet)?;
+        let text = String::from_utf8_lossy(&packet[4..]).into_owned();
+        let mut words = text.split('\0').skip_while(|word| *word != "database");
+        _ = asked.send(words.nth(1).unwrap_or_default().to_owned());
+        let Some(state) = state else { return client.read_exact(&mut [0]) };
+        let fields = format!("SFATAL\0VFATAL\0C{state}\0Mno\0\0");
+        client.write_all(b"E")?;
+        client.write_all(&(fields.len() as u32 + 4).to_be_bytes())?;
+        client.write_all(fields.as_bytes())
+    }
+
+    /// The databases that are tried, in their order, of a server that refuses all in this way.
+    async fn tried(state: Option<&'static str>) -> Vec<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (asked, databases) = channel();
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let asked = asked.clone();
+                thread::spawn(move || refuse(client, state, &asked));
+            }
+        });
+        let text = format!("host=127.0.0.1 port={port} user=ann sslmode=disable connect_timeout=1");
+        let parameters = parse_connection_string(&text).unwrap().unwrap();
+        let preferred_database = Some("shop".to_owned());
+        let options = ConnectOptions { parameters, preferred_database, ..ConnectOptions::default() };
+        assert!(Reached::reach(&options).await.is_err());
+        databases.try_iter().collect()
+    }
+
+    #[tokio::test]
+    async fn only_what_stands_against_a_database_that_nobody_named_leads_to_another() {
+        let all = ["shop", "postgres", "template1"];
+        for state in ["3D000", "42501"] {
+            assert_eq!(tried(Some(state)).await, all, "{state}");
+        }
+        for state in ["55000", "28000"] {
+            assert_eq!(tried(Some(state)).await, all[..2], "{state}");
+        }
+        // Another try would count twice, or take twice as long.
+        for state in [Some("28P01"), Some("57P03"), None] {
+            assert_eq!(tried(state).await, all[..1], "{state:?}");
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Connection strings: `host=… user=…`, and URIs.
+//!
+//! Written here because no crate takes what libpq takes: sqlx and url know one host, tokio-postgres knows neither
+//! `sslmode=verify-full` nor `passfile` nor `service`. tests/all/psql_habits.rs gives the same strings to psql.
+
+use std::collections::BTreeMap;
+use std::{env, fmt};
+
+use Support::{Harmless, Honoured, Only};
+use percent_encoding::percent_decode_str;
+
+use crate::{Error, quote_value};
+
+/// How a URI begins.
+const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
+
+/// What `-d` was given: a connection string or a URI, or `None`: it is the name of a database.
+///
+/// # Errors
+/// When it is meant as one and cannot be read. The message has nothing of the text but names of parameters, for the rest
+/// may be a password.
+pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
+    match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
+        Some(rest) => parse_uri(rest).map(Some),
+        // Behind a `=` it is a part of a value, such as of a password.
+        None if text.split('=').next().is_some_and(|first| first.contains("://")) => {
+            Err(invalid("a URI begins with postgresql:// or postgres://, and this one does not".into()))
+        }
+        None if text.contains('=') => parse_pairs(text).map(Some),
+        None if looks_like_login(text) => {
+            Err(invalid("it looks like a URI, which begins with postgresql:// or postgres://".into()))
+        }
+        None => Ok(None),
+    }
+}
+
+/// `user:password@host`: no name of a database, and not to be sent as one.
+fn looks_like_login(text: &str) -> bool {
+    text.split_once('@').is_some_and(|(login, _)| login.contains(':'))
+}
+
+/// A word of a command line as it may be shown; `None`: as it is. A connection string is shown without its password, and what
+/// could be one and cannot be read not at all.
+pub fn hide_password(word: &str) -> Option<String> {
+    let behind_option = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
+    let (option, text) = match behind_option {
+        Some((option, text)) => (format!("{option}="), text),
+        None => word.strip_prefix("-d").map_or((String::new(), word), |text| ("-d".to_owned(), text)),
+    };
+    match parse(text) {
+        Ok(Some(parameters)) if parameters.has_secret() => {
+            Some(format!("{option}{}", parameters.render_without_password()))
+        }
+        _ if option == "--password=" => Some(format!("{option}…")),
+        Ok(_) => None,
+        Err(_) => {
+            let may_be_secret = text.contains("pass") || text.contains("://") || looks_like_login(text);
+            may_be_secret.then(|| format!("{option}…"))
+        }
+    }
+}
+
+fn invalid(reason: String) -> Error {
+    Error::ConnectionString { reason }
+}
+
+/// Sets a parameter that the user named.
+fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Error> {
+    if parameters.set(key, value) {
+        return Ok(());
+    }
+    let near = names().max_by(|one, other| strsim::jaro(key, one).total_cmp(&strsim::jaro(key, other)));
+    let near = near.filter(|near| strsim::jaro(key, near) > 0.8);
+    // After a password an unknown word may be a part of it that was not quoted.
+    let shown =
+        if parameters.get("password").is_some() { "an option after the password".into() } else { format!("{key:?}") };
+    let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+    Err(invalid(format!("{shown} is no option that libpq knows{near}")))
+}
+
+/// `key = value` pairs; a value may stand in single quotes, and a backslash takes the next character as it is.
+fn parse_pairs(text: &str) -> Result<Parameters, Error> {
+    let mut parameters = Parameters::default();
+    let mut rest = text.trim_start();
+    let mut before = String::new();
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
+        let (key, behind) = rest.split_at(end);
+        let Some(behind) = behind.trim_start().strip_prefix('=') else {
+            let place = if before.is_empty() { "its first word".into() } else { format!("a word behind {before}=") };
+            return Err(invalid(format!("{place} has no \"=\": a value with spaces stands in single quotes")));
+        };
+        let (value, behind) = take_value(behind.trim_start())
+            .ok_or_else(|| invalid(format!("the quote that begins the value of {key} does not end")))?;
+        set(&mut parameters, key, value)?;
+        key.clone_into(&mut before);
+        rest = behind.trim_start();
+    }
+    Ok(parameters)
+}
+
+/// The value that `text` begins with, and what follows it; `None` when its quote is not closed.
+fn take_value(text: &str) -> Option<(String, &str)> {
+    let inside = text.strip_prefix('\'');
+    let is_quoted = inside.is_some();
+    let body = inside.unwrap_or(text);
+    let mut value = String::new();
+    let mut characters = body.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+            '\'' if is_quoted => return Some((value, &body[at + 1..])),
+            c if c.is_whitespace() && !is_quoted => return Some((value, &body[at..])),
+            c => value.push(c),
+        }
+    }
+    (!is_quoted).then_some((value, ""))
+}
+
+/// `[user[:password]@][host[:port][,…]][/dbname][?key=value&…]`, behind the scheme.
+fn parse_uri(text: &str) -> Result<Parameters, Error> {
+    let mut parameters = Parameters::default();
+    let mut parts: Vec<(&str, String)> = Vec::new();
+    // As libpq does: up to an @ it is a login, whatever stands in it, unless a slash comes first.
+    let login_end = text.find(['@', '/']).filter(|at| text[*at..].starts_with('@'));
+    let rest = login_end.map_or(text, |at| &text[at + 1..]);
+    if let Some(at) = login_end {
+        let (user, password) = text[..at].split_once(':').unwrap_or((&text[..at], ""));
+        parts.extend([("user", decode(user, "user")?), ("password", decode(password, "password")?)]);
+    }
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
+    let (hosts, ports) = split_hosts(hosts)?;
+    parts.extend([("host", hosts), ("port", ports), ("dbname", decode(database, "dbname")?)]);
+    // What has no place in a URI was not said.
+    for (key, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
+        parameters.set(key, value);
+    }
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) =
+            pair.split_once('=').ok_or_else(|| invalid("an option behind the question mark has no \"=\"".into()))?;
+        match (&*decode(key, "option")?, &*decode(value, key)?) {
+            // JDBC's way to say it.
+            ("ssl", "true") => set(&mut parameters, "sslmode", "require".into())?,
+            (key, value) => set(&mut parameters, key, value.to_owned())?,
+        }
+    }
+    Ok(parameters)
+}
+
+/// `host:port,host:port` as two lists of one length. Addresses of IPv6 stand in brackets.
+fn split_hosts(text: &str) -> Result<(String, String), Error> {
+    let (mut hosts, mut ports) = (Vec::new(), Vec::new());
+    // A password with an @ in it ends at the first one.
+    if text.contains('@') {
+        return Err(invalid("an @ in a user or a password of a URI is written %40, and a / is written %2F".into()));
+    }
+    for one in text.split(',') {
+        let (host, port) = match one.strip_prefix('[') {
+            Some(rest) => {
+                let closed = rest.split_once(']').filter(|(_, port)| port.is_empty() || port.starts_with(':'));
+                let (host, port) =
+                    closed.ok_or_else(|| invalid("the bracket of an IPv6 address does not end".into()))?;
+                (host, port.trim_start_matches(':'))
+            }
+            None => one.split_once(':').unwrap_or((one, "")),
+        };
+        if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(invalid("a port of a URI is a number; a / in a password is written %2F".into()));
+        }
+        hosts.push(decode(host, "host")?);
+        ports.push(port.to_owned());
+    }
+    let has_port = ports.iter().any(|port| !port.is_empty());
+    Ok((hosts.join(","), if has_port { ports.join(",") } else { String::new() }))
+}
+
+fn decode(text: &str, what: &str) -> Result<String, Error> {
+    let is_hex = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
+    if text.match_indices('%').any(|(at, _)| !is_hex(at + 1) || !is_hex(at + 2) || text[at..].starts_with("%00")) {
+        let reason = format!(
+            "a % in the URI's {what} is not followed by two hexadecimal digits that are not 00 (a % itself is %25)"
+        );
+        return Err(invalid(reason));
+    }
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.map(String::from).map_err(|_| invalid(format!("the URI's {what} is no UTF-8")))
+}
+
+// ---- parameters ----
+//
+// libpq's connection parameters: which there are, where each may come from, and which of them pgthaw honours.
+// Source: the manual's chapter "Database Connection Control Functions", of PostgreSQL 13 to 18.
+
+/// Named values, as a connection string, a service file or the environment gives them. The password is never shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Parameters(BTreeMap<&'static str, String>);
+
+/// What pgthaw does with a parameter.
+enum Support {
+    /// What libpq does.
+    Honoured,
+    /// Nothing: it changes nothing that a user of pgthaw would notice.
+    Harmless,
+    /// These values ask for nothing beyond what happens anyway. Any other is refused: a wish for more safety that is
+    /// silently ignored is a trap.
+    Only(&'static [&'static str]),
+}
+
+/// Each parameter with its environment variable, or an empty name.
+const KNOWN: [(&str, &str, Support); 47] = [
+    ("application_name", "PGAPPNAME", Honoured),
+    ("channel_binding", "PGCHANNELBINDING", Only(&["prefer", "disable"])),
+    ("client_encoding", "PGCLIENTENCODING", Harmless),
+    ("connect_timeout", "PGCONNECT_TIMEOUT", Honoured),
+    ("dbname", "PGDATABASE", Honoured),
+    ("fallback_application_name", "", Harmless),
+    ("gssdelegation", "PGGSSDELEGATION", Harmless),
+    ("gssencmode", "PGGSSENCMODE", Only(&["prefer", "disable"])),
+    ("gsslib", "PGGSSLIB", Harmless),
+    ("host", "PGHOST", Honoured),
+    ("hostaddr", "PGHOSTADDR", Honoured),
+    ("keepalives", "", Harmless),
+    ("keepalives_count", "", Harmless),
+    ("keepalives_idle", "", Harmless),
+    ("keepalives_interval", "", Harmless),
+    ("krbsrvname", "PGKRBSRVNAME", Harmless),
+    ("load_balance_hosts", "PGLOADBALANCEHOSTS", Honoured),
+    ("max_protocol_version", "PGMAXPROTOCOLVERSION", Harmless),
+    ("min_protocol_version", "PGMINPROTOCOLVERSION", Only(&["3.0"])),
+    ("oauth_client_id", "", Only(&[])),
+    ("oauth_client_secret", "", Only(&[])),
+    ("oauth_issuer", "", Only(&[])),
+    ("oauth_scope", "", Only(&[])),
+    ("options", "PGOPTIONS", Honoured),
+    ("passfile", "PGPASSFILE", Honoured),
+    ("password", "PGPASSWORD", Honoured),
+    ("port", "PGPORT", Honoured),
+    ("replication", "", Only(&["false", "off", "no", "0"])),
+    ("require_auth", "PGREQUIREAUTH", Only(&[])),
+    ("requirepeer", "PGREQUIREPEER", Honoured),
+    ("service", "PGSERVICE", Honoured),
+    ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Only(&["TLSv1.3"])),
+    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION", Only(&["TLSv1", "TLSv1.1", "TLSv1.2"])),
+    ("sslcert", "PGSSLCERT", Honoured),
+    ("sslcertmode", "PGSSLCERTMODE", Only(&["allow"])),
+    ("sslcompression", "PGSSLCOMPRESSION", Harmless),
+    ("sslcrl", "PGSSLCRL", Only(&[])),
+    ("sslcrldir", "PGSSLCRLDIR", Only(&[])),
+    ("sslkey", "PGSSLKEY", Honoured),
+    ("sslmode", "PGSSLMODE", Honoured),
+    ("sslnegotiation", "PGSSLNEGOTIATION", Only(&["postgres"])),
+    ("sslpassword", "", Only(&[])),
+    ("sslrootcert", "PGSSLROOTCERT", Honoured),
+    ("sslsni", "PGSSLSNI", Harmless),
+    ("target_session_attrs", "PGTARGETSESSIONATTRS", Honoured),
+    ("tcp_user_timeout", "", Harmless),
+    ("user", "PGUSER", Honoured),
+];
+
+impl Parameters {
+    /// Parameters that environment variables give; an empty one is unset, as for libpq.
+    pub fn of_environment() -> Parameters {
+        let given = |(key, variable, _): &(&'static str, &str, Support)| {
+            (!variable.is_empty()).then(|| self::variable(variable)).flatten().map(|value| (*key, value))
+        };
+        Parameters(KNOWN.iter().filter_map(given).collect())
+    }
+
+    /// The value; empty is unset.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Sets a value. An unknown name is left out, and false is answered.
+    pub fn set(&mut self, key: &str, value: String) -> bool {
+        let known = KNOWN.iter().find(|(known, _, _)| *known == key);
+        known.is_some_and(|(known, _, _)| {
+            self.0.insert(known, value);
+            true
+        })
+    }
+
+    /// These, and from `others` what these do not have. One that is empty here is had: a connection string can say that what
+    /// the environment says does not count.
+    pub fn or(mut self, others: Parameters) -> Parameters {
+        for (key, value) in others.0 {
+            self.0.entry(key).or_insert(value);
+        }
+        self
+    }
+
+    /// Is there anything in it that nobody else should see?
+    pub fn has_secret(&self) -> bool {
+        self.0.iter().any(|(key, value)| is_secret(key) && !value.is_empty())
+    }
+
+    /// Refuses what is asked for here and cannot be had.
+    pub fn check(&self) -> Result<(), Error> {
+        for (key, _, support) in &KNOWN {
+            let (Some(value), Only(values)) = (self.get(key), support) else { continue };
+            if !values.contains(&value) {
+                return Err(Error::Unsupported { parameter: key });
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameters as a connection string without its password; empty when there is nothing else in it.
+    pub fn render_without_password(&self) -> String {
+        let shown = self.0.iter().filter(|(key, value)| !is_secret(key) && !value.is_empty());
+        let is_plain = |value: &str| value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:,*".contains(&b));
+        let render = |(key, value): (&&str, &String)| match is_plain(value) {
+            true => format!("{key}={value}"),
+            false => format!("{key}={}", quote_value(value)),
+        };
+        shown.map(render).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Is the value of this parameter nobody else's business?
+fn is_secret(key: &str) -> bool {
+    matches!(key, "password" | "sslpassword" | "oauth_client_secret")
+}
+
+impl fmt::Debug for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Parameters").field(&self.render_without_password()).finish()
+    }
+}
+
+/// The names that libpq knows, for whoever misspelt one.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, _, _)| *name)
+}
+
+/// The value of an environment variable; empty is unset, as for libpq.
+pub fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        parse(text).unwrap().unwrap().render_without_password()
+    }
+
+    #[test]
+    fn a_name_is_a_name() {
+        assert_eq!(parse("shop").unwrap(), None);
+        assert_eq!(parse("a b'c").unwrap(), None);
+    }
+
+    #[test]
+    fn a_word_is_shown_without_what_is_secret() {
+        for word in [
+            "postgresql://u:geheim@h/d",
+            "-dpostgres://u:geheim@h/d",
+            "--dbname=password=geheim host=h",
+            "u:geheim@h/d",
+            "--results=postgress://u:geheim@h/d",
+            "password='geheim",
+            "sslpassword=geheim",
+        ] {
+            let shown = hide_password(word).unwrap_or_else(|| panic!("{word}"));
+            assert!(!shown.contains("geheim"), "{shown}");
+        }
+        for word in ["-d", "shop", "--top=3", "riops=10000", "host=h dbname=d", "--what-if=rbps=500MiB", "-p", "5433"] {
+            assert_eq!(hide_password(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn pairs_are_read_with_quotes_and_escapes() {
+        let text = r" host = /tmp user='o\'neil' password = 'a b=c' dbname=x\ y application_name=''  ";
+        assert_eq!(shown(text), r"dbname='x y' host=/tmp user='o\'neil'");
+        assert_eq!(parse(text).unwrap().unwrap().get("password"), Some("a b=c"));
+    }
+
+    #[test]
+    fn a_value_may_hold_what_a_uri_begins_with() {
+        assert_eq!(parse("user=me password=a://b").unwrap().unwrap().get("password"), Some("a://b"));
+        assert!(parse("http://me@host/app?user=me").is_err());
+    }
+
+    #[test]
+    fn uris_are_read_with_several_hosts() {
+        assert_eq!(shown("postgresql://"), "");
+        assert_eq!(
+            shown("postgres://u:p%40@h1:5433,[::1],h3/d%2Fb?sslmode=require"),
+            "dbname=d/b host=h1,::1,h3 port=5433,, sslmode=require user=u"
+        );
+        assert_eq!(shown("postgresql:///mydb?host=/tmp&port=5433"), "dbname=mydb host=/tmp port=5433");
+        assert_eq!(shown("postgresql://%2Fvar%2Frun/x?ssl=true"), "dbname=x host=/var/run sslmode=require");
+        assert_eq!(parse("postgres://u:p%40w@h/d").unwrap().unwrap().get("password"), Some("p@w"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_without_its_secrets() {
+        for text in [
+            "password=geheim wort",
+            "password=geheim wort=1",
+            "postgress://u:geheim@h/d",
+            "user=u password='geheim",
+            "postgres://u:geheim%zz@h/d",
+            "u:geheim@h/d",
+            "postgres://u:geheim@[::1/d",
+            "postgres://u:a@geheim@h/d",
+            "postgres://u:geheim/x@h/d",
+            "postgres://u:geheim@h/d?hots=1",
+        ] {
+            let told = parse(text).unwrap_err().to_string();
+            assert!(!told.contains("geheim") && !told.contains("wort"), "{text}: {told}");
+        }
+        assert!(parse("hots=1").unwrap_err().to_string().contains("did you mean \"host\""));
+    }
+}
+
+#[cfg(test)]
+mod parameters_tests {
+    use super::*;
+
+    fn parameters(values: &[(&str, &str)]) -> Parameters {
+        let mut parameters = Parameters::default();
+        values.iter().for_each(|(key, value)| assert!(parameters.set(key, (*value).to_owned()), "{key}"));
+        parameters
+    }
+
+    #[test]
+    fn the_first_that_says_something_wins() {
+        let all =
+            parameters(&[("host", "a"), ("user", "")]).or(parameters(&[("host", "b"), ("user", "c"), ("port", "1")]));
+        assert_eq!((all.get("host"), all.get("user"), all.get("port")), (Some("a"), None, Some("1")));
+        assert!(!Parameters::default().set("hots", "a".into()));
+    }
+
+    #[test]
+    fn a_wish_that_cannot_be_met_is_refused() {
+        for (key, value) in [("require_auth", "none"), ("channel_binding", "require"), ("sslcrl", "/x")] {
+            let error = parameters(&[(key, value)]).check().unwrap_err();
+            assert!(error.to_string().contains(key), "{error}");
+        }
+        parameters(&[("channel_binding", "prefer"), ("keepalives", "0"), ("requirepeer", "x")]).check().unwrap();
+    }
+
+    #[test]
+    fn the_password_is_not_shown() {
+        let all = parameters(&[("password", "geheim"), ("host", "/a b"), ("dbname", "it's"), ("sslpassword", "auch")]);
+        assert_eq!(all.render_without_password(), r"dbname='it\'s' host='/a b'");
+        assert!(!format!("{all:?}").contains("geheim"));
+    }
+}

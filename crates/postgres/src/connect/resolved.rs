@@ -1,0 +1,484 @@
+//! Connection options, and what they come to with every default filled in: which hosts to try, as whom, in which database.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rand::seq::SliceRandom as _;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+
+use super::super::{Address, Error};
+use super::conninfo::{Parameters, variable};
+use super::default_host::{DEFAULT_PORT, SOCKET_DIRECTORIES, default_host};
+use super::password_file::{Wanted, find_password, place, read_service};
+use super::peer::{check_peer, is_in_trusted_place};
+use super::system_user::SystemUser;
+use host::files::open_regular;
+
+/// Seconds to wait for a connection to one host unless connect_timeout or PGCONNECT_TIMEOUT says otherwise.
+const CONNECT_TIMEOUT_SECONDS: u64 = 10;
+
+/// How to reach a server, as psql's options say it. What is `None` comes from the service file, the PG* variables, the
+/// password file and libpq's defaults, in libpq's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub user: Option<String>,
+    pub database: Option<String>,
+    /// What a connection string or URI says, and a password that was asked for. It wins over the fields above, as
+    /// libpq lets a connection string in `-d` win over `-h`.
+    pub parameters: Parameters,
+    /// Connect as this user of the operating system (only root can): peer authentication believes it.
+    pub system_user: Option<String>,
+    /// Nobody named host and port: they were read in a data directory, which may be anybody's. A password goes through a socket that
+    /// root, postgres or oneself put where nobody else has a say, and to no other server.
+    pub address_was_read: bool,
+    /// Where no database is named anywhere the first connection goes to this one, if it lets one in: it is going to be asked anyway.
+    pub preferred_database: Option<String>,
+    /// The first connection is kept for who asks its database next, until [`super::super::Server::let_go`].
+    pub keeps_first: bool,
+}
+
+impl ConnectOptions {
+    /// The file of the socket that these options lead to; `None` when they lead over the network, or nowhere.
+    pub fn socket_file(&self) -> Option<PathBuf> {
+        self.resolve().ok()?.candidates.first()?.socket_file()
+    }
+
+    /// Fills in what was not given. Reads the environment, the service file and the password file.
+    pub(super) fn resolve(&self) -> Result<ResolvedOptions, Error> {
+        ResolvedOptions::new(self)
+    }
+
+    /// What the options and the environment say, in psql's words, for commands that are shown to be pasted: without
+    /// what psql and pgthaw find by themselves, and without a password.
+    pub fn describe(&self) -> Result<Address, Error> {
+        let resolved = self.resolve()?;
+        Ok(resolved.candidates[0].describe(resolved.user.clone()))
+    }
+
+    /// The address of the first server, if none of those that are tried would be told a password.
+    pub fn withheld_from(&self) -> Result<Option<String>, Error> {
+        let resolved = self.resolve()?;
+        let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
+        Ok(are_all.then(|| resolved.candidates[0].address()))
+    }
+}
+
+/// What kind of server is wanted (`target_session_attrs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    Any,
+    ReadWrite,
+    ReadOnly,
+    Primary,
+    Standby,
+    PreferStandby,
+}
+
+/// The options with every default filled in.
+#[derive(Clone, Debug)]
+pub struct ResolvedOptions {
+    /// Servers to try, in order; at least one.
+    pub candidates: Vec<Candidate>,
+    /// The role that was named somewhere.
+    pub user: Option<String>,
+    /// The database that was named somewhere.
+    pub database: Option<String>,
+    pub wants: Wants,
+    pub timeout: Duration,
+    system_user: Option<SystemUser>,
+    parameters: Parameters,
+    password_file: Option<PathBuf>,
+    address_was_read: bool,
+    preferred_database: Option<String>,
+}
+
+/// A host to try.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// A name, an address, or the directory of a socket.
+    pub host: String,
+    pub port: u16,
+    /// The host as the user named it, when `host` is its address.
+    name: Option<String>,
+}
+
+/// Who connects.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    pub role: String,
+    /// The user of the operating system to act as; `None`: as this process does.
+    pub system_user: Option<SystemUser>,
+}
+
+impl ResolvedOptions {
+    /// Reads the environment and the service file.
+    pub fn new(options: &ConnectOptions) -> Result<ResolvedOptions, Error> {
+        let mut given = Parameters::default();
+        let port = options.port.map(|port| port.to_string());
+        let fields = [("host", &options.host), ("port", &port), ("user", &options.user), ("dbname", &options.database)];
+        for (key, value) in fields {
+            let value = value.as_ref().filter(|value| !value.is_empty());
+            value.map(|value| given.set(key, value.clone()));
+        }
+        // A host that is given replaces an address that only the environment has.
+        let given = options.parameters.clone().or(given);
+        let has_host = given.get("host").is_some();
+        let mut environment = Parameters::of_environment();
+        if has_host {
+            environment.set("hostaddr", String::new());
+        }
+        let service = match given.get("service").or(environment.get("service")) {
+            Some(name) => read_service(name)?,
+            None => Parameters::default(),
+        };
+        let mut parameters = given.or(service).or(environment);
+        if options.address_was_read {
+            parameters.set("hostaddr", String::new());
+        }
+        parameters.check()?;
+        ssl_mode(&parameters)?;
+        let system_user = options.system_user.as_deref().map(SystemUser::named).transpose()?;
+        if let Some(user) = system_user.as_ref().filter(|user| !user.can_be_taken()) {
+            return Err(Error::CannotActAs { user: user.name.clone() });
+        }
+        let owned = |key| parameters.get(key).map(str::to_owned);
+        Ok(ResolvedOptions {
+            candidates: candidates(&parameters)?,
+            user: owned("user"),
+            database: owned("dbname"),
+            wants: wants(&parameters)?,
+            timeout: timeout(&parameters)?,
+            system_user,
+            password_file: place(parameters.get("passfile")),
+            parameters,
+            address_was_read: options.address_was_read,
+            preferred_database: options.preferred_database.clone(),
+        })
+    }
+
+    /// The databases to try, in this order. One, when the user named it.
+    pub fn databases(&self) -> Vec<String> {
+        match &self.database {
+            Some(named) => vec![named.clone()],
+            None => {
+                self.preferred_database.clone().into_iter().chain(["postgres".into(), "template1".into()]).collect()
+            }
+        }
+    }
+
+    /// Did nobody name this database? Then what stands against it alone is no reason to go without the server.
+    pub fn only_prefers(&self, database: &str) -> bool {
+        self.database.is_none() && self.preferred_database.as_deref() == Some(database)
+    }
+
+    /// Who to be, in this order. Root has no role on most servers, but may be the server's owner on a socket: first,
+    /// when nobody else was named; and when the server does not believe that root is the role that was.
+    pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>, Error> {
+        if let Some(user) = &self.system_user {
+            let role = self.user.clone().unwrap_or_else(|| user.name.clone());
+            // Over the network nobody asks who calls.
+            let is_other = user.uid != rustix::process::geteuid().as_raw() && candidate.socket_file().is_some();
+            let system_user = is_other.then(|| user.clone());
+            return Ok(vec![Identity { role, system_user }]);
+        }
+        let owner = candidate
+            .socket_file()
+            .filter(|_| SystemUser::is_root())
+            .and_then(|file| SystemUser::owner_of_socket(&file));
+        let as_owner = owner.map(|owner| Identity {
+            role: self.user.clone().unwrap_or_else(|| owner.name.clone()),
+            system_user: Some(owner),
+        });
+        let role = match (&self.user, &as_owner) {
+            (Some(user), _) => user.clone(),
+            (None, Some(_)) => "root".into(),
+            (None, None) => SystemUser::current()?.name,
+        };
+        let as_oneself = Some(Identity { role, system_user: None });
+        let in_order = if self.user.is_some() { [as_oneself, as_owner] } else { [as_owner, as_oneself] };
+        Ok(in_order.into_iter().flatten().collect())
+    }
+
+    /// Looks at who listens at a candidate's socket, where that matters.
+    pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<(), Error> {
+        let Some(socket) = candidate.socket_file() else { return Ok(()) };
+        check_peer(&socket, self.required_peer(), self.has_password(candidate, role, database)).await
+    }
+
+    /// Whose server it must be (`requirepeer`).
+    pub fn required_peer(&self) -> Option<&str> {
+        self.parameters.get("requirepeer")
+    }
+
+    /// Would a password be told? A password file that cannot be used gives nothing away.
+    pub fn has_password(&self, candidate: &Candidate, role: &str, database: &str) -> bool {
+        self.password(candidate, role, database).is_ok_and(|password| password.is_some())
+    }
+
+    /// Is this somebody whom no password is told, although there may be one? Over the network nobody knows whose server answers.
+    pub fn withholds_password(&self, candidate: &Candidate) -> bool {
+        self.address_was_read && candidate.socket_file().is_none_or(|socket| !is_in_trusted_place(&socket))
+    }
+
+    /// The password for a database, if there is one.
+    pub fn password(&self, candidate: &Candidate, role: &str, database: &str) -> Result<Option<String>, Error> {
+        if self.withholds_password(candidate) {
+            return Ok(None);
+        }
+        if let Some(password) = self.parameters.get("password") {
+            return Ok(Some(password.to_owned()));
+        }
+        let Some(file) = &self.password_file else { return Ok(None) };
+        let is_default_socket = SOCKET_DIRECTORIES.contains(&candidate.host.as_str());
+        let named = candidate.name.as_deref().unwrap_or(&candidate.host);
+        let host = if is_default_socket { "localhost" } else { named };
+        find_password(file, &Wanted { host, port: candidate.port, database, user: role })
+    }
+}
+
+impl Candidate {
+    /// For messages: `/var/run/postgresql:5432` or `host:5432`.
+    pub fn address(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// The socket's file; `None` over the network.
+    pub fn socket_file(&self) -> Option<PathBuf> {
+        let is_socket = self.host.starts_with('/');
+        is_socket.then(|| Path::new(&self.host).join(format!(".s.PGSQL.{}", self.port)))
+    }
+
+    /// The candidate's address as psql's options.
+    pub fn describe(&self, user: Option<String>) -> Address {
+        let is_found = self.host == default_host(self.port);
+        Address {
+            host: (!is_found).then(|| self.host.clone()),
+            port: (self.port != DEFAULT_PORT).then_some(self.port),
+            user,
+        }
+    }
+
+    /// sqlx's options to connect as a role to a database.
+    pub fn options(&self, resolved: &ResolvedOptions, role: &str, database: &str) -> Result<PgConnectOptions, Error> {
+        let parameters = &resolved.parameters;
+        let mut options = PgConnectOptions::new_without_pgpass()
+            .host(&self.host)
+            .port(self.port)
+            .username(role)
+            .database(database)
+            .application_name(parameters.get("application_name").unwrap_or("pgthaw"))
+            // Without extra_float_digits a connection pooler needs no exception for it.
+            .extra_float_digits(None);
+        // A password file that cannot be used matters only to whom a password is asked of. Where there is none sqlx would take PGPASSWORD,
+        // which nobody may have meant for this server.
+        let password = resolved.password(self, role, database).ok().flatten();
+        options = options.password(password.as_deref().unwrap_or_default());
+        // PGOPTIONS is there already.
+        if let Some(text) = parameters.get("options").filter(|text| Some(*text) != variable("PGOPTIONS").as_deref()) {
+            options = options.options(option_pairs(text)?);
+        }
+        // libpq has no TLS through a socket, whatever sslmode says.
+        if self.host.starts_with('/') {
+            return Ok(options.ssl_mode(PgSslMode::Disable));
+        }
+        let of_user = |file: &str| Some(env::home_dir()?.join(".postgresql").join(file)).filter(|path| path.exists());
+        let file = |key: &str, default| parameters.get(key).map(PathBuf::from).or_else(|| of_user(default));
+        let root = file("sslrootcert", "root.crt");
+        options = options.ssl_mode(match (ssl_mode(parameters)?, &root) {
+            // As libpq: whoever has a root certificate wants it to be looked at.
+            (PgSslMode::Require, Some(_)) => PgSslMode::VerifyCa,
+            (PgSslMode::VerifyCa | PgSslMode::VerifyFull, None) => return Err(Error::RootCertificateMissing),
+            (mode, _) => mode,
+        });
+        // `system` means the system's certificates, which are sqlx's default.
+        if let Some(path) = root.filter(|path| path != Path::new("system")) {
+            open_regular(&path).map_err(|error| Error::file("open", &path, error))?;
+            options = options.ssl_root_cert(path);
+        }
+        if let (Some(certificate), Some(key)) = (file("sslcert", "postgresql.crt"), file("sslkey", "postgresql.key")) {
+            options = options.ssl_client_cert(certificate).ssl_client_key(key);
+        }
+        Ok(options)
+    }
+}
+
+/// The settings that libpq's `options` gives a session: `-c name=value` and `--name=value`, separated by spaces.
+fn option_pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
+    let wrong = || Error::Option { what: "options (-c name=value or --name=value)", value: text.to_owned() };
+    let mut pairs = Vec::new();
+    let mut words = split_words(text).into_iter();
+    while let Some(word) = words.next() {
+        let pair = match word.strip_prefix("--").or(word.strip_prefix("-c").filter(|rest| !rest.is_empty())) {
+            Some(pair) => pair.to_owned(),
+            None if word == "-c" => words.next().ok_or_else(wrong)?,
+            None => return Err(wrong()),
+        };
+        let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
+        pairs.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(pairs)
+}
+
+/// Words between spaces; a backslash takes the next character as it is.
+fn split_words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        let last = words.len() - 1;
+        match character {
+            '\\' => words[last].extend(characters.next()),
+            c if c.is_whitespace() => words.push(String::new()),
+            c => words[last].push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The hosts in libpq's order: `host`, `hostaddr` and `port` are lists of one length, or one port for all.
+fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
+    let list = |key| parameters.get(key).map(|text: &str| text.split(',').map(str::trim).collect::<Vec<_>>());
+    let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port").unwrap_or_else(|| vec![""]));
+    let count = addresses.as_ref().or(hosts.as_ref()).map_or(1, Vec::len);
+    let wrong = |what, key| Error::Option { what, value: parameters.get(key).unwrap_or_default().to_owned() };
+    if hosts.as_ref().is_some_and(|hosts| hosts.len() != count) {
+        return Err(wrong("list of hosts (as many as in hostaddr)", "host"));
+    }
+    if ports.len() != 1 && ports.len() != count {
+        return Err(wrong("list of ports (one, or one for each host)", "port"));
+    }
+    let at = |list: &Option<Vec<&str>>, index: usize| {
+        list.as_ref().map(|list| list[index]).filter(|one| !one.is_empty()).map(str::to_owned)
+    };
+    let mut candidates = Vec::new();
+    for index in 0..count {
+        let port = match ports[index.min(ports.len() - 1)] {
+            "" => DEFAULT_PORT,
+            text => text.parse().ok().filter(|port| *port > 0).ok_or_else(|| Error::wrong_port(text))?,
+        };
+        let (name, address) = (at(&hosts, index), at(&addresses, index));
+        let host = address.or(name.clone()).unwrap_or_else(|| default_host(port));
+        candidates.push(Candidate { host, port, name });
+    }
+    match parameters.get("load_balance_hosts") {
+        Some("random") => candidates.shuffle(&mut rand::rng()),
+        None | Some("disable") => {}
+        Some(other) => {
+            return Err(Error::Option { what: "load_balance_hosts (disable or random)", value: other.into() });
+        }
+    }
+    Ok(candidates)
+}
+
+fn wants(parameters: &Parameters) -> Result<Wants, Error> {
+    match parameters.get("target_session_attrs").unwrap_or("any") {
+        "any" => Ok(Wants::Any),
+        "read-write" => Ok(Wants::ReadWrite),
+        "read-only" => Ok(Wants::ReadOnly),
+        "primary" => Ok(Wants::Primary),
+        "standby" => Ok(Wants::Standby),
+        "prefer-standby" => Ok(Wants::PreferStandby),
+        other => Err(Error::Option {
+            what: "target_session_attrs (any, read-write, read-only, primary, standby or prefer-standby)",
+            value: other.to_owned(),
+        }),
+    }
+}
+
+fn ssl_mode(parameters: &Parameters) -> Result<PgSslMode, Error> {
+    let what = "sslmode (disable, allow, prefer, require, verify-ca or verify-full)";
+    match parameters.get("sslmode").unwrap_or("prefer") {
+        "disable" => Ok(PgSslMode::Disable),
+        "allow" => Ok(PgSslMode::Allow),
+        "prefer" => Ok(PgSslMode::Prefer),
+        "require" => Ok(PgSslMode::Require),
+        "verify-ca" => Ok(PgSslMode::VerifyCa),
+        "verify-full" => Ok(PgSslMode::VerifyFull),
+        other => Err(Error::Option { what, value: other.to_owned() }),
+    }
+}
+
+/// libpq waits for ever with 0 or less; without any word pgthaw waits for ten seconds.
+fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
+    let Some(text) = parameters.get("connect_timeout") else {
+        return Ok(Duration::from_secs(CONNECT_TIMEOUT_SECONDS));
+    };
+    let wrong = || Error::Option { what: "connect_timeout (whole seconds)", value: text.to_owned() };
+    let seconds: i64 = text.trim().parse().map_err(|_| wrong())?;
+    Ok(if seconds > 0 { Duration::from_secs(seconds.unsigned_abs()) } else { Duration::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse_connection_string;
+    use super::*;
+
+    fn resolve(text: &str) -> Result<ResolvedOptions, Error> {
+        let parameters = parse_connection_string(text).unwrap().unwrap();
+        ConnectOptions { parameters, ..ConnectOptions::default() }.resolve()
+    }
+
+    fn addresses(text: &str) -> Vec<String> {
+        resolve(text).unwrap().candidates.iter().map(Candidate::address).collect()
+    }
+
+    #[test]
+    fn what_is_given_wins_over_the_environment() {
+        let options = ConnectOptions {
+            host: Some("/run/somewhere".into()),
+            port: Some(6543),
+            user: Some("o'neil @ home".into()),
+            database: Some("a/b?c".into()),
+            ..ConnectOptions::default()
+        };
+        let resolved = options.resolve().unwrap();
+        let candidate = &resolved.candidates[0];
+        assert_eq!(candidate.address(), "/run/somewhere:6543");
+        assert_eq!(candidate.socket_file().unwrap(), Path::new("/run/somewhere/.s.PGSQL.6543"));
+        assert_eq!(resolved.databases(), ["a/b?c"]);
+        let sqlx = candidate.options(&resolved, "o'neil @ home", "a/b?c").unwrap();
+        assert_eq!((sqlx.get_host(), sqlx.get_port()), ("/run/somewhere", 6543));
+        assert_eq!((sqlx.get_username(), sqlx.get_database()), ("o'neil @ home", Some("a/b?c")));
+        assert!(matches!(sqlx.get_ssl_mode(), PgSslMode::Disable), "through a socket");
+    }
+
+    #[test]
+    fn several_hosts_have_a_port_each_or_one() {
+        assert_eq!(addresses("host=a,b port=5433"), ["a:5433", "b:5433"]);
+        assert_eq!(addresses("host=a,b port=1,"), ["a:1", "b:5432"]);
+        assert_eq!(addresses("postgres://a:1,b:2/x"), ["a:1", "b:2"]);
+        assert_eq!(addresses("hostaddr=10.0.0.1 host=db"), ["10.0.0.1:5432"]);
+        for wrong in ["host=a,b port=1,2,3", "host=a port=x", "host=a,b hostaddr=::1", "host=a port=0"] {
+            assert!(resolve(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn unknown_words_are_refused() {
+        for wrong in ["sslmode=maybe", "target_session_attrs=rw", "connect_timeout=soon", "load_balance_hosts=on"] {
+            let error = resolve(wrong).unwrap_err().to_string();
+            assert!(error.contains(wrong.split('=').next().unwrap()), "{error}");
+        }
+        assert_eq!(resolve("host=a connect_timeout=1").unwrap().timeout, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn an_identity_is_a_name_and_never_anonymous() {
+        let over_network = resolve("host=db").unwrap();
+        let me = SystemUser::current().unwrap().name;
+        assert_eq!(over_network.identities(&over_network.candidates[0]).unwrap()[0].role, me);
+        let named = resolve("host=db user=app").unwrap();
+        assert_eq!(named.identities(&named.candidates[0]).unwrap()[0].role, "app");
+    }
+
+    #[test]
+    fn options_are_settings() {
+        let pairs = option_pairs(r"-c work_mem=4MB  --lock-timeout=1s -cgeqo=off -c search_path=a,\ b").unwrap();
+        let expected = [("work_mem", "4MB"), ("lock_timeout", "1s"), ("geqo", "off"), ("search_path", "a, b")];
+        assert_eq!(pairs, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert!(option_pairs("work_mem=4MB").is_err());
+    }
+}

@@ -1,0 +1,457 @@
+//! A data directory read as files: which cluster it is, who runs in it, which relations it holds.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Database, Error, Postmaster, Relation, RelationKind, RelationName, RelationPath};
+use host::files::{Entry, EntryKind, SMALL_FILE_BYTES_MAX, Tree, read_text_at_most};
+use host::units::Fork;
+
+/// Where PostgreSQL itself makes links: tablespaces, and a write-ahead log that is elsewhere.
+const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
+
+/// Bytes that a file of the server's settings may have.
+const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
+
+/// A data directory that pgthaw may read.
+#[derive(Clone, Debug)]
+pub struct DataDirectory {
+    /// Absolute, without symbolic links.
+    pub path: PathBuf,
+    /// Major version of the server, from `PG_VERSION`.
+    pub version_major: u32,
+    pub system_identifier: u64,
+    /// What `global/pg_control` says; of a killed server it still says that it runs.
+    pub state: ClusterState,
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Blocks of a segment file.
+    pub segment_blocks: u32,
+    /// The user that owns the directory, and that the server runs as.
+    pub owner_uid: u32,
+    /// The directory itself: what is read of it is read through this.
+    pub files: Arc<Tree>,
+}
+
+impl DataDirectory {
+    /// Opens the directory, and makes sure that it is one of PostgreSQL's.
+    pub fn open(path: &Path) -> Result<DataDirectory, Error> {
+        let path = path.canonicalize().map_err(|source| unusable(path, source))?;
+        let files = DataDirectory::open_files(&path)?;
+        let version = read_required(&files, "PG_VERSION")?;
+        let version = String::from_utf8_lossy(&version);
+        let version_major: u32 = version
+            .trim()
+            .parse()
+            .map_err(|_| not_a_data_directory(&path, format!("its PG_VERSION says {:?}", version.trim())))?;
+        if version_major < 13 {
+            return Err(Error::Version(version_major.to_string()));
+        }
+        let control = ControlFile::parse(&read_required(&files, "global/pg_control")?)
+            .map_err(|reason| not_a_data_directory(&path, format!("global/pg_control: {reason}")))?;
+        Ok(DataDirectory {
+            version_major,
+            system_identifier: control.system_identifier,
+            state: control.state,
+            block_size: control.block_size,
+            segment_blocks: control.segment_blocks,
+            owner_uid: files.owner(),
+            files,
+            path,
+        })
+    }
+
+    /// The files alone, called by the path as it is given.
+    pub fn open_files(path: &Path) -> Result<Arc<Tree>, Error> {
+        Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
+    }
+
+    /// The directory of the server that listens at a socket of this host, without asking it: the lock file beside the
+    /// socket names it. `None` when no server listens there, or when this user may not know.
+    pub fn of_socket(socket: &Path) -> Option<DataDirectory> {
+        let mut lock = socket.as_os_str().to_owned();
+        lock.push(".lock");
+        let text = read_text_at_most(Path::new(&lock), SMALL_FILE_BYTES_MAX).ok()?;
+        let mut lines = text.lines();
+        let pid: u32 = lines.next()?.trim().parse().ok()?;
+        let directory = DataDirectory::open(Path::new(lines.next()?)).ok()?;
+        (directory.read_postmaster()?.pid == pid).then_some(directory)
+    }
+
+    /// The server that runs in the directory, if one does on this host.
+    pub fn read_postmaster(&self) -> Option<Postmaster> {
+        Postmaster::read(&self.files)
+    }
+
+    /// The pid of the server that runs in the directory, also of one in a container of this host, for those who may see where its
+    /// processes work: its user and root.
+    pub fn find_postmaster_pid(&self) -> Option<u32> {
+        Postmaster::find_pid(&self.files)
+    }
+
+    /// Does a file that sets the server's settings have this word, wherever? Without the files that they include.
+    pub fn mentions(&self, word: &str) -> bool {
+        let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
+        let read = |file: &&str| self.files.read_at_most(file, CONFIGURATION_BYTES_MAX);
+        files.iter().any(|file| read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word)))
+    }
+
+    /// Every relation that has a file, by path. The catalog is not asked: kind and names are unknown, so that the path
+    /// stands for the name and the oid of the database for its name. Symbolic links are followed in `pg_tblspc` only,
+    /// where PostgreSQL makes them.
+    pub fn scan(&self) -> Result<Vec<Relation>, Error> {
+        let mut found = BTreeSet::new();
+        self.scan_files("global", &mut found)?;
+        for directory in self.database_directories()? {
+            self.scan_files(&directory, &mut found)?;
+        }
+        Ok(found.into_iter().map(unnamed_relation).collect())
+    }
+
+    /// The databases that have files. Their oids stand for their names.
+    pub fn list_databases(&self) -> Result<Vec<Database>, Error> {
+        let directories = self.database_directories()?;
+        let oids: BTreeSet<u32> =
+            directories.iter().filter_map(|directory| directory.rsplit('/').next()?.parse().ok()).collect();
+        let as_database = |oid: u32| Database { oid, name: oid.to_string(), allows_connections: false };
+        Ok(oids.into_iter().map(as_database).collect())
+    }
+
+    /// Where the database of this oid has its files: one directory for each tablespace that it uses.
+    pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>, Error> {
+        let own = format!("/{oid}");
+        let directories = self.database_directories()?.into_iter().filter(|directory| directory.ends_with(&own));
+        Ok(directories.map(|directory| self.path.join(directory)).collect())
+    }
+
+    /// Where databases have their files: one directory for each tablespace that they use.
+    fn database_directories(&self) -> Result<Vec<String>, Error> {
+        let below = |parent: &str| -> Result<Vec<String>, Error> {
+            Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())
+        };
+        let mut directories = below("base")?;
+        // Each major version has a directory of its own in a tablespace.
+        let prefix = format!("PG_{}_", self.version_major);
+        for tablespace in below("pg_tblspc")? {
+            for version in self.list(&tablespace)?.into_iter().filter(|name| name.starts_with(&prefix)) {
+                directories.extend(below(&format!("{tablespace}/{version}"))?);
+            }
+        }
+        Ok(directories)
+    }
+
+    /// Adds the relations of one directory of files.
+    fn scan_files(&self, directory: &str, found: &mut BTreeSet<RelationPath>) -> Result<(), Error> {
+        for entry in self.entries(directory)? {
+            if entry.kind != EntryKind::File {
+                continue;
+            }
+            let relation = entry.name.to_str().and_then(relation_of_file);
+            found.extend(relation.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
+        }
+        Ok(())
+    }
+
+    /// Names of what is in a directory; of links only those in pg_tblspc.
+    fn list(&self, directory: &str) -> Result<Vec<String>, Error> {
+        let is_wanted = |entry: &Entry| match entry.kind {
+            EntryKind::Directory => true,
+            EntryKind::Link => directory == "pg_tblspc",
+            _ => false,
+        };
+        let entries = self.entries(directory)?;
+        Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.name.into_string().ok()).collect())
+    }
+
+    /// What is in a directory; nothing when it went away, or when it is a tablespace that is not mounted.
+    fn entries(&self, directory: &str) -> Result<Vec<Entry>, Error> {
+        match self.files.directory(directory).and_then(|found| found.entries()) {
+            Ok(entries) => Ok(entries),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(source) => Err(Error::file("list", &self.path.join(directory), source)),
+        }
+    }
+}
+
+#[cfg(any(test, feature = "fixtures"))]
+impl DataDirectory {
+    /// One for tests with a fake page cache, or of files that are no cluster's; of segments of 1 GB.
+    pub fn pretend(path: impl Into<PathBuf>) -> DataDirectory {
+        let path = path.into();
+        let place = if path.is_dir() { &path } else { Path::new("/") };
+        let files = Tree::open(place, DOORS).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+        DataDirectory {
+            version_major: 15,
+            system_identifier: 7,
+            state: ClusterState::InProduction,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            owner_uid: files.owner(),
+            files: Arc::new(files),
+            path,
+        }
+    }
+}
+
+/// Reads a small file that every data directory has.
+fn read_required(files: &Tree, file: &str) -> Result<Vec<u8>, Error> {
+    files.read_at_most(file, SMALL_FILE_BYTES_MAX).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => not_a_data_directory(files.path(), format!("it has no {file}")),
+        _ => Error::file("read", &files.path().join(file), source),
+    })
+}
+
+fn unusable(path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::NotFound => not_a_data_directory(path, "there is no such directory"),
+        io::ErrorKind::NotADirectory => not_a_data_directory(path, "it is no directory"),
+        _ => Error::file("open", path, source),
+    }
+}
+
+fn not_a_data_directory(path: &Path, reason: impl Into<String>) -> Error {
+    Error::DataDirectory { path: path.to_owned(), reason: reason.into() }
+}
+
+/// The relfilenumber of a file such as `16384_vm.1`; `None` for other files, and for those of temporary relations
+/// (`t3_16384`).
+fn relation_of_file(name: &str) -> Option<&str> {
+    let (first_segment, segment) = name.split_once('.').unwrap_or((name, "0"));
+    let (number, fork) = first_segment.split_once('_').unwrap_or((first_segment, Fork::Main.name()));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(number) && is_number(segment) && Fork::from_name(fork).is_some()).then_some(number)
+}
+
+fn unnamed_relation(path: RelationPath) -> Relation {
+    let database = match path.database_oid() {
+        0 => String::new(),
+        oid => oid.to_string(),
+    };
+    let tablespace = match &path {
+        RelationPath::Global { .. } => "pg_global".to_owned(),
+        RelationPath::Base { .. } => "pg_default".to_owned(),
+        RelationPath::Tablespace { tablespace_oid, .. } => tablespace_oid.to_string(),
+    };
+    Relation {
+        name: RelationName { database, schema: String::new(), name: path.to_string() },
+        kind: RelationKind::Unknown,
+        oid: 0,
+        is_system: matches!(path, RelationPath::Global { .. }),
+        path,
+        tablespace,
+        parent: None,
+    }
+}
+
+// ---- control file ----
+//
+// `global/pg_control`: which cluster this is, in which state, and the sizes it was built with.
+//
+// See `src/include/catalog/pg_control.h` of PostgreSQL. The first four fields have stood at the same place since 8.x.
+// What follows moves between versions, but the sizes always come right after `floatFormat`, a constant that is there
+// to be recognised.
+
+/// `FLOATFORMAT_VALUE` of pg_control.h.
+const FLOAT_FORMAT: f64 = 1234567.0;
+
+const SYSTEM_IDENTIFIER: usize = 0;
+const PG_CONTROL_VERSION: usize = 8;
+const STATE: usize = 16;
+
+/// `DBState`: how the cluster was left, or that it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterState {
+    StartingUp,
+    ShutDown,
+    ShutDownInRecovery,
+    ShuttingDown,
+    InCrashRecovery,
+    InArchiveRecovery,
+    InProduction,
+}
+
+/// What pgthaw needs of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ControlFile {
+    pub system_identifier: u64,
+    pub state: ClusterState,
+    /// `blcksz`: bytes of a block.
+    pub block_size: u32,
+    /// `relseg_size`: blocks of a segment file.
+    pub segment_blocks: u32,
+}
+
+impl ControlFile {
+    /// Reads the file's contents; the error says in words what is wrong with them.
+    pub(super) fn parse(contents: &[u8]) -> Result<ControlFile, String> {
+        let number = |at: usize| read_bytes(contents, at).map(u32::from_ne_bytes);
+        let version = number(PG_CONTROL_VERSION)?;
+        if !(1300..100_000).contains(&version) {
+            return Err(format!("format {version} is none that pgthaw knows"));
+        }
+        let sizes = find_sizes(contents).ok_or("it does not say the block size")?;
+        let block_size = number(sizes)?;
+        let segment_blocks = number(sizes + 4)?;
+        if !(1024..=32_768).contains(&block_size) || !block_size.is_power_of_two() || segment_blocks == 0 {
+            return Err(format!("{block_size} is no block size"));
+        }
+        Ok(ControlFile {
+            system_identifier: u64::from_ne_bytes(read_bytes(contents, SYSTEM_IDENTIFIER)?),
+            state: cluster_state(number(STATE)?)?,
+            block_size,
+            segment_blocks,
+        })
+    }
+}
+
+fn cluster_state(number: u32) -> Result<ClusterState, String> {
+    use ClusterState::*;
+    let states =
+        [StartingUp, ShutDown, ShutDownInRecovery, ShuttingDown, InCrashRecovery, InArchiveRecovery, InProduction];
+    states.get(number as usize).copied().ok_or(format!("{number} is no state of a cluster"))
+}
+
+/// Where the sizes begin: after the constant, which is aligned to 8 bytes.
+fn find_sizes(contents: &[u8]) -> Option<usize> {
+    let constant = FLOAT_FORMAT.to_ne_bytes();
+    contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
+}
+
+/// `N` bytes, in the order of the machine that wrote them, which is this one.
+fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], String> {
+    let bytes = contents.get(at..at + N).and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "it is cut short".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::control_file_tests::control_file;
+    use super::*;
+    use host::failure::{ErrorKind, Explain as _};
+
+    fn directory_of_version(version: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for directory in ["global", "base/5", "pg_tblspc"] {
+            fs::create_dir_all(root.path().join(directory)).unwrap();
+        }
+        fs::write(root.path().join("PG_VERSION"), format!("{version}\n")).unwrap();
+        fs::write(root.path().join("global/pg_control"), control_file(7, 8192, 131_072)).unwrap();
+        root
+    }
+
+    #[test]
+    fn says_which_cluster_it_is() {
+        let root = directory_of_version("15");
+        let directory = DataDirectory::open(root.path()).unwrap();
+        assert_eq!((directory.version_major, directory.system_identifier), (15, 7));
+        assert_eq!((directory.block_size, directory.segment_blocks), (8192, 131_072));
+        assert_eq!(directory.read_postmaster(), None);
+    }
+
+    #[test]
+    fn folds_forks_and_segments_into_relations() {
+        let root = directory_of_version("15");
+        let tablespace = tempfile::tempdir().unwrap();
+        symlink(tablespace.path(), root.path().join("pg_tblspc/16390")).unwrap();
+        for version in ["PG_15_202209061", "PG_14_202107181"] {
+            fs::create_dir_all(tablespace.path().join(version).join("5")).unwrap();
+            fs::write(tablespace.path().join(version).join("5/16391"), "").unwrap();
+        }
+        let files = ["16384", "16384.1", "16384.10", "16384_fsm", "16384_vm.1", "2619", "pg_internal.init"];
+        for file in files.iter().chain(&["t3_16400", "16401.x", "16402_other", "pg_filenode.map", "PG_VERSION"]) {
+            fs::write(root.path().join("base/5").join(file), "").unwrap();
+        }
+        symlink("/etc/passwd", root.path().join("base/5/9999")).unwrap();
+        symlink("/etc", root.path().join("base/6")).unwrap();
+        fs::write(root.path().join("global/1262"), "").unwrap();
+        // A database whose default tablespace is another one has no directory in base.
+        fs::create_dir_all(tablespace.path().join("PG_15_202209061/7")).unwrap();
+        let directory = DataDirectory::open(root.path()).unwrap();
+        let relations = directory.scan().unwrap();
+        let names: Vec<&str> = relations.iter().map(|relation| relation.name.name.as_str()).collect();
+        assert_eq!(names, ["global/1262", "base/5/2619", "base/5/16384", "pg_tblspc/16390/PG_15_202209061/5/16391"]);
+        assert_eq!(relations[2].name.to_string(), "base/5/16384");
+        assert_eq!(relations[2].name.database, "5");
+        let databases = directory.list_databases().unwrap();
+        assert_eq!(databases.iter().map(|database| database.oid).collect::<Vec<_>>(), [5, 7]);
+    }
+
+    #[test]
+    fn refuses_what_is_none() {
+        let root = directory_of_version("15");
+        let refusal = |path: &Path| DataDirectory::open(path).unwrap_err();
+        assert!(refusal(&root.path().join("absent")).to_string().contains("there is no such directory"));
+        assert!(refusal(&root.path().join("PG_VERSION")).to_string().contains("it is no directory"));
+        assert!(refusal(&root.path().join("base")).to_string().contains("it has no PG_VERSION"));
+        assert_eq!(refusal(&root.path().join("base")).kind(), ErrorKind::Usage);
+        fs::write(root.path().join("global/pg_control"), [0; 8192]).unwrap();
+        assert!(refusal(root.path()).to_string().contains("pg_control"));
+        assert!(matches!(refusal(directory_of_version("12").path()), Error::Version(_)));
+        assert!(refusal(directory_of_version("fifteen").path()).to_string().contains("fifteen"));
+    }
+
+    #[test]
+    fn a_word_is_looked_for_in_files_of_the_directory_alone() {
+        let root = directory_of_version("15");
+        let elsewhere = tempfile::tempdir().unwrap();
+        let secret = elsewhere.path().join("secret");
+        fs::write(&secret, "debug_io_direct = data").unwrap();
+        let mentions = |word: &str| DataDirectory::open(root.path()).unwrap().mentions(word);
+        for name in ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"] {
+            let file = root.path().join(name);
+            symlink(&secret, &file).unwrap();
+            assert!(!mentions("debug_io_direct"), "{name} leads out");
+            fs::remove_file(&file).unwrap();
+            fs::copy(&secret, &file).unwrap();
+            assert!(mentions("debug_io_direct") && !mentions("restore_command"), "{name}");
+            if rustix::process::geteuid().is_root() {
+                // A second name of somebody else's file.
+                std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
+                assert!(!mentions("debug_io_direct"), "{name} is another's");
+            }
+            fs::remove_file(&file).unwrap();
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod control_file_tests {
+    use super::*;
+
+    /// A file as a running PostgreSQL 13 to 17 has it.
+    pub fn control_file(system_identifier: u64, block_size: u32, segment_blocks: u32) -> Vec<u8> {
+        let mut contents = vec![0; 8192];
+        contents[0..8].copy_from_slice(&system_identifier.to_ne_bytes());
+        contents[8..12].copy_from_slice(&1300_u32.to_ne_bytes());
+        contents[16..20].copy_from_slice(&6_u32.to_ne_bytes());
+        contents[208..216].copy_from_slice(&FLOAT_FORMAT.to_ne_bytes());
+        contents[216..220].copy_from_slice(&block_size.to_ne_bytes());
+        contents[220..224].copy_from_slice(&segment_blocks.to_ne_bytes());
+        contents
+    }
+
+    #[test]
+    fn reads_identity_state_and_sizes() {
+        let parsed = ControlFile::parse(&control_file(7_300_000_000_000_000_001, 8192, 131_072)).unwrap();
+        assert_eq!(parsed.system_identifier, 7_300_000_000_000_000_001);
+        assert_eq!(parsed.state, ClusterState::InProduction);
+        assert_eq!((parsed.block_size, parsed.segment_blocks), (8192, 131_072));
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_understand() {
+        let good = control_file(7, 8192, 131_072);
+        assert!(ControlFile::parse(&good[..100]).is_err());
+        assert!(ControlFile::parse(&[]).is_err());
+        assert!(ControlFile::parse(&[0; 8192]).is_err());
+        assert!(ControlFile::parse(&control_file(7, 8000, 131_072)).is_err());
+        let mut bad_state = good;
+        bad_state[16] = 200;
+        assert!(ControlFile::parse(&bad_state).is_err());
+    }
+}

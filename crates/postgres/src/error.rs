@@ -1,0 +1,593 @@
+//! Failures of talking to a server or of reading its directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sqlx::error::DatabaseError;
+use sqlx::postgres::PgDatabaseError;
+
+use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
+use super::{Psql, SystemUser, quote_argument};
+use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
+
+/// What can go wrong with a server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot connect to {address}: {}", reason(source))]
+    Connect { address: String, source: sqlx::Error },
+    #[error("cannot connect to {address}: no answer within {seconds} s")]
+    ConnectTimeout { address: String, seconds: u64 },
+    #[error("no server runs in {}", path.display())]
+    NotRunning { path: PathBuf },
+    #[error("cannot connect to any of {} servers: {}", failures.len(), told(failures))]
+    NoHost { failures: Vec<Error> },
+    #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]
+    PasswordMissing { address: String, user: String },
+    #[error(
+        "cannot connect to {address}: the server asks for a password, and is told none, for its address was read in a data directory"
+    )]
+    PasswordWithheld { address: String },
+    #[error("{} has a password that others may read: it is not used", path.display())]
+    PasswordFileOpen { path: PathBuf },
+    #[error("{address} is not {wanted}, which target_session_attrs asks for")]
+    OtherKindOfServer { address: String, wanted: &'static str },
+    #[error(
+        "the session at {address} would look for names in the schemas {path:?} of others: what pgthaw asked for did not reach the server"
+    )]
+    ForeignPath { address: String, path: String },
+    #[error("sessions of \"{wanted}\" in database \"{database}\" act as \"{role}\"")]
+    OtherRole { database: String, role: String, wanted: String },
+    #[error("the connection string cannot be read: {reason}")]
+    ConnectionString { reason: String },
+    #[error(
+        "there is no root certificate to verify the server's with: no ~/.postgresql/root.crt, and sslrootcert is not given"
+    )]
+    RootCertificateMissing,
+    #[error(
+        "the server at {} is run by the system's user \"{user}\", not by {}: it is told nothing",
+        socket.display(),
+        wanted.as_deref().unwrap_or("postgres, root or yourself, and anybody may put a socket there")
+    )]
+    Peer { socket: PathBuf, user: String, wanted: Option<String> },
+    #[error("pgthaw cannot do what {parameter} asks for")]
+    Unsupported { parameter: &'static str },
+    #[error("no service file defines the service \"{name}\"")]
+    ServiceMissing { name: String, files: Vec<PathBuf> },
+    #[error(transparent)]
+    SystemUserUnknown(#[from] NoSuchUser),
+    #[error("only root can connect as the system's user \"{user}\"")]
+    CannotActAs { user: String },
+    #[error("the port is no number from 1 to 65535 (it is not shown: it may be a piece of a password)")]
+    NoPort,
+    #[error("{value:?} is no valid {what}")]
+    Option { what: &'static str, value: String },
+    #[error("cannot {action}: {}", reason(source))]
+    Query { action: &'static str, source: sqlx::Error },
+    #[error("cannot {action}: the server has not answered within {seconds} s")]
+    Silent { action: &'static str, seconds: u64 },
+    #[error("there is no database \"{database}\" in the cluster at {cluster}")]
+    DatabaseMissing { database: String, cluster: String },
+    #[error(
+        "no server runs in {cluster}, so the names of its databases are not known, \"{database}\" neither: only their oids {oids}"
+    )]
+    DatabaseUnknown { database: String, cluster: String, oids: String },
+    #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
+    Version(String),
+    #[error("extension {name} does not exist in database \"{database}\"")]
+    ExtensionMissing { name: &'static str, database: String },
+    #[error("role \"{role}\" may not use extension {name} in database \"{database}\"")]
+    ExtensionPrivilege {
+        name: &'static str,
+        database: String,
+        role: String,
+        /// What GRANT would have to give: a role to be a member of, or a privilege. `None`: only superusers may.
+        lacking: Option<String>,
+    },
+    #[error("role \"{role}\" may not read the table in database \"{database}\", which pg_prewarm asks for")]
+    TableUnreadable { database: String, role: String },
+    #[error("{} is not a PostgreSQL data directory: {reason}", path.display())]
+    DataDirectory { path: PathBuf, reason: String },
+    #[error("{} belongs to another cluster (system identifier {directory}) than the server at {address} ({server})", path.display())]
+    OtherCluster { path: PathBuf, directory: u64, server: u64, address: String },
+    #[error("cannot understand {}: {reason}", path.display())]
+    DataFile { path: PathBuf, reason: String },
+    #[error("cannot find PostgreSQL's program {0}")]
+    ProgramMissing(String),
+    #[error("cannot listen on {host}: {reason}")]
+    Listen { host: String, reason: String },
+    /// A cluster that is made, or a server that starts, was waited for no longer: the user wants to end.
+    #[error("stopped by the user")]
+    Interrupted,
+    #[error("{program} failed: {output}")]
+    Program { program: String, output: String },
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "read") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+
+    /// A port that is none. Text that is no number is not shown: in a URI it may be a piece of a password.
+    pub fn wrong_port(text: &str) -> Error {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        match is_number {
+            true => Error::Option { what: "port, a number from 1 to 65535", value: text.to_owned() },
+            false => Error::NoPort,
+        }
+    }
+
+    /// The SQLSTATE, when the server refused something.
+    pub fn sqlstate(&self) -> Option<String> {
+        match self {
+            Error::Connect { source, .. } | Error::Query { source, .. } => sqlstate(source),
+            _ => None,
+        }
+    }
+
+    /// Could no more files be open, of which a connection is one?
+    pub fn is_too_few_files(&self) -> bool {
+        match self {
+            Error::Connect { source: sqlx::Error::Io(source), .. }
+            | Error::Query { source: sqlx::Error::Io(source), .. }
+            | Error::File { source, .. } => is_too_few_files(source),
+            Error::NoHost { failures } => failures.iter().any(Error::is_too_few_files),
+            _ => false,
+        }
+    }
+
+    /// Did the connection break, or is there nobody to connect to?
+    pub fn is_server_gone(&self) -> bool {
+        if self.is_too_few_files() {
+            return false;
+        }
+        match self.sqlstate().as_deref() {
+            Some(state) => matches!(state, ADMIN_SHUTDOWN | CRASH_SHUTDOWN | CANNOT_CONNECT_NOW),
+            None => match self {
+                Error::NoHost { failures } => failures.iter().all(Error::is_server_gone),
+                _ => matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::Query { .. }),
+            },
+        }
+    }
+
+    /// Did a server answer and refuse, so that asking the next host of several would only present the same again?
+    pub(super) fn is_refusal(&self) -> bool {
+        let is_attempt =
+            matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::OtherKindOfServer { .. });
+        !is_attempt || self.sqlstate().is_some_and(|state| state != CANNOT_CONNECT_NOW)
+    }
+
+    /// Did the server refuse this role, or not believe that it is this role's user who asks?
+    pub(super) fn is_about_identity(&self) -> bool {
+        self.sqlstate().as_deref() == Some(INVALID_AUTHORIZATION)
+    }
+
+    /// Was the password wrong, or missing?
+    pub(super) fn is_wrong_password(&self) -> bool {
+        self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
+    }
+
+    /// Is it a database that nobody may connect to, as template0 is, or that is not there?
+    pub fn is_closed_database(&self) -> bool {
+        matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
+    }
+
+    /// Did the server refuse this database, while it might let one into another?
+    pub fn is_about_database(&self) -> bool {
+        matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
+    }
+
+    /// May it be the database's alone, so that another is worth a try? Rules of pg_hba.conf may be for one database, and what its owner set
+    /// is. A wrong password would count twice, and a host that does not answer take its time twice.
+    pub(super) fn may_spare_another_database(&self) -> bool {
+        let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
+        is_of_database || matches!(self, Error::ForeignPath { .. })
+    }
+
+    /// What helps where the way to a server was not understood, or ended before one let pgthaw in.
+    fn way_hint(&self) -> Option<String> {
+        match self {
+            Error::NoHost { failures } => failures.iter().find_map(Explain::hint),
+            Error::NotRunning { .. } => Some("start it, or say with -h and -p where it is".into()),
+            Error::PasswordMissing { .. } => Some(
+                "pgthaw … -W asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
+                    .into(),
+            ),
+            Error::PasswordWithheld { .. } => Some("if it is your server, name it beside -D, with -h and -p".into()),
+            Error::PasswordFileOpen { path } => {
+                Some(format!("chmod 600 {}", quote_argument(&path.display().to_string())))
+            }
+            Error::Peer { .. } => Some(
+                "name the directory of the server's own socket with -h; requirepeer=USER (PGREQUIREPEER) says whose server it must be"
+                    .into(),
+            ),
+            Error::OtherKindOfServer { .. } => Some(
+                "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
+                    .into(),
+            ),
+            Error::ForeignPath { .. } => Some(POOLER_HINT.into()),
+            Error::OtherRole { database, role, .. } => Some(format!(
+                "ALTER DATABASE or ALTER ROLE … SET role says so for {}: ask {} to RESET it, or leave that database out",
+                quote_argument(database),
+                quote_argument(role)
+            )),
+            Error::ConnectionString { .. } => {
+                Some("such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop".into())
+            }
+            Error::RootCertificateMissing => Some(
+                "name the authority's certificate with sslrootcert (PGSSLROOTCERT), or sslrootcert=system for those of this machine".into(),
+            ),
+            Error::Unsupported { parameter } => Some(format!(
+                "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
+                 ignore it silently"
+            )),
+            Error::ServiceMissing { files, .. } => {
+                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+                Some(format!("looked in {}; PGSERVICEFILE names another file", files.join(" and ")))
+            }
+            Error::SystemUserUnknown(_) => Some("name the role with -U; `getent passwd` lists the users".into()),
+            Error::CannotActAs { user } => Some(format!("sudo -u {} pgthaw …", quote_argument(user))),
+            Error::Option { .. } | Error::NoPort => Some(
+                "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there".into(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// What making a scratch cluster begins with.
+pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
+
+/// pgbouncer and the like refuse what they do not know of a startup packet, or leave it out where they are told to.
+const POOLER_HINT: &str = "connect to the server itself (-h, -p) rather than to a connection pooler: pgthaw's sessions begin with \
+    options=-c search_path=, so that no owner of a database can lend them functions of his own";
+
+/// What [`super::apply_create_extension`] does.
+pub(super) const CREATE_EXTENSION: &str = "create an extension";
+
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+const INVALID_CATALOG_NAME: &str = "3D000";
+const NOT_IN_PREREQUISITE_STATE: &str = "55000";
+const INVALID_PASSWORD: &str = "28P01";
+const INVALID_AUTHORIZATION: &str = "28000";
+const ADMIN_SHUTDOWN: &str = "57P01";
+const CRASH_SHUTDOWN: &str = "57P02";
+const UNDEFINED_OBJECT: &str = "42704";
+const INVALID_PARAMETER_VALUE: &str = "22023";
+const CANNOT_CONNECT_NOW: &str = "57P03";
+const PROTOCOL_VIOLATION: &str = "08P01";
+const TOO_MANY_CONNECTIONS: &str = "53300";
+const DISK_FULL: &str = "53100";
+const QUERY_CANCELED: &str = "57014";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::ExtensionMissing { .. }
+            | Error::ExtensionPrivilege { .. }
+            | Error::TableUnreadable { .. }
+            | Error::ProgramMissing(_) => ErrorKind::Privilege,
+            Error::PasswordMissing { .. }
+            | Error::PasswordWithheld { .. }
+            | Error::PasswordFileOpen { .. }
+            | Error::Peer { .. }
+            | Error::CannotActAs { .. } => ErrorKind::Privilege,
+            Error::ConnectionString { .. }
+            | Error::RootCertificateMissing
+            | Error::Unsupported { .. }
+            | Error::ServiceMissing { .. }
+            | Error::SystemUserUnknown(_)
+            | Error::ForeignPath { .. }
+            | Error::OtherRole { .. }
+            | Error::DataDirectory { .. }
+            | Error::DatabaseMissing { .. }
+            | Error::DatabaseUnknown { .. }
+            | Error::OtherCluster { .. }
+            | Error::Version(_)
+            | Error::Listen { .. }
+            | Error::Option { .. }
+            | Error::NoPort => ErrorKind::Usage,
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
+            Error::Connect { .. }
+            | Error::ConnectTimeout { .. }
+            | Error::NotRunning { .. }
+            | Error::NoHost { .. }
+            | Error::OtherKindOfServer { .. }
+            | Error::Query { .. }
+            | Error::Silent { .. }
+            | Error::DataFile { .. }
+            | Error::Program { .. }
+            | Error::File { .. } => ErrorKind::Failed,
+            Error::Interrupted => ErrorKind::Interrupted,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
+            Error::Connect { address, source } => Some(connect_hint(address, source)),
+            Error::ConnectTimeout { .. } => Some(
+                "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds".into(),
+            ),
+            Error::NoHost { .. }
+            | Error::NotRunning { .. }
+            | Error::PasswordMissing { .. }
+            | Error::PasswordWithheld { .. }
+            | Error::PasswordFileOpen { .. }
+            | Error::Peer { .. }
+            | Error::OtherKindOfServer { .. }
+            | Error::ForeignPath { .. }
+            | Error::OtherRole { .. }
+            | Error::ConnectionString { .. }
+            | Error::RootCertificateMissing
+            | Error::Unsupported { .. }
+            | Error::ServiceMissing { .. }
+            | Error::SystemUserUnknown(_)
+            | Error::CannotActAs { .. }
+            | Error::Option { .. }
+            | Error::NoPort => self.way_hint(),
+            Error::ExtensionMissing { name, database } => Some(format!(
+                "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
+                Psql::anywhere().create_extension(std::slice::from_ref(database), name)
+            )),
+            Error::ExtensionPrivilege { lacking: None, .. } => Some("connect as a superuser".into()),
+            Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
+                let command = Psql::anywhere().grant(database, lacking, role);
+                Some(format!("{command}, or connect as a superuser"))
+            }
+            Error::TableUnreadable { database, role } => {
+                let command = Psql::anywhere().grant(database, "pg_read_all_data", role);
+                Some(format!("{command} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more"))
+            }
+            Error::DataDirectory { .. } => {
+                Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
+            }
+            Error::Listen { .. } => Some("`ip address` lists the addresses of this machine".into()),
+            Error::DatabaseMissing { .. } => Some("psql -l lists the databases".into()),
+            Error::DatabaseUnknown { .. } => Some(
+                "give an oid as -d, or leave -d out: names are those of a snapshot, where there is one; or start the server".into(),
+            ),
+            Error::OtherCluster { .. } => {
+                Some("give the connection of the cluster in --data-dir, or leave one of the two out".into())
+            }
+            Error::ProgramMissing(_) => Some(
+                "apt-get install postgresql, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
+                    .into(),
+            ),
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
+            }
+            Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
+                Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
+            }
+            Error::Query { action, source } => query_hint(action, source),
+            Error::Silent { .. } => {
+                Some("psql -c 'SELECT * FROM pg_stat_activity' shows what its sessions wait for".into())
+            }
+            Error::Interrupted
+            | Error::Version(_)
+            | Error::DataFile { .. }
+            | Error::Program { .. }
+            | Error::File { .. } => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, None),
+            Error::Program { output, .. } => FullDisk::of_output(output, None),
+            Error::Query { source, .. } if sqlstate(source).as_deref() == Some(DISK_FULL) => {
+                Some(FullDisk { path: None, instead: None })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What the server or the system said, without the words of the library that heard it.
+fn reason(error: &sqlx::Error) -> String {
+    let mut told = match error {
+        sqlx::Error::Database(refusal) => with_detail(refusal.as_ref()),
+        sqlx::Error::Tls(error) => error.to_string(),
+        sqlx::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    };
+    // Who lies may lie at length.
+    if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
+        told.truncate(end);
+        told.push('…');
+    }
+    told
+}
+
+/// Of a server that lets nobody in the detail says why. Others may quote what a row holds.
+fn with_detail(refusal: &dyn DatabaseError) -> String {
+    let detail = refusal.try_downcast_ref::<PgDatabaseError>().and_then(|refusal| refusal.detail());
+    match detail.filter(|_| refusal.code().as_deref() == Some(CANNOT_CONNECT_NOW)) {
+        Some(detail) => format!("{} ({})", refusal.message(), detail.trim_end_matches('.')),
+        None => refusal.message().to_owned(),
+    }
+}
+
+/// Characters that are told of a server's message; longer ones are cut.
+const TOLD_CHARACTERS: usize = 2000;
+
+/// Hosts that are told of a list; longer ones are cut.
+const TOLD_FAILURES: usize = 5;
+
+/// What was tried in vain, one after the other.
+fn told(failures: &[Error]) -> String {
+    let shown = failures.iter().take(TOLD_FAILURES).map(ToString::to_string);
+    let more = failures.len().saturating_sub(TOLD_FAILURES);
+    let rest = (more > 0).then(|| format!("and {more} more"));
+    shown.chain(rest).collect::<Vec<_>>().join("; ")
+}
+
+fn sqlstate(error: &sqlx::Error) -> Option<String> {
+    error.as_database_error().and_then(|refusal| refusal.code()).map(|code| code.into_owned())
+}
+
+/// Is it the role that may not?
+fn is_privilege(source: &sqlx::Error) -> bool {
+    let refusals = [INSUFFICIENT_PRIVILEGE, INVALID_PASSWORD, INVALID_AUTHORIZATION];
+    sqlstate(source).is_some_and(|state| refusals.contains(&state.as_str()))
+}
+
+fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
+    match sqlstate(source)?.as_str() {
+        INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => Some("connect as a superuser once".into()),
+        INSUFFICIENT_PRIVILEGE => Some("GRANT pg_monitor TO …, or connect as a superuser".into()),
+        QUERY_CANCELED => {
+            Some("ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit".into())
+        }
+        LOCK_NOT_AVAILABLE => Some("something holds an exclusive lock on the relation: try again after it".into()),
+        _ => None,
+    }
+}
+
+/// What is likely where nobody listens: that the server was stopped, then that it is elsewhere.
+fn no_server_hint(address: &str) -> String {
+    let elsewhere = if address.starts_with('/') { listening_sockets() } else { Vec::new() };
+    let others = match elsewhere.as_slice() {
+        [] => "Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do".to_owned(),
+        ports => format!("other servers of this machine listen at {}", ports.join(", ")),
+    };
+    format!("no server runs there: if it was stopped, start it, or read its files with --data-dir; {others}")
+}
+
+/// The options that lead to the sockets where libpq looks by itself, such as `-p 5433`.
+fn listening_sockets() -> Vec<String> {
+    let mut options = Vec::new();
+    for directory in SOCKET_DIRECTORIES {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let port = name.to_str().and_then(|name| name.strip_prefix(".s.PGSQL.")?.parse::<u16>().ok());
+            // A socket that nobody listens at stays behind when a server is killed.
+            let is_alive = |path: &Path| {
+                SystemUser::is_trusted_owner(path) && std::os::unix::net::UnixStream::connect(path).is_ok()
+            };
+            if let Some(port) = port.filter(|_| is_alive(&entry.path())) {
+                let host = if directory == SOCKET_DIRECTORIES[0] { String::new() } else { format!("-h {directory} ") };
+                options.push(format!("{host}-p {port}"));
+            }
+        }
+    }
+    options.sort();
+    options
+}
+
+fn connect_hint(address: &str, error: &sqlx::Error) -> String {
+    match sqlstate(error).as_deref() {
+        Some(INVALID_PASSWORD) => {
+            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and pgthaw … -W asks for it".into()
+        }
+        Some(INVALID_AUTHORIZATION) if address.starts_with('/') && SystemUser::is_root() => {
+            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): pgthaw …(no -U)".into()
+        }
+        Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
+            "a socket lets each user in as the role of his own name, unless pg_ident.conf has a line for it: \
+             sudo -u postgres pgthaw …(no -U), or -h localhost with that role's password"
+                .into()
+        }
+        Some(INVALID_AUTHORIZATION) => {
+            "pg_hba.conf does not let this role in from here, or not with or without encryption, or it may not log in at all: \
+             give another -U, -h or sslmode"
+                .into()
+        }
+        Some(INVALID_CATALOG_NAME) => "psql -d postgres -l lists the databases; name one of them with -d".into(),
+        Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
+            "options or PGOPTIONS has a setting that the server does not take: correct it there".into()
+        }
+        Some(PROTOCOL_VIOLATION) if reason(error).contains("startup parameter") => POOLER_HINT.into(),
+        Some(CANNOT_CONNECT_NOW) => {
+            "the server is starting up, recovering or shutting down: try again in a moment; a standby with hot_standby = off \
+             lets nobody in, and --data-dir with --tier os does without"
+                .into()
+        }
+        Some(TOO_MANY_CONNECTIONS) => {
+            "its connections are taken: try again when one is free, or as a superuser, who has some of his own; \
+             psql -c 'SELECT * FROM pg_stat_activity' shows who has them"
+                .into()
+        }
+        Some(NOT_IN_PREREQUISITE_STATE) => "this database lets nobody in: name another one with -d".into(),
+        Some(INSUFFICIENT_PRIVILEGE) => {
+            "the role needs CONNECT on this database, which its owner grants, or PGOPTIONS has a setting that it may not make: \
+             name another database with -d, or another role with -U"
+                .into()
+        }
+        Some(_) => "the server answered, and its log says more".into(),
+        None => unanswered_hint(address, error),
+    }
+}
+
+/// What helps where no server said why.
+fn unanswered_hint(address: &str, error: &sqlx::Error) -> String {
+    let (told, is_socket) = (reason(error), address.starts_with('/'));
+    match error {
+        _ if told.contains("lookup") => "is the host's name right? `getent hosts NAME` asks as pgthaw does".into(),
+        sqlx::Error::Tls(_) if told.contains("does not support TLS") => {
+            "it has no encryption (ssl = off), or none for this host, and sslmode asks for it: sslmode=prefer does without"
+                .into()
+        }
+        sqlx::Error::Tls(_) => ENCRYPTION_HINT.into(),
+        // A certificate that is not believed comes as one.
+        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => ENCRYPTION_HINT.into(),
+        sqlx::Error::Io(error) => match error.kind() {
+            io::ErrorKind::NotFound if is_socket => no_server_hint(address),
+            io::ErrorKind::PermissionDenied if is_socket => {
+                "this user may not use the socket: -h names another way in".into()
+            }
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => CERTIFICATE_HINT.into(),
+            io::ErrorKind::ConnectionRefused => no_server_hint(address),
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable | io::ErrorKind::TimedOut => {
+                "no way leads to this host: is its address right, and the network up?".into()
+            }
+            _ => BROKEN_OFF_HINT.into(),
+        },
+        sqlx::Error::Protocol(_) if told.contains("authentication") => {
+            "pgthaw logs in by peer, trust, a password or a certificate: give a role or a host for which pg_hba.conf asks for one of these".into()
+        }
+        _ => BROKEN_OFF_HINT.into(),
+    }
+}
+
+const CERTIFICATE_HINT: &str =
+    "the server was reached, and a file that sslcert or sslkey names cannot be read by this user";
+
+const ENCRYPTION_HINT: &str =
+    "the server was reached and its encryption refused: sslmode, sslrootcert and sslcert say what is asked of it";
+
+const BROKEN_OFF_HINT: &str = "who listens there broke off, or is no PostgreSQL: if it is one it went down or crashed meanwhile, and its log says more";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_not_gone_where_no_more_files_may_be_open() {
+        let connect = |code| Error::Connect {
+            address: "/tmp:5432".to_owned(),
+            source: sqlx::Error::Io(io::Error::from_raw_os_error(code)),
+        };
+        let (refused, too_few) = (connect(libc::ECONNREFUSED), connect(libc::EMFILE));
+        assert!(refused.is_server_gone() && !refused.is_too_few_files());
+        assert!(!too_few.is_server_gone() && too_few.hint().is_some_and(|hint| hint.contains("ulimit -n")));
+        let one_of_several = Error::NoHost { failures: vec![refused, too_few] };
+        assert!(
+            !one_of_several.is_server_gone() && one_of_several.hint().is_some_and(|hint| hint.contains("ulimit -n"))
+        );
+    }
+
+    #[test]
+    fn a_file_without_permission_is_a_missing_privilege() {
+        let denied = Error::file("open", Path::new("/x"), io::ErrorKind::PermissionDenied.into());
+        assert_eq!(denied.kind(), ErrorKind::Privilege);
+        assert!(denied.hint().is_some_and(|hint| hint.contains("owner of the data directory")));
+        let absent = Error::file("open", Path::new("/x"), io::ErrorKind::NotFound.into());
+        assert_eq!(absent.kind(), ErrorKind::Failed);
+    }
+}

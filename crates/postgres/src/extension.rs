@@ -1,0 +1,405 @@
+//! The contrib modules inside the server: where they are, how to call them, and what to say when they are not there.
+
+use std::time::Duration;
+
+use futures_util::TryStreamExt as _;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::Error;
+use super::answer::{LIMIT, in_time, within};
+use super::error::CREATE_EXTENSION;
+use host::units::{BlockRange, Fork};
+
+/// The extension that loads blocks, and the one that tells what is in shared_buffers.
+pub const PG_PREWARM: &str = "pg_prewarm";
+pub const PG_BUFFERCACHE: &str = "pg_buffercache";
+
+/// Sent before a statement, in one message: until that ends nobody renames or drops a schema of the database. It is one message, and so
+/// one transaction that the server ends by itself, for a pgthaw that is stopped in between must leave no lock. It takes no transaction
+/// id, as a lock on the schema's row would. Below deadlock_timeout it is given up, so that nobody else's transaction is ended for it.
+const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
+
+/// How often an extension is looked for that is moved again and again.
+const TRIES: u32 = 3;
+
+/// The answer that is kept on the server when a statement has ended, and fetched from there.
+const CURSOR: &str = "pgthaw_answer";
+
+/// An extension that is installed in the connected database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extension {
+    name: &'static str,
+    /// The schema, quoted for use in SQL, and that as a literal.
+    schema: String,
+    schema_literal: String,
+    /// The extension's version, such as `1.4`.
+    pub version: String,
+    /// May somebody rename or drop the schema who is no superuser and not the connected role?
+    is_movable: bool,
+    /// Could the session keep him from that?
+    is_holdable: bool,
+}
+
+impl Extension {
+    /// The text of a question with its `values`, and with the extension's schema at `{schema}`. Comments go first: a name may have line
+    /// ends, and would go on behind one. What was put in is not looked at again, for it may have braces.
+    pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
+        let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
+        let question = lines.collect::<Vec<_>>().join("\n");
+        let mut parts = question.split('{');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for (name, rest) in parts.filter_map(|part| part.split_once('}')) {
+            let value = values.iter().find(|(one, _)| *one == name).map_or(&self.schema, |(_, value)| value);
+            text.push_str(value);
+            text.push_str(rest);
+        }
+        text
+    }
+
+    /// May it be somewhere else a moment later?
+    pub(super) fn is_movable(&self) -> bool {
+        self.is_movable
+    }
+
+    /// The statement `text` with what keeps the extension where it was found, if something must and can.
+    fn keep(&self, text: &str) -> String {
+        if !self.is_kept() {
+            return text.to_owned();
+        }
+        let there = include_str!("sql/extension_there_13.sql");
+        let there =
+            self.place(there, &[("extension", self.name.into()), ("quoted_schema", self.schema_literal.clone())]);
+        format!("{KEEP}; {there}; {text}")
+    }
+
+    fn is_kept(&self) -> bool {
+        self.is_movable && self.is_holdable
+    }
+
+    /// Is the extension at least `major.minor`?
+    pub(super) fn is_at_least(&self, major: u32, minor: u32) -> bool {
+        let mut parts = self.version.split('.').map(|part| part.parse().unwrap_or(0));
+        (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (major, minor)
+    }
+}
+
+/// The rows of a statement that calls the extension where it was found.
+pub(super) async fn ask_extension(
+    connection: &mut PgConnection,
+    extension: &Extension,
+    statement: &str,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    let mut rows = sqlx::raw_sql(AssertSqlSafe(extension.keep(statement))).fetch_all(connection).await?;
+    // The first one says that it is there.
+    Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
+}
+
+/// The rows of a statement that is made for the extension `name` where it is now; none without a statement.
+pub(super) async fn ask_where_it_is(
+    connection: &mut PgConnection,
+    name: &'static str,
+    (action, limit): (&'static str, Duration),
+    statement: impl Fn(&Extension) -> Option<String>,
+) -> Result<Option<Vec<PgRow>>, Error> {
+    let mut tries = 1..TRIES;
+    loop {
+        let extension = require_extension(connection, name).await?;
+        let Some(statement) = statement(&extension) else { return Ok(None) };
+        match within(limit, action, ask_extension(connection, &extension, &statement)).await {
+            Err(error) if was_moved(&error) && tries.next().is_some() => {}
+            answer => return answer.map(Some),
+        }
+    }
+}
+
+/// As [`ask_where_it_is`], for an answer of many rows, which are visited one by one: a client that is stopped meanwhile keeps no lock.
+pub(super) async fn visit_where_it_is<R>(
+    connection: &mut PgConnection,
+    name: &'static str,
+    action: &'static str,
+    question: &str,
+    rows_max: u32,
+    mut visit: impl FnMut(R),
+) -> Result<(), Error>
+where
+    R: for<'r> sqlx::FromRow<'r, PgRow> + Send + Unpin,
+{
+    let mut tries = 1..TRIES;
+    let statement = loop {
+        let extension = require_extension(connection, name).await?;
+        let statement = extension.place(question, &[]);
+        if !extension.is_kept() {
+            break statement;
+        }
+        let declare = format!("DECLARE {CURSOR} NO SCROLL CURSOR WITH HOLD FOR {statement}");
+        match in_time(action, ask_extension(connection, &extension, &declare)).await {
+            Err(error) if was_moved(&error) && tries.next().is_some() => {}
+            declared => break declared.map(|_| format!("FETCH ALL FROM {CURSOR}"))?,
+        }
+    };
+    let is_declared = statement.starts_with("FETCH");
+    let visited = async {
+        let mut rows = sqlx::query_as::<_, R>(AssertSqlSafe(statement)).persistent(false).fetch(&mut *connection);
+        for _ in 0..rows_max {
+            match in_time(action, rows.try_next()).await? {
+                Some(row) => visit(row),
+                None => return Ok(()),
+            }
+        }
+        let source = sqlx::Error::Protocol(format!("more than {rows_max} rows came"));
+        Err(Error::Query { action, source })
+    };
+    let visited = visited.await;
+    if is_declared && visited.is_ok() {
+        let close = sqlx::raw_sql(AssertSqlSafe(format!("CLOSE {CURSOR}")));
+        in_time(action, close.execute(connection)).await?;
+    }
+    visited
+}
+
+/// The statement behind extension_there_13.sql was not run.
+fn was_moved(error: &Error) -> bool {
+    error.sqlstate().as_deref() == Some("22P02")
+}
+
+/// The extension `name` in the connected database; `None` when it is not installed there.
+pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>, Error> {
+    let look = async {
+        let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
+        let extension = |row: PgRow| {
+            Ok(Extension {
+                name,
+                schema: row.try_get("schema")?,
+                schema_literal: row.try_get("schema_literal")?,
+                version: row.try_get("version")?,
+                is_movable: row.try_get("is_movable")?,
+                is_holdable: row.try_get("is_holdable")?,
+            })
+        };
+        row.map(extension).transpose()
+    };
+    in_time("look for an extension", look).await
+}
+
+/// The extension `name` in the connected database, or what to do to have it.
+pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension, Error> {
+    match find_extension(connection, name).await? {
+        Some(extension) => Ok(extension),
+        None => Err(Error::ExtensionMissing { name, database: read_identity(connection).await?.0 }),
+    }
+}
+
+/// Installs an extension in the connected database, in the schema `public` when there is one.
+pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
+    let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
+    let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {}", read_target_schema(connection).await?);
+    sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map_err(failed)?;
+    Ok(())
+}
+
+/// Says who lacks which privilege where, when that is what went wrong.
+pub(super) async fn explain_refusal(
+    connection: &mut PgConnection,
+    name: &'static str,
+    action: &'static str,
+    source: sqlx::Error,
+) -> Error {
+    let error = Error::Query { action, source };
+    if error.sqlstate().as_deref() != Some("42501") {
+        return error;
+    }
+    match (read_identity(connection).await, read_lacking(connection, name).await) {
+        // It loads what its caller may read.
+        (Ok((database, role)), Ok(None)) if name == PG_PREWARM => Error::TableUnreadable { database, role },
+        (Ok((database, role)), Ok(lacking)) => Error::ExtensionPrivilege { name, database, role, lacking },
+        _ => error,
+    }
+}
+
+/// What the connected role needs to use an extension, as GRANT takes it before TO: the predefined role whose members
+/// may, or, when these may not either, the privilege. `None`: nothing that can be granted.
+pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
+    // Members of it may do more than use one function: for pg_prewarm the function alone is named.
+    let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
+    let question = include_str!("sql/extension_lacking_13.sql");
+    sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await
+}
+
+/// The connected database and role.
+async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
+    let asked = sqlx::query_as(include_str!("sql/identity_13.sql")).fetch_one(connection);
+    in_time("ask for the role and database", asked).await
+}
+
+/// The schema, quoted, that CREATE EXTENSION would take by default: `public`, or pg_catalog where that was dropped.
+async fn read_target_schema(connection: &mut PgConnection) -> Result<String, Error> {
+    let asked = sqlx::query_scalar(include_str!("sql/extension_schema_13.sql")).fetch_one(connection);
+    in_time("look for a schema to install into", asked).await
+}
+
+// ---- prewarm ----
+//
+// Loading blocks through the server, with the extension pg_prewarm.
+
+const ACTION: &str = "prewarm a relation";
+
+/// Blocks that one statement loads: 8 MB of the usual blocks. A statement cannot be cancelled by dropping its future,
+/// so that this bounds what the server still does after Ctrl-C.
+const BATCH_BLOCKS: u64 = 1024;
+
+/// What pg_prewarm does with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrewarmMode {
+    /// Reads it into shared_buffers.
+    Buffer,
+    /// Reads it into the page cache, waiting for it.
+    Read,
+    /// Asks the kernel to read it some time.
+    Prefetch,
+}
+
+impl PrewarmMode {
+    /// pg_prewarm's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PrewarmMode::Buffer => "buffer",
+            PrewarmMode::Read => "read",
+            PrewarmMode::Prefetch => "prefetch",
+        }
+    }
+}
+
+/// pg_prewarm in the database of one connection.
+#[derive(Debug)]
+pub struct Prewarmer {
+    connection: PgConnection,
+    extension: Extension,
+}
+
+impl Prewarmer {
+    /// Makes sure that the connected database has the extension.
+    pub async fn open(mut connection: PgConnection) -> Result<Prewarmer, Error> {
+        let extension = require_extension(&mut connection, PG_PREWARM).await?;
+        Ok(Prewarmer { connection, extension })
+    }
+
+    /// Loads `ranges` of a fork, as far as the fork still reaches, and returns the number of blocks loaded: 0 for a
+    /// relation that was dropped meanwhile. Each pass beyond the first raises the usage count of their buffers by one.
+    /// When the future is dropped the server stops after at most 8 MB more.
+    pub async fn apply_prewarm(
+        &mut self,
+        relation_oid: u32,
+        mode: PrewarmMode,
+        fork: Fork,
+        ranges: &[BlockRange],
+        passes: u32,
+    ) -> Result<u64, Error> {
+        let mut loaded = 0;
+        for batch in batches(ranges) {
+            match self.prewarm_batch(relation_oid, mode, fork, &batch, passes).await {
+                Ok(blocks) => loaded += blocks,
+                Err(Error::Query { source, .. }) => {
+                    return Err(explain_refusal(&mut self.connection, PG_PREWARM, ACTION, source).await);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(loaded)
+    }
+
+    async fn prewarm_batch(
+        &mut self,
+        relation_oid: u32,
+        mode: PrewarmMode,
+        fork: Fork,
+        ranges: &[BlockRange],
+        passes: u32,
+    ) -> Result<u64, Error> {
+        let list = |bound: fn(&BlockRange) -> u64| {
+            ranges.iter().map(|range| bound(range).to_string()).collect::<Vec<_>>().join(", ")
+        };
+        let values = [
+            ("relation", relation_oid.to_string()),
+            ("mode", mode.name().to_owned()),
+            ("fork", fork.name().to_owned()),
+            ("starts", list(|range| range.start)),
+            ("ends", list(|range| range.end)),
+            ("passes", passes.to_string()),
+        ];
+        let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), &values);
+        let rows = match self.extension.is_movable() {
+            true => {
+                ask_where_it_is(&mut self.connection, PG_PREWARM, (ACTION, LIMIT), |found| Some(statement(found)))
+                    .await?
+            }
+            false => {
+                let statement = statement(&self.extension);
+                let asked = ask_extension(&mut self.connection, &self.extension, &statement);
+                Some(in_time(ACTION, asked).await?)
+            }
+        };
+        let blocks = rows.iter().flatten().next().ok_or(sqlx::Error::RowNotFound).and_then(|row| row.try_get("blocks"));
+        let blocks: i64 = blocks.map_err(|source| Error::Query { action: ACTION, source })?;
+        Ok(blocks as u64 / u64::from(passes.max(1)))
+    }
+}
+
+/// The ranges in batches of at most [`BATCH_BLOCKS`], cut where they are longer.
+fn batches(ranges: &[BlockRange]) -> Vec<Vec<BlockRange>> {
+    let mut batches: Vec<Vec<BlockRange>> = Vec::new();
+    let mut room = 0;
+    for range in ranges {
+        let mut start = range.start;
+        while start < range.end {
+            if room == 0 {
+                batches.push(Vec::new());
+                room = BATCH_BLOCKS;
+            }
+            let end = range.end.min(start + room);
+            room -= end - start;
+            batches.last_mut().into_iter().for_each(|batch| batch.push(BlockRange::new(start, end)));
+            start = end;
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        let version = |text: &str| Extension { version: text.into(), ..Extension::default() };
+        assert!(version("1.10").is_at_least(1, 4));
+        assert!(version("2.0").is_at_least(1, 4));
+        assert!(!version("1.3").is_at_least(1, 4));
+        assert!(!version("unreleased").is_at_least(1, 4));
+    }
+
+    #[test]
+    fn a_schemas_name_is_nothing_but_a_name() {
+        let schema = "\"{a}\nSELECT evil() UNION ALL --{schema}\"".to_owned();
+        let extension = Extension { schema, ..Extension::default() };
+        let placed = extension.place("-- {schema} is where it is.\nSELECT {schema}.f({a})", &[("a", "1".into())]);
+        assert_eq!(placed, "SELECT \"{a}\nSELECT evil() UNION ALL --{schema}\".f(1)");
+    }
+}
+
+#[cfg(test)]
+mod prewarm_tests {
+    use super::*;
+
+    #[test]
+    fn batches_cover_the_ranges_once() {
+        let range = BlockRange::new;
+        let found = batches(&[range(10, 20), range(30, 2100), range(7, 7), range(9000, 9001)]);
+        let second = range(1044, 2068);
+        assert_eq!(
+            found,
+            [vec![range(10, 20), range(30, 1044)], vec![second], vec![range(2068, 2100), range(9000, 9001)]]
+        );
+        assert!(batches(&[range(5, 5)]).is_empty());
+    }
+}

@@ -1,0 +1,184 @@
+//! A cluster whose settings change from start to start, and whose log is read in parts.
+
+use std::io;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use super::owner::{DATA, LOG, make_for};
+use super::running::POLL_INTERVAL;
+use super::{STOP_LIMIT, ScratchCluster, run_until_stopped, server_owner};
+use crate::{DataDirectory, Error, Programs};
+use host::files::{Directory, Tree};
+
+/// The file in the data directory that holds the replaceable settings.
+const REPLACEABLE_FILE: &str = "pgthaw.conf";
+
+/// Longer lines, such as those of a long statement, are read in pieces.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// How what the server says begins, behind the prefix of its lines; a wrong setting is told by a LOG.
+const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
+
+impl ScratchCluster {
+    /// From now on the settings of [`ScratchCluster::replace_settings`] count, after those that were configured before.
+    pub fn allow_replaceable_settings(&self) -> Result<(), Error> {
+        if self.borrowed.is_some() {
+            return Ok(());
+        }
+        self.configure(&[("include_if_exists", REPLACEABLE_FILE)])
+    }
+
+    /// Sets these, and no longer those that were set so before. They count from the next start or reload. No value has
+    /// a line break.
+    pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
+        if let Some(borrowed) = &self.borrowed {
+            settings.clone_into(&mut borrowed.replaceable.lock().unwrap_or_else(PoisonError::into_inner));
+            return Ok(());
+        }
+        let quote = |value: &str| value.replace('\\', r"\\").replace('\'', "''");
+        let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{}'\n", quote(value))).collect();
+        self.replace_file(REPLACEABLE_FILE, &lines)
+    }
+
+    /// The data directory of a cluster that is not borrowed, to write what belongs to its owner.
+    pub(super) fn data(&self) -> std::io::Result<Tree> {
+        Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
+    }
+
+    /// Makes a file of the server's configuration say this and nothing else.
+    pub(super) fn replace_file(&self, name: &str, text: &str) -> Result<(), Error> {
+        let replaced = self.data().and_then(|data| data.replace(name, text.as_bytes()));
+        replaced.map_err(|source| Error::file("write", &self.data_directory().join(name), source))
+    }
+
+    /// The last lines that the server logged, for messages.
+    pub fn log_tail(&self) -> String {
+        let mut tail = Vec::new();
+        let log = self.directory.directory().open_file(LOG).and_then(|mut log| {
+            log.seek(SeekFrom::Start(self.log_bytes().saturating_sub(LINE_BYTES_MAX)))?;
+            log.take(LINE_BYTES_MAX).read_to_end(&mut tail)
+        });
+        // What cannot be read is told by nothing.
+        drop(log);
+        let log = String::from_utf8_lossy(&tail);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+
+    /// What the server has said in its log after the first `skipped` bytes, without the times and numbers of processes by which
+    /// the same words differ; the log's last lines where it said nothing.
+    pub(super) fn said_since(&self, skipped: u64) -> String {
+        let words = |line: &str| SEVERITIES.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
+        let log = self.log_since(skipped, |_| true).unwrap_or_default();
+        let said: Vec<String> = log.lines().filter_map(words).collect();
+        if said.is_empty() { self.log_tail() } else { said.join("; ") }
+    }
+
+    pub(super) fn log_file(&self) -> PathBuf {
+        self.directory.path().join(LOG)
+    }
+
+    /// Bytes of the server's log so far.
+    pub fn log_bytes(&self) -> u64 {
+        self.directory.directory().facts_of(LOG).map_or(0, |facts| facts.st_size.cast_unsigned())
+    }
+
+    /// The lines that the server has logged after its first `skipped` bytes, those that are `wanted`: a log may have more than fits
+    /// into memory.
+    pub fn log_since(&self, skipped: u64, wanted: impl Fn(&str) -> bool) -> Result<String, Error> {
+        let path = self.log_file();
+        let mut kept = String::new();
+        let mut read = || -> std::io::Result<()> {
+            let mut log = BufReader::new(self.directory.directory().open_file(LOG)?);
+            log.seek(SeekFrom::Start(skipped))?;
+            let mut line = Vec::new();
+            while (&mut log).take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? > 0 {
+                let text = String::from_utf8_lossy(&line);
+                if wanted(&text) {
+                    kept.push_str(&text);
+                }
+                line.clear();
+            }
+            Ok(())
+        };
+        read().map_err(|source| Error::File { action: "read", path: path.clone(), source })?;
+        Ok(kept)
+    }
+
+    /// Takes over a cluster as [`ScratchCluster::adopt`] does, when its owner was killed and its server may still be stopping.
+    pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
+        let began = Instant::now();
+        let is_running =
+            || DataDirectory::open(&directory.join("data")).is_ok_and(|data| data.read_postmaster().is_some());
+        while is_running() {
+            if began.elapsed() > STOP_LIMIT {
+                let path = directory.to_owned();
+                return Err(Error::DataDirectory { path, reason: "its server does not stop".into() });
+            }
+            std::thread::sleep(POLL_INTERVAL.max(Duration::from_millis(100)));
+        }
+        ScratchCluster::adopt(programs, directory)
+    }
+}
+
+// ---- elsewhere ----
+//
+// Directories of a cluster that lie elsewhere, such as on another file system.
+
+impl ScratchCluster {
+    /// Moves a directory of the stopped cluster's data into the directory `elsewhere`, over what has its name there, and leaves a link
+    /// to it.
+    pub fn move_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
+        let (from, to) = (self.data_directory().join(name), elsewhere.join(name));
+        remove_from(elsewhere, name).map_err(|source| Error::file("remove", &to, source))?;
+        run_until_stopped(Command::new("cp").args(["-aT".as_ref(), from.as_os_str(), to.as_os_str()]))?;
+        let linked = self.data().and_then(|data| {
+            data.root().remove_tree(name)?;
+            data.root().link(name, &to)
+        });
+        linked.map_err(|source| Error::file("replace by a link", &from, source))
+    }
+
+    /// Makes an empty directory of the server's in the directory `elsewhere`, in place of what has its name there.
+    pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
+        let made =
+            remove_from(elsewhere, name).and_then(|()| make_for(server_owner(), &Directory::open(elsewhere)?, name));
+        made.map_err(|source| Error::file("make", &elsewhere.join(name), source))
+    }
+}
+
+fn remove_from(directory: &Path, name: &str) -> io::Result<()> {
+    match Directory::open(directory)?.remove_tree(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_replaced_as_a_whole_and_the_log_is_read_from_where_it_was() {
+        let programs = Programs::find(None).unwrap();
+        let mut cluster = ScratchCluster::create(&programs, Path::new("/tmp"), &[("fsync", "off")]).unwrap();
+        cluster.allow_replaceable_settings().unwrap();
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        cluster.replace_settings(&[set("application_name", r"it's a \ here"), set("work_mem", "no amount")]).unwrap();
+        assert!(cluster.start().unwrap_err().to_string().contains("work_mem"));
+        cluster.replace_settings(&[set("shared_buffers", "12 apples")]).unwrap();
+        let told = cluster.start().unwrap_err().to_string();
+        assert!(told.contains("12 apples") && told.contains("FATAL:") && !told.contains("work_mem"), "{told}");
+        cluster.replace_settings(&[set("application_name", r"it's a \ here")]).unwrap();
+        let before = cluster.log_bytes();
+        cluster.start().unwrap();
+        let logged = cluster.log_since(before, |_| true).unwrap();
+        assert!(logged.contains("ready to accept connections") && !logged.contains("work_mem"), "{logged}");
+        assert!(cluster.log_since(0, |_| true).unwrap().contains("work_mem"));
+        let ready = cluster.log_since(0, |line| line.contains("ready to accept")).unwrap();
+        assert!(ready.lines().count() == 1 && ready.ends_with('\n'), "{ready}");
+    }
+}

@@ -1,0 +1,699 @@
+//! A cluster of one's own: made with initdb in a new directory, reachable through a private socket alone, and gone when
+//! its owner is gone.
+//!
+//! The calls block until the server did what was asked: call them from a thread that may wait.
+
+mod changing;
+mod owner;
+mod running;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use owner::{DATA, LOG, let_through, make_for, new_directory, remove_own_cluster};
+use running::{POLL_INTERVAL, RunningServer, is_ready};
+use rustix::process::Signal;
+
+use super::error::CREATE_DIRECTORY_IN;
+use super::owner_mark::{SOCKETS, remove_mark, remove_marked};
+use super::programs::{command_name, keep_plain_environment};
+use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
+use host::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
+
+pub(super) use owner::Owner;
+pub(super) use owner::server_owner;
+pub use owner::{CLUSTER_PREFIX, has_cluster, remove_cluster};
+
+/// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
+pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
+
+/// What says who may connect to a borrowed cluster.
+const HBA: &str = "pg_hba.conf";
+
+/// The cluster's superuser.
+const SUPERUSER: &str = "postgres";
+/// Unless it listens, the port's number is part of the socket's name only.
+const PORT: u16 = 5432;
+/// A crash of a large cluster under load may need this long to recover.
+const START_LIMIT: Duration = Duration::from_secs(300);
+/// A fast shutdown writes a checkpoint, perhaps through a limited disk.
+const STOP_LIMIT: Duration = Duration::from_secs(300);
+
+/// The postmaster kills what does not end by itself 5 s after SIGQUIT.
+const QUIT_LIMIT: Duration = Duration::from_secs(20);
+
+/// Becomes the server itself by `exec`, after leaving behind a watcher that stops the server when pgthaw goes away
+/// without saying so: then the pipe that pgthaw holds ends. The watcher is nobody's child, for the postmaster should
+/// not reap what it does not know.
+const START_SCRIPT: &str = r#"
+exec 3<&0 </dev/null
+( { read -r goodbye <&3 || kill -INT $$; } & )
+exec 3<&-
+exec "$@"
+"#;
+
+/// How to stop a server: the words of `pg_ctl stop -m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopMode {
+    /// Ends sessions, writes a checkpoint.
+    Fast,
+    /// Ends at once; the next start recovers from the log.
+    Immediate,
+}
+
+/// A scratch cluster. Dropping it stops the server and removes the directory, unless it is kept. A borrowed cluster's
+/// data directory always stays.
+#[derive(Debug)]
+pub struct ScratchCluster {
+    programs: Programs,
+    /// Holds `server.log`, and `data/` unless that is borrowed. Belongs to this process's user, so that the server's can put
+    /// nothing beside them.
+    directory: OwnDirectory,
+    /// Says that `directory` goes with this process; `None` of one that was taken over.
+    mark: Option<OwnerMark>,
+    borrowed: Option<Borrowed>,
+    /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
+    _sockets: MarkedDirectory,
+    /// Directory of the server's socket, within `_sockets`; it belongs to the server's user.
+    socket_directory: PathBuf,
+    port: u16,
+    is_kept: bool,
+    server: Option<RunningServer>,
+}
+
+/// Somebody else's data directory, and how the server is told what its files do not say.
+#[derive(Debug)]
+struct Borrowed {
+    data_directory: PathBuf,
+    owner: Option<Owner>,
+    /// Options of the server's command line, as its owner gives them.
+    options: Vec<String>,
+    settings: Mutex<BTreeMap<String, String>>,
+    /// Those of [`ScratchCluster::replace_settings`], which win.
+    replaceable: Mutex<Vec<(String, String)>>,
+}
+
+impl ScratchCluster {
+    /// Makes a new cluster in a new directory below `parent`, which the system user `postgres` must be able to reach
+    /// when pgthaw runs as root. Later `settings` win over earlier ones. Nothing stays behind when it fails.
+    pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
+        let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
+        let made = make_for(server_owner(), cluster.directory.directory(), DATA);
+        made.map_err(|source| Error::file(CREATE_DIRECTORY_IN, &cluster.directory.path(), source))?;
+        cluster.run_initdb()?;
+        cluster.configure(&[("listen_addresses", ""), ("cluster_name", LAB_CLUSTER_NAME)])?;
+        cluster.configure(settings)?;
+        Ok(cluster)
+    }
+
+    /// Takes over the stopped cluster in `directory/data`, such as one that was kept or copied, and its ownership:
+    /// it is removed on drop unless kept again.
+    pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
+        let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
+        let cluster = ScratchCluster::in_directory(programs, own, server_owner())?;
+        if has_cluster(directory) {
+            remove_mark(cluster.directory.directory());
+            return Ok(cluster);
+        }
+        let path = cluster.data_directory();
+        cluster.keep();
+        Err(Error::DataDirectory { path, reason: "it has no PG_VERSION".into() })
+    }
+
+    /// Runs the stopped cluster in `data_directory`, with the command line `options` that its owner starts it with.
+    /// Nobody else reaches it meanwhile: it listens on the private socket alone, and lets everybody in there. Its
+    /// configuration is left as it is; [`ScratchCluster::configure`] counts until this is dropped.
+    pub fn borrow(
+        programs: &Programs,
+        data_directory: &DataDirectory,
+        options: &[String],
+    ) -> Result<ScratchCluster, Error> {
+        let owner = rustix::process::geteuid().is_root().then(|| Owner::of(data_directory)).transpose()?;
+        let mut cluster = ScratchCluster::in_new_directory(programs, Path::new("/tmp"), owner)?;
+        cluster.borrowed = Some(Borrowed {
+            data_directory: data_directory.path.clone(),
+            owner,
+            options: options.to_vec(),
+            settings: Mutex::default(),
+            replaceable: Mutex::default(),
+        });
+        cluster.write_hba().map_err(|source| Error::file("write", &cluster.hba_file(), source))?;
+        Ok(cluster)
+    }
+
+    fn in_new_directory(programs: &Programs, parent: &Path, owner: Option<Owner>) -> Result<ScratchCluster, Error> {
+        let (directory, mark) = new_directory(parent, owner)?;
+        let mut cluster = ScratchCluster::in_directory(programs, directory, owner)?;
+        cluster.mark = Some(mark);
+        Ok(cluster)
+    }
+
+    fn in_directory(
+        programs: &Programs,
+        directory: OwnDirectory,
+        owner: Option<Owner>,
+    ) -> Result<ScratchCluster, Error> {
+        let make = || {
+            let sockets = MarkedDirectory::create("pgthaw-", Path::new("/tmp"))?;
+            make_for(owner, sockets.directory(), SOCKETS)?;
+            let_through(sockets.directory(), owner)?;
+            Ok(sockets)
+        };
+        match make() {
+            Ok(sockets) => Ok(ScratchCluster {
+                programs: programs.clone(),
+                directory,
+                mark: None,
+                borrowed: None,
+                socket_directory: sockets.path().join(SOCKETS),
+                _sockets: sockets,
+                port: PORT,
+                is_kept: false,
+                server: None,
+            }),
+            Err(source) => Err(Error::File { action: CREATE_DIRECTORY_IN, path: "/tmp".into(), source }),
+        }
+    }
+
+    /// Appends settings to postgresql.conf, where the last one wins; they count from the next start.
+    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
+        if let Some(borrowed) = &self.borrowed {
+            let mut kept = borrowed.settings.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+            return Ok(());
+        }
+        let lines: String =
+            settings.iter().map(|(name, value)| format!("{name} = '{}'\n", value.replace('\'', "''"))).collect();
+        let appended = self.data().and_then(|data| data.append("postgresql.conf", &lines));
+        appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
+    }
+
+    /// Starts the server and waits until it takes connections; no longer once [`hurry_clusters`] was called.
+    pub fn start(&mut self) -> Result<(), Error> {
+        self.start_with(|_| {})
+    }
+
+    /// Starts the server after `prepare` had its hand on the command, such as to put the process, and so everything
+    /// the server ever starts, into a cgroup before it runs.
+    pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
+        self.start_unless(is_hurried, prepare)
+    }
+
+    fn start_unless(
+        &mut self,
+        is_given_up: impl Fn() -> bool,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<(), Error> {
+        let logged = self.log_bytes();
+        let mut command = self.start_command()?;
+        prepare(&mut command);
+        let mut postmaster = command.spawn().map_err(|source| program_error("postgres", &source))?;
+        let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was asked to be a pipe") };
+        self.server = Some(RunningServer { postmaster, pipe });
+        self.wait_until_ready(logged, is_given_up)
+    }
+
+    /// Stops the server; does nothing when it does not run.
+    pub fn stop(&mut self, mode: StopMode) -> Result<(), Error> {
+        let signal = match mode {
+            StopMode::Fast => Signal::INT,
+            StopMode::Immediate => Signal::QUIT,
+        };
+        let Some(mut server) = self.server.take() else { return Ok(()) };
+        server.signal(signal);
+        // A checkpoint is for whoever reads the data again.
+        let is_of_use = self.borrowed.is_some() || self.is_kept || mode == StopMode::Immediate;
+        if server.wait(STOP_LIMIT, || !is_of_use && is_hurried()) {
+            return Ok(());
+        }
+        if !is_of_use {
+            server.signal(Signal::QUIT);
+            if server.wait(QUIT_LIMIT, || false) {
+                return Ok(());
+            }
+        }
+        let output = format!("it did not stop within {} s\n{}", STOP_LIMIT.as_secs(), self.log_tail());
+        self.server = Some(server);
+        self.crash();
+        Err(Error::Program { program: "postgres".into(), output })
+    }
+
+    /// Kills every process of the server with SIGKILL, as a power cut would. Its shared memory stays until the next
+    /// start, or until the cluster is dropped.
+    pub fn crash(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        let backends = server.children();
+        server.signal(Signal::KILL);
+        for backend in backends {
+            // It may have gone by itself.
+            let _ = rustix::process::kill_process(backend, Signal::KILL);
+        }
+        server.wait(STOP_LIMIT, || false);
+    }
+
+    /// Is the postmaster alive?
+    pub fn is_running(&mut self) -> bool {
+        self.server.as_mut().is_some_and(RunningServer::is_alive)
+    }
+
+    /// The postmaster's process, while it runs.
+    pub fn postmaster_pid(&self) -> Option<u32> {
+        self.server.as_ref().map(|server| server.postmaster.id())
+    }
+
+    /// How to connect, as the superuser.
+    pub fn connect_options(&self, database: &str) -> ConnectOptions {
+        ConnectOptions {
+            host: Some(self.socket_directory().display().to_string()),
+            port: Some(self.port),
+            user: Some(SUPERUSER.into()),
+            database: Some(database.into()),
+            ..ConnectOptions::default()
+        }
+    }
+
+    /// The directory of the server's socket: the `-h` of psql.
+    pub fn socket_directory(&self) -> &Path {
+        &self.socket_directory
+    }
+
+    /// The cluster's data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        match &self.borrowed {
+            Some(borrowed) => borrowed.data_directory.clone(),
+            None => self.directory.path().join(DATA),
+        }
+    }
+
+    /// Leaves the directory in place when this is dropped, and returns it. [`ScratchCluster::adopt`] takes it up again.
+    pub fn keep(mut self) -> PathBuf {
+        self.is_kept = true;
+        self.outlive_owner();
+        match &self.borrowed {
+            Some(borrowed) => borrowed.data_directory.clone(),
+            None => self.directory.path(),
+        }
+    }
+
+    /// From now on the directory stays also when this process is killed: somebody will come back for it.
+    pub fn outlive_owner(&self) {
+        // Where it cannot be removed the directory cannot be either.
+        let _ = self.mark.as_ref().map(OwnerMark::remove);
+    }
+
+    /// Says who may connect to a borrowed cluster.
+    fn hba_file(&self) -> PathBuf {
+        self.directory.path().join(HBA)
+    }
+
+    fn write_hba(&self) -> io::Result<()> {
+        // The server's user reads it.
+        let mut file = self.directory.directory().create_file(HBA, 0o644)?;
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+        file.write_all(b"local all all trust\n")
+    }
+
+    /// What `postmaster.pid` says; `None` when it is not there.
+    fn read_pid_file(&self) -> Option<String> {
+        let files = DataDirectory::open_files(&self.data_directory()).ok()?;
+        let text = files.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn run_initdb(&self) -> Result<(), Error> {
+        let mut command = self.as_owner(&self.programs.path("initdb")?);
+        command.arg("-D").arg(self.data_directory());
+        command.args(["--username", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
+        run_until_stopped(&mut command)
+    }
+
+    fn start_command(&self) -> Result<Command, Error> {
+        let path = self.log_file();
+        let open_log = || -> io::Result<(File, File)> {
+            let log = self.directory.directory().open_to_append(LOG, 0o600)?;
+            match log.metadata()?.uid() {
+                uid if uid == rustix::process::geteuid().as_raw() => Ok((log.try_clone()?, log)),
+                uid => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it belongs to user {uid}"))),
+            }
+        };
+        let (stdout, stderr) =
+            open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
+        let mut command = self.as_owner(Path::new("/bin/sh"));
+        // A group of its own: Ctrl-C is for pgthaw, which then stops the server.
+        command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
+        command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
+        command.arg("-D").arg(self.data_directory());
+        // What comes later wins: the lender's own options come first, so that its socket stays out of the way.
+        command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
+        command.arg("-k").arg(self.socket_directory());
+        command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
+        if let Some(borrowed) = &self.borrowed {
+            command.args(borrowed.arguments(&self.hba_file()));
+        }
+        Ok(command)
+    }
+
+    /// A command that runs as the cluster's owner, in its directory, without the caller's PG* variables.
+    fn as_owner(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.directory.path());
+        keep_plain_environment(&mut command);
+        if let Some(owner) = self.borrowed.as_ref().map_or_else(server_owner, |borrowed| borrowed.owner) {
+            command.uid(owner.uid).gid(owner.gid);
+        }
+        command
+    }
+
+    /// Waits for the line that `pg_ctl -w` waits for too. `logged`: so many bytes of the log are of earlier starts.
+    fn wait_until_ready(&mut self, logged: u64, is_given_up: impl Fn() -> bool) -> Result<(), Error> {
+        let started = Instant::now();
+        while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
+            if is_given_up() {
+                // Not killed: the server itself removes its shared memory.
+                self.stop(if self.borrowed.is_some() { StopMode::Fast } else { StopMode::Immediate })?;
+                return Err(Error::Interrupted);
+            }
+            if self.is_running() && started.elapsed() < START_LIMIT {
+                std::thread::sleep(POLL_INTERVAL);
+                continue;
+            }
+            let output = self.said_since(logged);
+            self.crash();
+            return Err(Error::Program { program: "postgres".into(), output });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ScratchCluster {
+    fn drop(&mut self) {
+        // What fails here is left for the user to see, and the log says why: there is nobody to tell.
+        if self.is_kept || self.borrowed.is_some() {
+            let _ = self.stop(StopMode::Fast);
+            if self.borrowed.is_some() {
+                let _ = remove_marked(&self.directory);
+            }
+            return;
+        }
+        if !self.is_running() && self.read_pid_file().is_some() {
+            // It crashed: only a server removes the shared memory that another one left.
+            self.server = None;
+            let _ = self.start_unless(|| false, |_| {});
+        }
+        let _ = self.stop(StopMode::Immediate);
+        let _ = remove_own_cluster(&self.directory);
+    }
+}
+
+impl Borrowed {
+    /// Keeps everybody else out, and says what was configured.
+    fn arguments(&self, hba_file: &Path) -> Vec<String> {
+        let hba_file = format!("hba_file={}", hba_file.display());
+        let own = ["listen_addresses=", "external_pid_file=", &hba_file].map(str::to_owned);
+        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaceable = self.replaceable.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaceable = replaceable.iter().map(|(name, value)| (name, value));
+        let given = settings.iter().chain(replaceable).map(|(name, value)| format!("{name}={value}"));
+        let pairs = own.into_iter().chain(given).flat_map(|setting| ["-c".to_owned(), setting]);
+        pairs.collect()
+    }
+}
+
+fn program_error(program: &str, source: &std::io::Error) -> Error {
+    Error::Program { program: program.into(), output: source.to_string() }
+}
+
+// ---- making ----
+//
+// What takes a while of a cluster, and ends when the user wants no more of it.
+
+/// Are clusters on their way out? One for the whole process: whoever hears its signals knows no cluster.
+static IS_HURRIED: AtomicBool = AtomicBool::new(false);
+
+/// From now on clusters are on their way out: an initdb that runs is ended, a server that starts is waited for no longer, and one
+/// that writes its last checkpoint for nobody ends without it.
+pub fn hurry_clusters() {
+    IS_HURRIED.store(true, Ordering::Relaxed);
+}
+
+/// Was [`hurry_clusters`] called?
+fn is_hurried() -> bool {
+    IS_HURRIED.load(Ordering::Relaxed)
+}
+
+/// Runs a program that prints little to its end.
+fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
+    let program = command_name(command);
+    let failed = |output: String| Error::Program { program: program.clone(), output };
+    let pipes = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().map_err(|error| failed(error.to_string()))?;
+    while matches!(child.try_wait(), Ok(None)) {
+        if is_hurried() {
+            // It may have ended by itself meanwhile. What it has made goes with its directory.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Error::Interrupted);
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(()),
+        // What it did before it failed is no news.
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
+}
+
+// ---- listening ----
+//
+// A cluster that one role reaches from elsewhere, with a password.
+
+/// So many ports are tried: others may have servers too.
+const PORTS: u16 = 100;
+
+/// Where a server is reached from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// This host as others know it: a name or an address.
+    pub host: String,
+    address: IpAddr,
+    port: u16,
+    role: String,
+}
+
+impl Listening {
+    /// A free port of this machine's `host`, for `role`.
+    ///
+    /// # Errors
+    /// When it is no address of this machine, or all ports are taken.
+    pub fn find(host: &str, role: &str) -> Result<Listening, Error> {
+        let failed = |reason: String| Error::Listen { host: host.to_owned(), reason };
+        let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+        let address = addresses.next().ok_or_else(|| failed("the name has no address".to_owned()))?.ip();
+        let mut refused = String::new();
+        for port in PORT..PORT + PORTS {
+            match TcpListener::bind((address, port)) {
+                Ok(_) => return Ok(Listening { host: host.to_owned(), address, port, role: role.to_owned() }),
+                Err(error) => refused = error.to_string(),
+            }
+        }
+        Err(failed(refused))
+    }
+
+    /// How the role connects.
+    pub fn connect_options(&self, database: &str) -> ConnectOptions {
+        ConnectOptions {
+            host: Some(self.host.clone()),
+            port: Some(self.port),
+            user: Some(self.role.clone()),
+            database: Some(database.to_owned()),
+            ..ConnectOptions::default()
+        }
+    }
+}
+
+impl ScratchCluster {
+    /// From the next start on the server listens there as well, and lets the role in alone, by its password (SCRAM). Who
+    /// reaches its socket is let in as before.
+    pub fn listen(&mut self, listening: &Listening) -> Result<(), Error> {
+        self.port = listening.port;
+        self.configure(&[("listen_addresses", &listening.address.to_string())])?;
+        self.replace_file(
+            "pg_hba.conf",
+            &format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use host::files::Directory;
+
+    fn cluster(settings: &[(&str, &str)]) -> ScratchCluster {
+        let programs = Programs::find(None).unwrap();
+        ScratchCluster::create(&programs, Path::new("/tmp"), settings).unwrap()
+    }
+
+    fn is_alive(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn a_start_is_waited_for_no_longer_than_somebody_wants_it() {
+        let mut cluster = cluster(&[("fsync", "off"), ("hot_standby", "off")]);
+        // A standby that nobody sends anything never gets ready.
+        fs::write(cluster.data_directory().join("standby.signal"), "").unwrap();
+        let began = Instant::now();
+        let is_given_up = || began.elapsed() > Duration::from_millis(500);
+        let error = cluster.start_unless(is_given_up, |_| {}).unwrap_err();
+        assert!(matches!(error, Error::Interrupted), "{error}");
+        assert!(began.elapsed() < START_LIMIT / 10 && !cluster.is_running(), "{:?}", began.elapsed());
+        let directory = cluster.data_directory();
+        drop(cluster);
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn starts_stops_crashes_and_leaves_nothing() {
+        let mut cluster = cluster(&[("fsync", "off"), ("application_name", "it's")]);
+        cluster.start().unwrap();
+        let first = cluster.postmaster_pid().unwrap();
+        assert!(cluster.is_running());
+        assert!(cluster.socket_directory().join(".s.PGSQL.5432").exists());
+        cluster.stop(StopMode::Fast).unwrap();
+        assert!(!cluster.is_running() && !is_alive(first));
+        cluster.start().unwrap();
+        cluster.crash();
+        assert!(!cluster.is_running());
+        cluster.start().unwrap();
+        assert!(cluster.log_tail().contains("ready to accept connections"), "{}", cluster.log_tail());
+        let (last, directory) = (cluster.postmaster_pid().unwrap(), cluster.data_directory());
+        let socket_directory = cluster.socket_directory().to_owned();
+        drop(cluster);
+        assert!(!is_alive(last) && !directory.exists() && !socket_directory.exists());
+    }
+
+    /// The System V segment that a server's postmaster.pid names, as the kernel lists it: its key and its number.
+    fn shared_memory_of(cluster: &ScratchCluster) -> (String, String) {
+        let text = cluster.read_pid_file().unwrap();
+        let mut words = text.lines().nth(6).unwrap().split_whitespace().map(str::to_owned);
+        (words.next().unwrap(), words.next().unwrap())
+    }
+
+    fn exists(segment: &(String, String)) -> bool {
+        let listed = fs::read_to_string("/proc/sysvipc/shm").unwrap();
+        listed.lines().any(|line| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(&segment.0) && words.next() == Some(&segment.1)
+        })
+    }
+
+    #[test]
+    fn shared_memory_does_not_stay_behind() {
+        for crashes in [false, true] {
+            let mut cluster = cluster(&[("fsync", "off")]);
+            cluster.start().unwrap();
+            let segment = shared_memory_of(&cluster);
+            assert!(exists(&segment));
+            if crashes {
+                cluster.crash();
+            }
+            drop(cluster);
+            assert!(!exists(&segment), "crashed: {crashes}");
+        }
+    }
+
+    #[test]
+    fn a_kept_cluster_can_be_adopted() {
+        let programs = Programs::find(None).unwrap();
+        let directory = cluster(&[]).keep();
+        assert!(directory.join("data/PG_VERSION").exists());
+        // Its owner was killed before it was kept: what says that it goes with its owner must not stay.
+        let _left = OwnerMark::place(&Directory::open(&directory).unwrap()).unwrap();
+        let adopted = ScratchCluster::adopt(&programs, &directory).unwrap();
+        assert!(!directory.join(".pgthaw-owner").exists());
+        drop(adopted);
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn adopting_something_else_fails_and_does_not_remove_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let programs = Programs::find(None).unwrap();
+        let error = ScratchCluster::adopt(&programs, directory.path()).unwrap_err();
+        assert!(matches!(error, Error::DataDirectory { .. }), "{error}");
+        assert!(directory.path().exists());
+    }
+
+    #[test]
+    fn a_borrowed_cluster_is_given_back_as_it_was() {
+        let mut lender = cluster(&[("work_mem", "5MB")]);
+        lender.start().unwrap();
+        lender.stop(StopMode::Fast).unwrap();
+        let data_directory = DataDirectory::open(&lender.data_directory()).unwrap();
+        let configuration = || fs::read_to_string(data_directory.path.join("postgresql.conf")).unwrap();
+        let before = configuration();
+        let programs = Programs::find(None).unwrap();
+        let options = ["-p", "5999", "-c", "work_mem=6MB"].map(str::to_owned);
+        let mut borrower = ScratchCluster::borrow(&programs, &data_directory, &options).unwrap();
+        borrower.configure(&[("shared_buffers", "a lot")]).unwrap();
+        assert!(borrower.start().is_err(), "its own settings count");
+        borrower.configure(&[("shared_buffers", "16MB")]).unwrap();
+        borrower.start().unwrap();
+        assert!(borrower.socket_directory().join(".s.PGSQL.5432").exists());
+        let socket_directory = borrower.socket_directory().to_owned();
+        drop(borrower);
+        assert!(!socket_directory.exists() && configuration() == before);
+        lender.start().unwrap();
+    }
+
+    #[test]
+    fn a_bad_setting_fails_with_what_the_server_said() {
+        let mut cluster = cluster(&[("shared_buffers", "a lot")]);
+        let error = cluster.start().unwrap_err().to_string();
+        assert!(error.contains("shared_buffers"), "{error}");
+        assert!(!cluster.is_running());
+    }
+
+    #[test]
+    fn the_watcher_stops_the_server_when_its_owner_is_gone() {
+        let mut cluster = cluster(&[]);
+        cluster.start().unwrap();
+        let RunningServer { mut postmaster, pipe } = cluster.server.take().unwrap();
+        // What the kernel does to a process that is killed.
+        drop(pipe);
+        assert!(postmaster.wait().unwrap().success());
+    }
+}
+
+#[cfg(test)]
+mod listening_tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_another_machine_is_refused() {
+        // Of a network that is for documents alone (RFC 5737).
+        let error = Listening::find("192.0.2.1", "r").unwrap_err().to_string();
+        assert!(error.contains("192.0.2.1"), "{error}");
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_left_to_its_owner() {
+        let first = Listening::find("127.0.0.1", "r").unwrap();
+        let _taken = TcpListener::bind((first.address, first.port)).unwrap();
+        let second = Listening::find("127.0.0.1", "r").unwrap();
+        assert_ne!(first.port, second.port);
+    }
+}

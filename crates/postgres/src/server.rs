@@ -1,0 +1,302 @@
+//! A running server: how to reach it, and what it says of itself.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::postmaster::is_child;
+use super::{Address, ConnectOptions, DataDirectory, Error, Psql, Reached, SystemUser, find_extension, read_databases};
+use host::units::Bytes;
+
+/// From here on versions are newer than what pgthaw was tested with.
+const UNTESTED_VERSION_NUM: u32 = 190_000;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct ServerFacts {
+    /// `server_version_num`, such as 150018.
+    pub version_num: u32,
+    /// `server_version`, such as `15.18 (Debian 15.18-0+deb12u1)`.
+    pub version: String,
+    /// `pg_control_system().system_identifier`: which cluster this is.
+    pub system_identifier: u64,
+    /// The setting `cluster_name`; empty when it is not set.
+    pub cluster_name: String,
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Blocks of a segment file.
+    pub segment_blocks: u32,
+    pub shared_buffers_bytes: Bytes,
+    /// `None` when the role may not know it.
+    pub data_directory: Option<PathBuf>,
+    /// Do data files bypass the page cache (`debug_io_direct` has `data`, PostgreSQL 16 and later)?
+    pub io_direct: bool,
+    /// The setting `io_method`, from PostgreSQL 18 on.
+    pub io_method: Option<String>,
+    pub in_recovery: bool,
+    /// The newest LSN, written or replayed; empty before a standby has replayed anything.
+    pub lsn: String,
+    pub timeline: u32,
+    /// The role that pgthaw is connected as.
+    pub role: String,
+    pub is_superuser: bool,
+    /// The server's process. `Some` means that the server runs on this host and that its data directory can be read.
+    pub postmaster_pid: Option<u32>,
+}
+
+/// A server that answered. Connections are opened per database when needed.
+#[derive(Clone, Debug)]
+pub struct Server {
+    reached: Reached,
+    pub facts: ServerFacts,
+    /// For messages: `/var/run/postgresql:5432` or `host:5432`.
+    pub address: String,
+    /// The database of the first connection.
+    pub database: String,
+    /// When it was started, by this machine's clock.
+    pub started_at: Option<Timestamp>,
+    /// The first connection, while nobody uses it; `None` where it is not to be kept.
+    first: Option<Arc<Mutex<Option<PgConnection>>>>,
+}
+
+impl Server {
+    /// Connects as psql would, and asks the server about itself. Without a database named anywhere `postgres` is
+    /// tried, then `template1`.
+    pub async fn connect(options: &ConnectOptions) -> Result<Server, Error> {
+        let (reached, mut connection) = Reached::reach(options).await?;
+        let (address, database) = (reached.address(), reached.database.clone());
+        let asked = async {
+            prepare(&mut connection, &address).await?;
+            read_facts(&mut connection).await
+        };
+        let (facts, started_at) = reached.within(asked).await?;
+        let first = options.keeps_first.then(|| Arc::new(Mutex::new(Some(connection))));
+        Ok(Server { reached, facts, address, database, started_at, first })
+    }
+
+    /// Opens a connection to another database of this server, as the same user and in the same role.
+    pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
+        if let Some(kept) = self.kept().filter(|_| database == self.database).and_then(|mut kept| kept.take()) {
+            return Ok(kept);
+        }
+        let mut connection = self.reached.connect_to(database).await?;
+        let role = self.reached.within(prepare(&mut connection, &self.address)).await?;
+        if role != self.facts.role {
+            return Err(Error::OtherRole { database: database.to_owned(), role, wanted: self.facts.role.clone() });
+        }
+        Ok(connection)
+    }
+
+    /// Hands back a connection to the database of the first one, as it was lent: the next who asks there goes without the cold start of
+    /// another session.
+    pub fn give_back(&self, connection: PgConnection) {
+        if let Some(mut kept) = self.kept() {
+            *kept = Some(connection);
+        }
+    }
+
+    /// Closes what was kept.
+    pub fn let_go(&mut self) {
+        self.kept().and_then(|mut kept| kept.take());
+        self.first = None;
+    }
+
+    fn kept(&self) -> Option<MutexGuard<'_, Option<PgConnection>>> {
+        self.first.as_ref().map(|first| first.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// psql as a superuser of this server: the role that is connected, if it is one; otherwise, on this host, the server's owner,
+    /// and over the network postgres.
+    pub fn psql(&self) -> Psql {
+        let address = self.describe();
+        if let Some(user) = self.reached.acting_as() {
+            return Psql::as_user(user, &address);
+        }
+        if self.facts.is_superuser {
+            return Psql::at(&address);
+        }
+        match self.reached.socket_owner() {
+            Some(owner) => Psql::as_user(&owner, &Address { user: None, ..address }),
+            None => Psql::at(&Address { user: Some("postgres".into()), ..address }),
+        }
+    }
+
+    /// Whose files they are, of a server on this host that this user may not look into: he is neither that one nor root.
+    pub fn closed_owner(&self) -> Option<SystemUser> {
+        self.reached.socket_owner().filter(|owner| !owner.can_be_taken())
+    }
+
+    /// Where it is, as psql's options would say it.
+    pub fn describe(&self) -> Address {
+        self.reached.describe()
+    }
+
+    /// Opens a connection to the first database that has the extension: the connected one, then `preferred`, then every other
+    /// one of the server, for what shows all of shared_buffers shows it from anywhere. Databases that do not let one in are
+    /// passed over.
+    pub async fn connect_with_extension(
+        &self,
+        name: &'static str,
+        preferred: &[String],
+    ) -> Result<PgConnection, Error> {
+        let mut tried: Vec<&str> = Vec::new();
+        for database in [&self.database].into_iter().chain(preferred) {
+            if !tried.contains(&&**database) {
+                tried.push(database);
+                if let Some(connection) = self.connect_if_it_has(name, database).await? {
+                    return Ok(connection);
+                }
+            }
+        }
+        let all = read_databases(&mut self.connect_to(&self.database).await?).await?;
+        for database in all.iter().filter(|one| one.allows_connections && !tried.contains(&&*one.name)) {
+            if let Some(connection) = self.connect_if_it_has(name, &database.name).await? {
+                return Ok(connection);
+            }
+        }
+        Err(Error::ExtensionMissing { name, database: self.database.clone() })
+    }
+
+    async fn connect_if_it_has(&self, name: &'static str, database: &str) -> Result<Option<PgConnection>, Error> {
+        let look = async || -> Result<Option<PgConnection>, Error> {
+            let mut connection = self.connect_to(database).await?;
+            Ok(find_extension(&mut connection, name).await?.map(|_| connection))
+        };
+        match look().await {
+            // What one database does to its visitors is no matter of the others.
+            Err(_) if database != self.database => Ok(None),
+            Err(error) if !error.is_server_gone() => Ok(None),
+            found => found,
+        }
+    }
+
+    /// Does it still answer in the database of the first connection?
+    pub async fn is_there(&self) -> bool {
+        self.connect_to(&self.database).await.is_ok()
+    }
+
+    /// Is the connection through a socket of this host?
+    pub fn is_local_socket(&self) -> bool {
+        self.reached.is_local_socket()
+    }
+
+    /// What to tell of a version that pgthaw was not tested with.
+    pub fn version_remark(&self) -> Option<String> {
+        (self.facts.version_num >= UNTESTED_VERSION_NUM).then(|| {
+            format!("PostgreSQL {} is newer than the newest that pgthaw was tested with (18)", self.facts.version)
+        })
+    }
+}
+
+/// Makes a new connection pgthaw's own: nothing that a database's owner set is in its way. Tells the role that it acts as.
+async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String, Error> {
+    let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
+    row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
+}
+
+/// What limits sessions of this server, such as statement_timeout, no longer limits this one.
+pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<(), Error> {
+    let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
+    done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
+}
+
+/// What it says of itself, and when it was started.
+async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>), Error> {
+    let failed = |source| Error::Query { action: "ask the server about itself", source };
+    let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
+    let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
+    let uptime = Duration::try_from_secs_f64(row.try_get("uptime_seconds").map_err(failed)?).ok();
+    let started_at = uptime.and_then(|uptime| Timestamp::now().checked_sub(uptime).ok());
+    let mut facts = decode_facts(&row).map_err(failed)?;
+    facts.postmaster_pid = find_postmaster(&facts, backend_pid);
+    Ok((facts, started_at))
+}
+
+/// The server's process, if it runs on this host: a container's or another host's may have the same directory, and a
+/// standby has its primary's system identifier, but only here is the connection's backend a child of the postmaster.
+fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
+    let directory = DataDirectory::open(facts.data_directory.as_deref()?).ok()?;
+    let postmaster = directory.find_postmaster_pid()?;
+    let is_same = directory.system_identifier == facts.system_identifier && is_child(postmaster, backend_pid);
+    is_same.then_some(postmaster)
+}
+
+fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {
+    let block_size = row.try_get::<i32, _>("block_size")? as u32;
+    let shared_buffers_blocks = row.try_get::<i64, _>("shared_buffers_blocks")? as u64;
+    let io_direct: Option<String> = row.try_get("debug_io_direct")?;
+    Ok(ServerFacts {
+        version_num: row.try_get::<i32, _>("version_num")? as u32,
+        version: row.try_get("version")?,
+        system_identifier: row.try_get::<i64, _>("system_identifier")? as u64,
+        cluster_name: row.try_get("cluster_name")?,
+        block_size,
+        segment_blocks: row.try_get::<i64, _>("segment_blocks")? as u32,
+        shared_buffers_bytes: Bytes(shared_buffers_blocks * u64::from(block_size)),
+        data_directory: row.try_get::<Option<String>, _>("data_directory")?.map(PathBuf::from),
+        io_direct: io_direct.is_some_and(|what| has_data(&what)),
+        io_method: row.try_get("io_method")?,
+        in_recovery: row.try_get("in_recovery")?,
+        lsn: row.try_get::<Option<String>, _>("lsn")?.unwrap_or_default(),
+        timeline: row.try_get::<i32, _>("timeline")? as u32,
+        role: row.try_get("role")?,
+        is_superuser: row.try_get("is_superuser")?,
+        postmaster_pid: None,
+    })
+}
+
+/// Does `debug_io_direct`, a list such as `data, wal`, have `data`?
+fn has_data(debug_io_direct: &str) -> bool {
+    debug_io_direct.split(',').any(|part| part.trim().eq_ignore_ascii_case("data"))
+}
+
+// ---- telling ----
+//
+// When the server counts what a session has done: about once a second, or at once.
+
+/// A question to which the session adds, where it can, that the statistics are told at once what it has done.
+macro_rules! telling {
+    ($connection:expr, $question:literal) => {
+        match $crate::server::tells_at_once($connection) {
+            true => concat!(include_str!($question), "CROSS JOIN pg_catalog.pg_stat_force_next_flush() AS told\n"),
+            false => include_str!($question),
+        }
+    };
+}
+
+pub(super) use telling;
+
+pub(super) fn tells_at_once(connection: &PgConnection) -> bool {
+    connection.server_version_num().is_some_and(can_tell_at_once)
+}
+
+/// Does the server tell its statistics what pgthaw's sessions do when they do it? Until version 14 it cannot be asked to.
+pub fn can_tell_at_once(version_num: u32) -> bool {
+    version_num >= 150_000
+}
+
+/// Has the statistics told what the session has done so far, where that can be asked for.
+pub async fn tell_statistics(connection: &mut PgConnection) -> Result<(), Error> {
+    if !tells_at_once(connection) {
+        return Ok(());
+    }
+    let told = sqlx::query(include_str!("sql/tell_15.sql")).execute(connection).await;
+    told.map(drop).map_err(|source| Error::Query { action: "have the statistics told", source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_writing_of_the_log_is_not_that_of_data() {
+        assert!(has_data("data") && has_data("wal, DATA"));
+        assert!(!has_data("") && !has_data("wal, wal_init"));
+    }
+}

@@ -1,0 +1,420 @@
+//! The server's cumulative statistics: what its views count, and what was added between two looks.
+//!
+//! The columns differ from version to version, so they are taken as the server names them: nothing is left out of a
+//! version that this pgthaw does not know.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::Row as _;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::answer::{LIMIT, collect_rows, in_time};
+use super::extension::ask_where_it_is;
+use super::server::telling;
+use super::{Error, Extension};
+
+/// Columns that say which row it is, in views with several.
+const KEYS: [&str; 6] = ["datname", "backend_type", "object", "context", "schemaname", "relname"];
+
+/// Columns that number what they stand for, and count nothing.
+const NUMBERS: [&str; 2] = ["datid", "relid"];
+
+/// What the views show at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerStatistics {
+    rows: BTreeMap<RowKey, BTreeMap<String, f64>>,
+}
+
+/// A view, and the values of its [`KEYS`].
+type RowKey = (String, Vec<(String, String)>);
+
+/// What was added: of each view the rows in which anything changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+#[serde(transparent)]
+pub struct StatisticsDelta(pub BTreeMap<String, Vec<RowDelta>>);
+
+/// One row of a view.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct RowDelta {
+    /// Which row: `backend_type` and the like. Nothing where the view has one row.
+    pub key: BTreeMap<String, String>,
+    /// What was added to each column, in the view's units; columns without a change are left out.
+    pub added: BTreeMap<String, f64>,
+}
+
+/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal, pg_stat_io, as far as the version has them, and the row
+/// of `database` in pg_stat_database.
+pub async fn read_server_statistics(
+    connection: &mut PgConnection,
+    version_num: u32,
+    database: &str,
+) -> Result<ServerStatistics, Error> {
+    let failed = |source| Error::Query { action: "read the server's statistics", source };
+    let question = include_str!("sql/statistics_13.sql");
+    let mut rows: Vec<(String, String)> =
+        sqlx::query_as(question).bind(database).fetch_all(&mut *connection).await.map_err(failed)?;
+    let newer = [
+        (140_000, include_str!("sql/statistics_14.sql")),
+        (160_000, include_str!("sql/statistics_16.sql")),
+        (170_000, include_str!("sql/statistics_17.sql")),
+    ];
+    for (_, question) in newer.into_iter().filter(|(since, _)| version_num >= *since) {
+        rows.extend(sqlx::query_as::<_, (String, String)>(question).fetch_all(&mut *connection).await.map_err(failed)?);
+    }
+    let mut statistics = ServerStatistics::default();
+    for (view, counters) in rows {
+        statistics.add(view, &counters).map_err(|source| failed(sqlx::Error::Decode(source.into())))?;
+    }
+    Ok(statistics)
+}
+
+/// Transactions of all databases since the statistics began, and client backends besides pgthaw's own that did something within the
+/// last second. Backends report once a second at most.
+pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64), Error> {
+    let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
+    let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;
+    Ok((transactions.max(0) as u64, clients.max(0) as u64))
+}
+
+/// Reads pg_stat_user_tables of the connected database, with the tables' sizes (`total_bytes`).
+pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics, Error> {
+    let failed = |source| Error::Query { action: "read the tables' statistics", source };
+    let question = include_str!("sql/table_statistics_13.sql");
+    let rows: Vec<(String, String)> = sqlx::query_as(question).fetch_all(connection).await.map_err(failed)?;
+    let mut statistics = ServerStatistics::default();
+    for (view, counters) in rows {
+        statistics.add(view, &counters).map_err(|source| failed(sqlx::Error::Decode(source.into())))?;
+    }
+    Ok(statistics)
+}
+
+impl ServerStatistics {
+    /// What a column of a view shows, by the last part of the rows' keys: of tables that is their name.
+    pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
+        let rows = self.rows.iter().filter(|((name, _), _)| name == view);
+        rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
+    }
+
+    fn add(&mut self, view: String, counters: &str) -> Result<(), serde_json::Error> {
+        let columns: BTreeMap<String, Value> = serde_json::from_str(counters)?;
+        let text = |name: &str| Some((name.to_owned(), columns.get(name)?.as_str()?.to_owned()));
+        let key = KEYS.into_iter().filter_map(text).collect();
+        let numbers = columns.iter().filter(|(name, _)| !NUMBERS.contains(&name.as_str()));
+        let numbers = numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect();
+        self.rows.insert((view, key), numbers);
+        Ok(())
+    }
+
+    /// What was added since `earlier`. A row that was not there began at 0.
+    pub fn since(&self, earlier: &ServerStatistics) -> StatisticsDelta {
+        let mut delta = StatisticsDelta::default();
+        for ((view, key), now) in &self.rows {
+            let before = earlier.rows.get(&(view.clone(), key.clone()));
+            let at = |name: &String| before.and_then(|row| row.get(name)).copied().unwrap_or(0.0);
+            let added = now.iter().map(|(name, value)| (name.clone(), value - at(name)));
+            let added: BTreeMap<String, f64> = added.filter(|(_, added)| *added != 0.0).collect();
+            if !added.is_empty() {
+                let key = key.iter().cloned().collect();
+                delta.0.entry(view.clone()).or_default().push(RowDelta { key, added });
+            }
+        }
+        delta
+    }
+}
+
+impl StatisticsDelta {
+    /// Both.
+    pub fn and(mut self, other: StatisticsDelta) -> StatisticsDelta {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// What was added to a column of a view, over all of its rows; 0 when nothing was.
+    pub fn sum(&self, view: &str, column: &str) -> f64 {
+        let rows = self.0.get(view).into_iter().flatten();
+        // The sum of no floats is -0.0.
+        rows.filter_map(|row| row.added.get(column)).fold(0.0, |sum, added| sum + added)
+    }
+}
+
+// ---- lookups ----
+//
+// How many blocks of each relation were looked up, by the cumulative statistics. COPY, VACUUM and CREATE INDEX look nothing up, and
+// whoever reads a table from end to end does not either.
+
+/// What was counted of a relation since the statistics began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    oid: u32,
+    /// Of an index the table that it is of.
+    table: Option<u32>,
+    scans: u64,
+    /// Of an index its entries that were read.
+    read: u64,
+    /// Rows that were fetched: of an index those that it led to one after the other, of a table those that bitmaps led to.
+    fetched: u64,
+    /// `None` as long as nobody has counted the rows.
+    rows_per_block: Option<f64>,
+}
+
+impl Counted {
+    /// Blocks that scans have asked for at least: the rows of each lie side by side.
+    fn blocks(&self, scans: u64, rows: u64) -> u64 {
+        let more = self.rows_per_block.map_or(0.0, |of_block| rows.saturating_sub(scans) as f64 / of_block.max(1.0));
+        scans.saturating_add(more as u64)
+    }
+}
+
+/// Blocks by `pg_class.oid`, at least so many of each relation of the connected database; of those that are not there none.
+pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>, Error> {
+    let rows = sqlx::query(include_str!("sql/lookups_13.sql")).fetch(connection);
+    let count = |row: &PgRow, column: &str| row.try_get::<i64, _>(column).map(|count| count.max(0) as u64);
+    let decode = |row: &PgRow| {
+        let (tuples, blocks): (f64, i32) = (row.try_get("tuples")?, row.try_get("blocks")?);
+        Ok(Some(Counted {
+            oid: row.try_get::<Oid, _>("oid")?.0,
+            table: row.try_get::<Option<Oid>, _>("indrelid")?.map(|oid| oid.0),
+            scans: count(row, "scans")?,
+            read: count(row, "rows_read")?,
+            fetched: count(row, "rows_fetched")?,
+            rows_per_block: (tuples > 0.0 && blocks > 0).then(|| tuples / f64::from(blocks)),
+        }))
+    };
+    let counted = in_time("read how often the relations were looked up", collect_rows(rows, decode)).await?;
+    Ok(compute_lookups(&counted))
+}
+
+fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
+    // Of each table the scans of its indexes, and the rows that these led to.
+    let mut by_indexes: HashMap<u32, (u64, u64)> = HashMap::new();
+    for (table, index) in counted.iter().filter_map(|one| Some((one.table?, one))) {
+        let (scans, rows) = by_indexes.entry(table).or_default();
+        *scans = scans.saturating_add(index.scans);
+        *rows = rows.saturating_add(index.fetched);
+    }
+    let blocks = |one: &Counted| match one.table {
+        Some(_) => one.blocks(one.scans, one.read),
+        None => {
+            let (scans, rows) = by_indexes.get(&one.oid).copied().unwrap_or_default();
+            let rows = rows.saturating_add(one.fetched);
+            one.blocks(scans.min(rows), rows)
+        }
+    };
+    counted.iter().map(|one| (one.oid, blocks(one))).filter(|(_, blocks)| *blocks > 0).collect()
+}
+
+// ---- statements ----
+
+/// Fewer say nothing.
+const FEWEST_CALLS: f64 = 200.0;
+
+/// The version of the extension that came with PostgreSQL 17.
+const RENAMED_IN: (u32, u32) = (1, 11);
+
+/// The statements of the connected database.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Statements {
+    pub calls: f64,
+    /// Seconds of one, without what it waited for reads where track_io_timing is on.
+    pub seconds: f64,
+}
+
+/// `None` without the extension, where it is not preloaded or not for this role, and where too few statements were run.
+pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Statements>, Error> {
+    const ACTION: &str = "read pg_stat_statements";
+    let statement = |extension: &Extension| {
+        Some(match extension.is_at_least(RENAMED_IN.0, RENAMED_IN.1) {
+            true => extension.place(include_str!("sql/statements_17.sql"), &[]),
+            false => extension.place(include_str!("sql/statements_13.sql"), &[]),
+        })
+    };
+    let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
+        // Not preloaded it answers with an error, and a forecast goes on without.
+        Err(Error::ExtensionMissing { .. } | Error::Query { .. }) => return Ok(None),
+        rows => rows?,
+    };
+    let Some(row) = rows.as_ref().and_then(|rows| rows.first()) else { return Ok(None) };
+    let failed = |source| Error::Query { action: ACTION, source };
+    let calls: f64 = row.try_get("calls").map_err(failed)?;
+    let milliseconds: f64 = row.try_get("milliseconds").map_err(failed)?;
+    Ok((calls >= FEWEST_CALLS && milliseconds > 0.0)
+        .then(|| Statements { calls, seconds: milliseconds * 1e-3 / calls }))
+}
+
+// ---- pulse ----
+//
+// What a server counts of all of its databases, and what its clients' sessions do at this moment: two small questions, which may be
+// asked each second.
+
+/// Counters since the server's statistics began, and levels of this moment. pgthaw's own sessions are no clients.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerPulse {
+    pub commits: u64,
+    pub rollbacks: u64,
+    /// Blocks that were found in shared_buffers, and those that were read.
+    pub blocks_hit: u64,
+    pub blocks_read: u64,
+    /// Written to temporary files.
+    pub temporary_bytes: u64,
+    pub deadlocks: u64,
+    /// Milliseconds that sessions spent in statements, told when a statement has ended; `None` before version 14.
+    pub active_ms: Option<f64>,
+    pub clients: u32,
+    /// Of them: with a statement that runs, and in a transaction without one.
+    pub active: u32,
+    pub idle_in_transaction: u32,
+    /// Since when the oldest statement and the oldest transaction of a client run; `None` without one.
+    pub longest_query_seconds: Option<f64>,
+    pub longest_transaction_seconds: Option<f64>,
+    /// Sessions of which this role may see nothing.
+    pub hidden: u32,
+    /// What the checkpointer waits for; `None` where it works, or may not be seen.
+    pub checkpointer_event: Option<String>,
+}
+
+/// What a server counts of checkpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CheckpointPulse {
+    /// Begun, for it was time, or for somebody or much WAL asked for it.
+    pub timed: u64,
+    pub requested: u64,
+    /// Milliseconds of writing and of synchronising, told when a checkpoint has ended.
+    pub write_ms: f64,
+    pub sync_ms: f64,
+    /// Buffers that checkpoints have written, told while one writes.
+    pub buffers: u64,
+    /// Since the last checkpoint that has ended: WAL since its redo point, and time since its begin.
+    pub wal_bytes: u64,
+    pub since_seconds: f64,
+    /// The next one begins after so long, or before WAL has this size.
+    pub timeout_seconds: f64,
+    pub max_wal_bytes: u64,
+}
+
+/// Asks for the counters. `own_pids` are pgthaw's own sessions. From version 15 on the server has counted the question when it is over.
+pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse, Error> {
+    let failed = |source| Error::Query { action: "read what the server counts", source };
+    let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
+    let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
+    let row = question.fetch_one(connection).await.map_err(failed)?;
+    decode_pulse(&row).map_err(failed)
+}
+
+fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
+    let count = |name: &str| Ok::<u64, sqlx::Error>(row.try_get::<Option<i64>, _>(name)?.unwrap_or(0).max(0) as u64);
+    Ok(ServerPulse {
+        commits: count("commits")?,
+        rollbacks: count("rollbacks")?,
+        blocks_hit: count("blocks_hit")?,
+        blocks_read: count("blocks_read")?,
+        temporary_bytes: count("temporary_bytes")?,
+        deadlocks: count("deadlocks")?,
+        active_ms: row.try_get("active_ms")?,
+        clients: count("clients")? as u32,
+        active: count("active")? as u32,
+        idle_in_transaction: count("idle_in_transaction")? as u32,
+        longest_query_seconds: row.try_get("longest_query_seconds")?,
+        longest_transaction_seconds: row.try_get("longest_transaction_seconds")?,
+        hidden: count("hidden")? as u32,
+        checkpointer_event: row.try_get("checkpointer_event")?,
+    })
+}
+
+/// Asks for the checkpoints. On a standby these are its own restartpoints.
+pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u32) -> Result<CheckpointPulse, Error> {
+    let failed = |source| Error::Query { action: "read what the server counts of checkpoints", source };
+    let question = match version_num {
+        170_000.. => include_str!("sql/checkpoints_17.sql"),
+        _ => include_str!("sql/checkpoints_13.sql"),
+    };
+    let row = sqlx::query(question).fetch_one(connection).await.map_err(failed)?;
+    let decode = |row: &PgRow| {
+        let count =
+            |name: &str| Ok::<u64, sqlx::Error>(row.try_get::<Option<i64>, _>(name)?.unwrap_or(0).max(0) as u64);
+        Ok(CheckpointPulse {
+            timed: count("timed")?,
+            requested: count("requested")?,
+            write_ms: row.try_get("write_ms")?,
+            sync_ms: row.try_get("sync_ms")?,
+            buffers: count("buffers")?,
+            wal_bytes: count("wal_bytes")?,
+            since_seconds: row.try_get("since_seconds")?,
+            timeout_seconds: row.try_get("timeout_seconds")?,
+            max_wal_bytes: count("max_wal_bytes")?,
+        })
+    };
+    decode(&row).map_err(failed)
+}
+
+#[cfg(any(test, feature = "fixtures"))]
+#[cfg_attr(not(test), allow(unused, clippy::unwrap_used))]
+pub mod tests {
+    use super::*;
+
+    /// What views with these rows show.
+    pub fn statistics_of(rows: impl IntoIterator<Item = (String, String)>) -> ServerStatistics {
+        let mut statistics = ServerStatistics::default();
+        rows.into_iter().for_each(|(view, counters)| statistics.add(view, &counters).unwrap());
+        statistics
+    }
+
+    fn statistics(rows: &[(&str, &str)]) -> ServerStatistics {
+        statistics_of(rows.iter().map(|(view, counters)| ((*view).to_owned(), (*counters).to_owned())))
+    }
+
+    #[test]
+    fn rows_are_told_apart_by_their_keys_and_unchanged_ones_left_out() {
+        let of = |backend: &str, reads: u32| {
+            format!(
+                r#"{{"backend_type": "{backend}", "object": "relation", "context": "normal", "reads": {reads}, "op_bytes": 8192, "extends": null}}"#
+            )
+        };
+        let (bgwriter, client, other) = (of("background writer", 5), of("client backend", 7), of("client backend", 9));
+        let before = statistics(&[("pg_stat_io", &bgwriter), ("pg_stat_io", &client)]);
+        let after = statistics(&[("pg_stat_io", &bgwriter), ("pg_stat_io", &other)]);
+        let delta = after.since(&before);
+        let rows = &delta.0["pg_stat_io"];
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].key["backend_type"], "client backend");
+        assert_eq!(rows[0].added, BTreeMap::from([("reads".to_owned(), 2.0)]));
+        assert_eq!((delta.sum("pg_stat_io", "reads"), delta.sum("pg_stat_wal", "wal_bytes")), (2.0, 0.0));
+    }
+
+    #[test]
+    fn a_row_that_appears_began_at_nothing() {
+        let after = statistics(&[(
+            "pg_stat_database",
+            r#"{"datid": 5, "datname": "x", "xact_commit": 3, "stats_reset": "2026"}"#,
+        )]);
+        let delta = after.since(&ServerStatistics::default());
+        assert_eq!(delta.0["pg_stat_database"][0].added, BTreeMap::from([("xact_commit".to_owned(), 3.0)]));
+    }
+}
+
+#[cfg(test)]
+mod lookups_tests {
+    use super::*;
+
+    /// A table of 61 rows a block, and its index of 366 entries a leaf.
+    fn look(index: Counted, by_bitmap: u64) -> [Option<u64>; 2] {
+        let table = Counted { oid: 1, fetched: by_bitmap, rows_per_block: Some(61.0), ..Counted::default() };
+        let index = Counted { oid: 2, table: Some(1), rows_per_block: Some(366.0), ..index };
+        let lookups = compute_lookups(&[table, index]);
+        [1, 2].map(|oid| lookups.get(&oid).copied())
+    }
+
+    #[test]
+    fn a_scan_of_an_index_looks_up_where_it_begins_and_as_many_more_blocks_as_its_rows_fill() {
+        let counted = |scans, read, fetched| Counted { scans, read, fetched, ..Counted::default() };
+        assert_eq!(look(counted(500, 500, 500), 0), [Some(500), Some(500)]);
+        assert_eq!(look(counted(10, 6110, 6110), 0), [Some(110), Some(26)], "ranges");
+        assert_eq!(look(counted(10, 6110, 0), 6110), [Some(110), Some(26)], "bitmaps");
+        assert_eq!(look(counted(10, 10, 0), 0), [None, Some(10)], "the index alone answers");
+        assert_eq!(look(counted(0, 0, 0), 0), [None, None], "a load");
+    }
+}

@@ -1,0 +1,147 @@
+//! What a person sees: tables, progress, errors. The only place, beside `main`, that prints.
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
+mod age;
+mod columns;
+mod curve;
+mod doctor;
+mod error_report;
+mod live_screen;
+mod moving_line;
+mod nanoseconds;
+mod password;
+mod pasteable;
+mod pasted;
+mod printable;
+mod progress;
+mod screen;
+mod wrap;
+
+use std::io::{self, Write as _};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use error_report::render_error;
+use printable::{obeyed_by_no_terminal, printable_json};
+
+use host::failure::ErrorKind;
+
+pub use age::render_age;
+pub use columns::{Column, database_column, render_columns, render_left_out};
+pub use curve::{Curve, render_curves, render_seconds, render_short};
+pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
+pub use live_screen::{Key, LiveScreen, Next};
+pub use moving_line::{MovingLine, Part, render_duration, render_parts, time_left};
+pub use nanoseconds::{render_ns, render_share};
+pub use password::ask_password;
+pub use pasteable::{find_commands, pasted_path};
+pub use pasted::{
+    PastedCommands, complete_commands, complete_commands_with, complete_commands_with_results,
+    complete_commands_with_store, hide_words, without_advice,
+};
+pub use printable::{printable, shorten_middle};
+
+pub use progress::Progress;
+pub use screen::{Canvas, exit_interrupted, interrupt_then_exit, stderr_width, stdout_width, wait_for_interrupt};
+pub use wrap::wrap_text;
+
+/// What became of standard output: nothing, until a write fails.
+static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
+
+/// Was `--quiet` given?
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on standard error is for what goes wrong alone: cron mails whatever is written there.
+pub fn keep_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Prints lines on standard output, broken between words where a terminal is narrower than they are.
+pub fn print_line(text: &str) {
+    print_verbatim(&fit_line(text));
+}
+
+/// The lines as [`print_line`] prints them.
+pub fn fit_line(text: &str) -> String {
+    wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stdout_width())
+}
+
+/// Prints what is read by programs, or is the name of something, as it is. After a failure nothing more is printed, and the
+/// command goes on: its exit status is an answer of its own.
+pub fn print_verbatim(line: &str) {
+    if is_output_open()
+        && let Err(error) = writeln!(io::stdout().lock(), "{line}")
+    {
+        // Only the first failure is kept.
+        let _ = OUTPUT_FAILURE.set(error);
+    }
+}
+
+/// Does what is printed still go anywhere? What prints for ever ends when it does not.
+pub fn is_output_open() -> bool {
+    OUTPUT_FAILURE.get().is_none()
+}
+
+/// Why what was printed is not all there. A reader that went away (`| head`) had what it wanted: that is no failure.
+pub fn output_failure() -> Option<&'static io::Error> {
+    OUTPUT_FAILURE.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+}
+
+/// Prints a value as one JSON document on standard output. What is a command in it was completed by whoever made it: names
+/// stay as they are.
+pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
+    print_json_part(&serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// Prints a part of a JSON document that is printed piece by piece.
+pub fn print_json_part(json: &str) {
+    print_verbatim(&printable_json(json));
+}
+
+/// Prints a remark on standard error, so that standard output stays what was asked for. With `--quiet` there is none.
+pub fn print_remark(text: &str) {
+    if !IS_QUIET.load(Ordering::Relaxed) {
+        print_complaint(text);
+    }
+}
+
+/// Prints on standard error what went wrong, of a command that goes on or that answers all the same.
+pub fn print_complaint(text: &str) {
+    write_aside(&wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stderr_width()));
+}
+
+/// Prints what pgthaw has to say on standard error, while standard output is a job's: as it is when it is for programs, a
+/// remark when it is for people.
+pub fn print_aside(text: &str, as_json: bool) {
+    match as_json {
+        true => write_aside(&printable_json(text)),
+        false => print_remark(text),
+    }
+}
+
+/// Where standard error takes nothing, as on a full disk or once its reader has gone, there is nobody to tell. What was done is done, and the exit
+/// status tells it.
+fn write_aside(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Ends the program at once, for what cannot begin.
+pub fn exit(code: i32) -> ! {
+    std::process::exit(code)
+}
+
+/// Prints a failure on standard error: with `as_json` as one line for programs.
+pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
+    // Before it stands in JSON, whose quotes are not a shell's. Servers and arguments have a say in it.
+    let safe = |text: &str| complete_commands(text).split('\n').map(printable).collect::<Vec<_>>().join("\n");
+    let text = match as_json {
+        true => {
+            let text = render_error(&complete_commands(message), kind, hint.map(complete_commands).as_deref(), true);
+            printable_json(&text).into_owned()
+        }
+        false => render_error(&safe(message), kind, hint.map(safe).as_deref(), false),
+    };
+    let width = if as_json { None } else { stderr_width() };
+    write_aside(&wrap_text(&text, width));
+}
