@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::statistics::compute_median;
+use crate::compute_median;
 
 /// A step below this share of what is usual around it is one of a stall, if chance does not explain it.
 const STALLED: f64 = 0.5;

@@ -9,8 +9,8 @@ use nalgebra::{DVector, Dyn, Matrix3, OMatrix, U3, Vector3};
 use serde::{Deserialize, Serialize};
 
 use super::series::Series;
-use super::statistics::{compute_error_inflation, compute_median, compute_robust_sigma};
-use super::{Error, WarmUp};
+use super::statistics::{compute_error_inflation, compute_robust_sigma};
+use crate::{Error, WarmUp, compute_median};
 
 /// A parameter and its 95 % interval. A bound is `None` when the measurement sets none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -244,8 +244,8 @@ fn estimate(value: f64, log_error: f64) -> Estimate {
 
 #[cfg(test)]
 mod tests {
+    use super::super::synthetic::{Noise, Shape, make_series};
     use super::*;
-    use crate::synthetic::{Noise, Shape, make_series};
 
     fn holds(estimate: Estimate, truth: f64, share: f64) -> bool {
         (estimate.value / truth - 1.0).abs() < share

@@ -1,16 +1,6 @@
 //! Small statistics of noisy, autocorrelated series.
 
-/// The median of numbers that are all finite; `None` of an empty list.
-pub fn compute_median(mut values: Vec<f64>) -> Option<f64> {
-    let middle = values.len() / 2;
-    if values.is_empty() {
-        return None;
-    }
-    let is_odd = values.len() % 2 == 1;
-    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    let lower = if is_odd { *upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) };
-    Some(f64::midpoint(lower, *upper))
-}
+use crate::compute_median;
 
 /// What the median absolute deviation of normal noise is multiplied by to be its standard deviation.
 const MAD_TO_SIGMA: f64 = 1.4826;
@@ -65,13 +55,6 @@ pub fn compute_rising_means(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_of_odd_even_and_no_numbers() {
-        assert_eq!(compute_median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(compute_median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(compute_median(vec![]), None);
-    }
 
     #[test]
     fn a_period_shows_in_the_autocorrelation() {

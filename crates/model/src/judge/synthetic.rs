@@ -3,8 +3,8 @@
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::WarmUp;
 use super::series::{Collector, Facts, Series};
+use crate::WarmUp;
 
 /// What the throughput would be without noise.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 mod reader;
 
-use super::Error;
+use crate::Error;
 use pgbench::{BUILTIN_SCRIPTS, PgbenchReport};
 
 pub use reader::Reader;

@@ -6,11 +6,18 @@
 //! level has to be that of a warm-up that is over, and of one that can have read all pages where their number is known. docs/model.md
 //! gives the reasons.
 
-mod judge;
+mod fit;
 mod judgement;
+mod series;
+mod statistics;
+mod steps;
+#[cfg(test)]
+mod synthetic;
 mod tail;
 #[cfg(test)]
 mod verdict_tests;
 
-pub use judge::judge;
+pub use fit::{Estimate, Fit, fit_warm_up};
 pub use judgement::{Judgement, Undecided, Verdict, find_disorder};
+pub use series::{Bucket, Collector, Facts, Reader, Series};
+pub use steps::judge;

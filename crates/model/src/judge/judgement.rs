@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Fit;
+use super::Fit;
 
 /// The steady part must be so much of the run.
 pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;

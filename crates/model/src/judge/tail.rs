@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use crate::Series;
-use crate::statistics::{
-    compute_autocorrelation, compute_median, compute_rising_means, compute_robust_sigma, compute_running_median,
-};
+use super::Series;
+use super::statistics::{compute_autocorrelation, compute_rising_means, compute_robust_sigma, compute_running_median};
+use crate::compute_median;
 
 /// Values that are judged, at most: the exact segmentation takes the square of it.
 const MOST_VALUES: usize = 400;

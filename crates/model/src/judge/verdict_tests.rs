@@ -3,9 +3,10 @@
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
+use super::synthetic::{Noise, Shape, make_modulated, make_series};
+use super::{Collector, Facts, Series};
 use super::{Judgement, Verdict, judge};
-use crate::synthetic::{Noise, Shape, make_modulated, make_series};
-use crate::{Collector, Facts, Series, WarmUp};
+use crate::WarmUp;
 
 /// Curves of each kind.
 const EACH: u64 = 25;

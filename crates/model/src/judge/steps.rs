@@ -1,10 +1,10 @@
 //! From the curve to the verdict.
 
 use super::judgement::{Flat, LEAST_TAIL_SHARE, Reason};
+use super::statistics::compute_running_median;
 use super::tail::{DEEPEST, Noise, SAME_LEVEL, Tail, Trend};
+use super::{Bucket, Fit, Series, fit_warm_up};
 use super::{Judgement, Verdict};
-use crate::statistics::compute_running_median;
-use crate::{Bucket, Fit, Series, fit_warm_up};
 
 /// The steady part must have so many values.
 const LEAST_TAIL_VALUES: usize = 10;
