@@ -50,7 +50,7 @@ export const bytes = (value: number): string => scaled(value, 1024, ["bytes", "k
 /** A bandwidth: 1000 of a unit are one of the next. */
 export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
 
-/** At least three figures, without the zeros at their end, as crates/host/src/units/bytes.rs prints them: `8 kB`, `1.47 GB`, `1023 MB`. */
+/** At least three figures, without the zeros at their end, as crates/host/src/units.rs prints them: `8 kB`, `1.47 GB`, `1023 MB`. */
 function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
   let left = value;

@@ -65,9 +65,8 @@ impl WarmUp {
         WarmUp::parallel(&[pages], read_seconds, hit_seconds)
     }
 
-    /// A component for each of `pages`, such as a table's and its index's. A transaction asks for one page of each, one after the
-    /// other, and each that is missing is a read: with one it takes `read_seconds` (Td), with several as many times Td - Tc more
-    /// than `hit_seconds` (Tc).
+    /// A component for each of `pages`, such as a table and its index. A transaction asks for one page of each in turn.
+    /// With one miss it takes `read_seconds` (Td); each further miss adds Td - Tc.
     pub fn parallel(pages: &[f64], read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         Error::check_positive("the time of a transaction that reads one page in seconds", read_seconds)?;
         if read_seconds < hit_seconds {
@@ -181,8 +180,7 @@ const HALVINGS: usize = 200;
 /// The largest argument that is tried.
 const LARGEST: f64 = 1e300;
 
-/// The least x ≥ 0 with `f(x) >= target`, where `f` never falls; `None` when there is none. `guess` is a first scale of x,
-/// above 0.
+/// The least x ≥ 0 with `f(x) >= target` for a rising `f`; `None` without one. `guess`, above 0, is the scale of x.
 pub fn find_rise(f: impl Fn(f64) -> f64, target: f64, guess: f64) -> Option<f64> {
     if f(0.0) >= target {
         return Some(0.0);
@@ -207,12 +205,12 @@ pub fn find_rise(f: impl Fn(f64) -> f64, target: f64, guess: f64) -> Option<f64>
 
 // ---- fill ----
 //
-// How densely rows lie in a table, and how long a device needs to read them one by one.
+// Row density of a table, and the time to read it row by row.
 
 /// Bytes of what the slides call a megabyte.
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// The figures of Greg Smith's pgbench slides for a table: at scale 100, 10 million rows in 1240 MB are 8064 rows in a megabyte.
+/// Row density as in Greg Smith's pgbench slides: at scale 100, 10 million rows in 1240 MB are 8064 rows per MB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RowDensity {
     pub bytes_per_row: f64,
@@ -238,16 +236,15 @@ impl RowDensity {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FillTime {
     pub rows_per_second: f64,
-    /// By the slides, which let each megabyte of random reads bring all of its rows: 1.1 MB/s × 8064 rows bring 10 million rows
-    /// in 1127 s.
+    /// As the slides compute it, with all rows of each MB read: 1.1 MB/s × 8064 rows read 10 million rows in 1127 s.
     pub fill_seconds: f64,
-    /// By the model of one client that asks for rows at random, through the index where there is one, until fewer than 1 % of its
-    /// transactions read.
+    /// By the model: one client asks for random rows, through the index if any, until under 1 % of its transactions
+    /// read.
     pub warm_after_seconds: f64,
 }
 
 impl FillTime {
-    /// Of `pages` of a table, and of the index that finds a row. A warm transaction takes `hit_seconds`; all numbers are above 0.
+    /// For `pages` of a table and its index. A warm transaction takes `hit_seconds`; all numbers are above 0.
     pub fn new(
         rows: f64,
         density: RowDensity,
@@ -390,7 +387,7 @@ mod root_tests {
 mod fill_tests {
     use super::*;
 
-    /// Scale 100 on the server of the slides: 1240 MB of accounts, 171 MB of their index, 1.1 MB/s of seeks.
+    /// Scale 100 on the slides' server: 1240 MB of accounts, 171 MB of index, 1.1 MB/s of seeks.
     const ROWS: f64 = 10e6;
     const PAGE: f64 = 8192.0;
 

@@ -60,8 +60,8 @@ pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Databas
     in_time("list the databases", collect_rows(rows, |row| decode_database(row).map(Some))).await
 }
 
-/// Every relation with storage in the connected `database`, in all of its tablespaces, by schema and name. Temporary
-/// ones are left out; the shared catalogs are there when `shared`.
+/// Every relation with storage in `database`, in all tablespaces, by schema and name; without temporary ones, with
+/// shared catalogs if `shared`.
 pub async fn read_relations(
     connection: &mut PgConnection,
     database: &Database,
@@ -88,8 +88,7 @@ pub async fn read_partitioned_tables(
     Ok(tables)
 }
 
-/// Blocks of every fork with at least one, of relations of the connected database. Relations that were dropped
-/// meanwhile, or that somebody has locked exclusively, are left out.
+/// Blocks of every non-empty fork of these relations; without those that were dropped, or are locked exclusively.
 pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
     let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
@@ -134,7 +133,7 @@ fn decode_database(row: &PgRow) -> Result<Database, sqlx::Error> {
     })
 }
 
-/// `None` for a relation that was dropped meanwhile, or whose files are in a place that pgthaw does not know.
+/// `None` for a relation dropped meanwhile, or in an unknown place.
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
     let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
     let path = row.try_get::<Option<&str>, _>("path")?.and_then(|path| path.parse().ok());
@@ -174,8 +173,7 @@ fn decode_fork_blocks(row: &PgRow) -> Result<Option<ForkBlocks>, sqlx::Error> {
 /// PostgreSQL's names have 63 bytes; whoever builds his own may have a few times that.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// A name as text. A database with encoding SQL_ASCII may hold names that are no UTF-8: what is not is shown as `�`
-/// rather than refused.
+/// A name as text; with encoding SQL_ASCII it may be other than UTF-8, which becomes `�`.
 fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error> {
     let value = row.try_get_raw(column)?;
     if value.is_null() {
@@ -190,7 +188,8 @@ fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error>
 
 /// The comment on a database; `None` without one.
 pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
-    let question = include_str!("sql/database_comment_13.sql");
+    let question =
+        "SELECT pg_catalog.shobj_description(oid, 'pg_database') FROM pg_catalog.pg_database WHERE datname = $1";
     in_time("read the comment on a database", sqlx::query_scalar(question).bind(name).fetch_one(connection)).await
 }
 
@@ -301,9 +300,9 @@ pub struct PartitionedTable {
 //
 // Where a relation's files are, as a value that cannot leave the data directory.
 
-/// The place of a relation's first main-fork segment below the data directory, as `pg_relation_filepath()` prints it.
-/// It is only ever made of numbers and of a checked version directory, so that a snapshot file cannot name anything
-/// outside. See `src/common/relpath.c` of PostgreSQL.
+/// The place of a relation's first main-fork segment below the data directory, as `pg_relation_filepath()` prints it
+/// (`src/common/relpath.c`). Made only of numbers and a checked version directory, so that a snapshot file cannot name
+/// anything outside.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum RelationPath {

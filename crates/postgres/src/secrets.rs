@@ -1,6 +1,5 @@
-//! What is not kept: passwords and other secrets in settings, commands and lines that a program printed.
-//!
-//! It is left out where something is recorded, so that no file, page or export can have it. In its place stands why.
+//! Removes passwords and other secrets from settings, commands and printed lines before they are recorded. A note
+//! stands in their place.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,8 +10,7 @@ use serde_json::Value;
 /// Stands for a setting, or for the part of a text, that may be a secret.
 pub const NOT_KEPT: &str = "(not kept: it may hold a password)";
 
-/// Settings whose value as a whole is not kept: connection strings, and commands, which often have a password or a token in
-/// them that nothing tells from a path.
+/// Settings that are hidden as a whole: connection strings, and commands, which may contain secrets.
 const SECRET_SETTINGS: [&str; 6] = [
     "primary_conninfo",
     "ssl_passphrase_command",
@@ -31,7 +29,7 @@ const SECRET_WORDS: &str = concat!(
     "[._]auth\\b|(?:api|access|private|encryption|master|signing|account|license)_?-?key"
 );
 
-/// What stands between a name and its value, and the value: in quotes of some kind, or up to where a word ends.
+/// A value: quoted, or up to the end of a word.
 const VALUE: &str = r#"(?:'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|[^\s'",;&(){}\[\]]+)"#;
 
 static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
@@ -119,7 +117,7 @@ fn hide_all(value: &mut Value) {
     }
 }
 
-/// Leaves secrets out of a list. In a command's words one may be an option and the next its secret; a pair begins with a name.
+/// Hides secrets in a list: a word may be an option and the next its secret, or a pair begins with a name.
 fn keep_list(values: &mut [Value]) {
     if let [Value::String(name), value] = values
         && is_secret_setting(name)

@@ -1,5 +1,4 @@
-//! Signals: which of them asked for an end, and those of a process that stands in another's place, passed on as they come, its end
-//! told as the other's.
+//! Signals: the one that asked this process to end, and those passed on to a job.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -20,7 +19,7 @@ pub fn note_end(signal: i32) {
     let _ = ASKED_TO_END.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// The exit status that shells have for an end by the signal that asked for it: 130 of Ctrl-C, 143 of SIGTERM. `None`: none did.
+/// The shell's exit status for the ending signal: 130 for Ctrl-C, 143 for SIGTERM; `None` without one.
 pub fn status_of_end() -> Option<u8> {
     let signal = ASKED_TO_END.load(Ordering::Relaxed);
     (signal != 0).then(|| status_of(signal))
@@ -31,7 +30,7 @@ pub fn status_of(signal: i32) -> u8 {
     (128 + signal) as u8
 }
 
-/// Is a signal ignored, as nohup(1) has it? What this process starts then ignores it too, as long as nobody here handles it.
+/// Is a signal ignored, as by nohup(1)? Children inherit that unless this process handles it.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is a valid one, and with no new action the call only fills it.
     let action = unsafe {
@@ -55,7 +54,7 @@ pub fn is_in_foreground() -> bool {
     procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
 }
 
-/// Ends this process by a signal, as the process ended that it stood for. No core is written: there is one already.
+/// Ends this process by the signal that ended its job, without another core.
 pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
     // With a core it is the same end.

@@ -10,8 +10,8 @@ use crate::WarmUp;
 #[derive(Clone, Copy, Debug)]
 pub enum Shape<'a> {
     Warming(&'a WarmUp),
-    /// A cold server whose clients wait for a device at its limit: a transaction reads a page of a table, and one of an index
-    /// of a sixth of its pages.
+    /// A cold server with clients at a device's limit: each transaction reads a table page and one of an index a sixth
+    /// as large.
     DeviceLimited {
         table_pages: f64,
         reads_per_second: f64,

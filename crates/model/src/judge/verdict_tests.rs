@@ -109,7 +109,6 @@ fn make_case(kind: u64, seed: u64) -> Case {
     }
 }
 
-/// A cold plateau after some seconds that were slower still.
 fn make_slow_start(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     let seconds: u32 = random.random_range(30..300);
     let cold = 10_f64.powf(random.random_range(-3.3..-2.0));
@@ -126,7 +125,7 @@ fn make_slow_start(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     Case { kind, series, truth: Verdict::NotReached, steady_from: None, period: None }
 }
 
-/// Table and index, cold on a device at its limit until the end: of its pages a part was read.
+/// Table and index, cold at a device's limit until the end, partly read.
 fn make_device_limited(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     let seconds: u32 = random.random_range(30..600);
     let reads_per_second = 10_f64.powf(random.random_range(2.0..4.0));

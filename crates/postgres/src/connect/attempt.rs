@@ -1,17 +1,16 @@
-//! Connecting: host after host, as one user after the other, until a server of the wanted kind lets one in.
+//! Connects to host after host, as user after user, until a suitable server accepts.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{Connection as _, Row as _};
 
-use super::peer::check_peer;
-use super::resolved::{Candidate, ConnectOptions, Identity, ResolvedOptions, Wants};
+use super::resolved::{Candidate, ConnectOptions, Identity, ResolvedOptions, Wants, check_peer};
 use super::system_user::{ActingAs, SystemUser};
+use crate::answer::ask_one;
 use crate::{Address, Error};
 
-/// The oldest `server_version_num` that pgthaw works with.
 const OLDEST_VERSION_NUM: u32 = 130_000;
 
 /// A way that led to a server, and leads to it again.
@@ -82,7 +81,7 @@ impl Reached {
         SystemUser::owner_of_socket(&self.candidate.socket_file()?)
     }
 
-    /// The server's address as psql's options, with the role that was let in unless psql would take that by itself.
+    /// The server's address as psql's options, with the accepted role unless psql would use that anyway.
     pub fn describe(&self) -> Address {
         let by_itself = match self.acting_as() {
             Some(user) => Some(user.name.clone()),
@@ -93,7 +92,6 @@ impl Reached {
     }
 }
 
-/// Connects to one host, as whoever is let in.
 async fn reach_host(
     resolved: &ResolvedOptions,
     candidate: &Candidate,
@@ -182,11 +180,10 @@ async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &C
     if wants == Wants::Any {
         return Ok(());
     }
-    let row = sqlx::query(include_str!("../sql/session_kind_13.sql")).fetch_one(connection).await;
-    let read = |row: sqlx::postgres::PgRow| Ok((row.try_get("in_recovery")?, row.try_get("is_read_only")?));
-    let kind: Result<(bool, bool), sqlx::Error> = row.and_then(read);
-    let (in_recovery, is_read_only) =
-        kind.map_err(|source| Error::Query { action: "ask what kind of server this is", source })?;
+    let question = "SELECT pg_catalog.pg_is_in_recovery(), \
+                    pg_catalog.current_setting('transaction_read_only')::pg_catalog.bool";
+    let (in_recovery, is_read_only): (bool, bool) =
+        ask_one(connection, "ask what kind of server this is", question).await?;
     let (fits, wanted) = match wants {
         Wants::Any | Wants::PreferStandby => (true, ""),
         Wants::ReadWrite => (!is_read_only, "a session that can write"),
@@ -199,7 +196,7 @@ async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &C
 
 // ---- plain server ----
 //
-// A server that is connected to without pgthaw's tries and remarks, as a results store does: the first host, the first user.
+// A connection without pgthaw's retries, for the results store: first host, first user.
 
 /// One server, one role, one database.
 #[derive(Clone, Debug)]
@@ -207,9 +204,7 @@ pub struct PlainServer {
     pub options: PgConnectOptions,
     /// `postgres://USER@HOST:PORT/DATABASE`: without what is secret.
     pub shown: String,
-    /// Its socket, where it has one.
     socket: Option<PathBuf>,
-    /// libpq's requirepeer.
     required_peer: Option<String>,
     has_password: bool,
 }

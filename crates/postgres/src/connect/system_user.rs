@@ -1,10 +1,11 @@
-//! Users of the operating system: who runs this process, and becoming another one for as long as a connection is made.
+//! Users of the operating system, and acting as another one while connecting.
 
+use std::fs;
 use std::future::Future;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::{fs, os::unix::fs::MetadataExt as _};
 
 use nix::unistd::User;
 use rustix::process::{Uid, geteuid};
@@ -72,8 +73,8 @@ impl SystemUser {
     }
 }
 
-/// A future that acts as another user whenever it runs: the kernel tells a server's peer authentication who called
-/// `connect`, thread by thread. Between its polls the thread is itself again, and other threads never change.
+/// A future that acts as another user while it is polled: peer authentication sees who called `connect`, by thread.
+/// Between polls, and on other threads, nothing changes.
 pub struct ActingAs<F> {
     user: u32,
     inner: Pin<Box<F>>,
@@ -101,6 +102,25 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
         set_thread_res_uid(unchanged, before, unchanged).expect("a thread becomes itself again");
         polled
     }
+}
+
+// ---- default host ----
+//
+// Where libpq looks for a server when nobody says where it is.
+
+/// Where libpq looks for the socket: Debian's directory first, then PostgreSQL's own.
+pub const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+pub const DEFAULT_PORT: u16 = 5432;
+
+/// The directory that has the port's socket, else the one that psql would name. In /tmp anybody may put a socket and
+/// wait for passwords, so there it must belong to postgres, root or this user.
+pub fn default_host(port: u16) -> String {
+    let has_socket = |directory: &&&str| {
+        let socket = Path::new(directory).join(format!(".s.PGSQL.{port}"));
+        socket.exists() && (**directory == SOCKET_DIRECTORIES[0] || SystemUser::is_trusted_owner(&socket))
+    };
+    SOCKET_DIRECTORIES.iter().find(has_socket).unwrap_or(&SOCKET_DIRECTORIES[0]).to_string()
 }
 
 #[cfg(test)]

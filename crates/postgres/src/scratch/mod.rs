@@ -1,11 +1,5 @@
-//! A cluster of one's own: made with initdb in a new directory, reachable through a private socket alone, and gone when
-//! its owner is gone.
-//!
-//! The calls block until the server did what was asked: call them from a thread that may wait.
-
-mod changing;
-mod owner;
-mod running;
+//! A cluster of one's own: made with initdb in a new directory, reachable through a private socket alone, removed with
+//! its owner. The calls block until the server has done its part.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,32 +8,34 @@ use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use owner::{DATA, LOG, let_through, make_for, new_directory, remove_own_cluster};
-use running::{POLL_INTERVAL, RunningServer, is_ready};
-use rustix::process::Signal;
-
-use super::error::CREATE_DIRECTORY_IN;
-use super::owner_mark::{SOCKETS, remove_mark, remove_marked};
-use super::programs::{command_name, keep_plain_environment};
-use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
 use host::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
+use rustix::process::{Pid, Signal};
 
-pub(super) use owner::Owner;
-pub(super) use owner::server_owner;
-pub use owner::{CLUSTER_PREFIX, has_cluster, remove_cluster};
+use self::owner::{
+    DATA, LOG, SOCKETS, let_through, make_for, new_directory, remove_mark, remove_marked, remove_own_cluster,
+};
+use super::error::CREATE_DIRECTORY_IN;
+use super::programs::{command_name, keep_plain_environment};
+use super::{ConnectOptions, DataDirectory, Error, Programs};
+
+mod changing;
+mod owner;
+
+pub use owner::{
+    CLUSTER_PREFIX, MarkedDirectory, OwnerMark, has_cluster, has_server, remove_abandoned, remove_cluster,
+};
+pub(super) use owner::{Owner, server_owner};
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 
-/// What says who may connect to a borrowed cluster.
 const HBA: &str = "pg_hba.conf";
 
-/// The cluster's superuser.
 const SUPERUSER: &str = "postgres";
 /// Unless it listens, the port's number is part of the socket's name only.
 const PORT: u16 = 5432;
@@ -51,9 +47,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(300);
 /// The postmaster kills what does not end by itself 5 s after SIGQUIT.
 const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Becomes the server itself by `exec`, after leaving behind a watcher that stops the server when pgthaw goes away
-/// without saying so: then the pipe that pgthaw holds ends. The watcher is nobody's child, for the postmaster should
-/// not reap what it does not know.
+/// Becomes the server by `exec`, and leaves a watcher that stops the server when pgthaw's end of the pipe closes
+/// without a word. The watcher is nobody's child: the postmaster should not reap an unknown process.
 const START_SCRIPT: &str = r#"
 exec 3<&0 </dev/null
 ( { read -r goodbye <&3 || kill -INT $$; } & )
@@ -70,18 +65,16 @@ pub enum StopMode {
     Immediate,
 }
 
-/// A scratch cluster. Dropping it stops the server and removes the directory, unless it is kept. A borrowed cluster's
-/// data directory always stays.
+/// A scratch cluster. Dropping it stops the server and removes the directory unless kept or borrowed.
 #[derive(Debug)]
 pub struct ScratchCluster {
     programs: Programs,
-    /// Holds `server.log`, and `data/` unless that is borrowed. Belongs to this process's user, so that the server's can put
-    /// nothing beside them.
+    /// Holds `server.log` and `data/`. Belongs to this process's user, so that the server's cannot add files.
     directory: OwnDirectory,
     /// Says that `directory` goes with this process; `None` of one that was taken over.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
-    /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
+    /// Short, because a socket's path has at most 107 bytes, and private, because the server asks for no password.
     _sockets: MarkedDirectory,
     /// Directory of the server's socket, within `_sockets`; it belongs to the server's user.
     socket_directory: PathBuf,
@@ -95,7 +88,6 @@ pub struct ScratchCluster {
 struct Borrowed {
     data_directory: PathBuf,
     owner: Option<Owner>,
-    /// Options of the server's command line, as its owner gives them.
     options: Vec<String>,
     settings: Mutex<BTreeMap<String, String>>,
     /// Those of [`ScratchCluster::replace_settings`], which win.
@@ -103,8 +95,8 @@ struct Borrowed {
 }
 
 impl ScratchCluster {
-    /// Makes a new cluster in a new directory below `parent`, which the system user `postgres` must be able to reach
-    /// when pgthaw runs as root. Later `settings` win over earlier ones. Nothing stays behind when it fails.
+    /// Creates a cluster in a new directory below `parent`, which `postgres` must reach if this is root. Later
+    /// `settings` win. A failure leaves nothing behind.
     pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
         let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
         let made = make_for(server_owner(), cluster.directory.directory(), DATA);
@@ -115,8 +107,7 @@ impl ScratchCluster {
         Ok(cluster)
     }
 
-    /// Takes over the stopped cluster in `directory/data`, such as one that was kept or copied, and its ownership:
-    /// it is removed on drop unless kept again.
+    /// Takes over the stopped cluster in `directory/data`; it is removed on drop unless kept again.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
         let cluster = ScratchCluster::in_directory(programs, own, server_owner())?;
@@ -129,9 +120,9 @@ impl ScratchCluster {
         Err(Error::DataDirectory { path, reason: "it has no PG_VERSION".into() })
     }
 
-    /// Runs the stopped cluster in `data_directory`, with the command line `options` that its owner starts it with.
-    /// Nobody else reaches it meanwhile: it listens on the private socket alone, and lets everybody in there. Its
-    /// configuration is left as it is; [`ScratchCluster::configure`] counts until this is dropped.
+    /// Runs the stopped cluster in `data_directory` with its owner's command line `options`. It listens on the private
+    /// socket alone and trusts everybody there. Its configuration stays as it is; [`ScratchCluster::configure`] counts
+    /// until this is dropped.
     pub fn borrow(
         programs: &Programs,
         data_directory: &DataDirectory,
@@ -202,8 +193,7 @@ impl ScratchCluster {
         self.start_with(|_| {})
     }
 
-    /// Starts the server after `prepare` had its hand on the command, such as to put the process, and so everything
-    /// the server ever starts, into a cgroup before it runs.
+    /// Starts the server. `prepare` may change the command, for example to join a cgroup first.
     pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
         self.start_unless(is_hurried, prepare)
     }
@@ -247,8 +237,7 @@ impl ScratchCluster {
         Err(Error::Program { program: "postgres".into(), output })
     }
 
-    /// Kills every process of the server with SIGKILL, as a power cut would. Its shared memory stays until the next
-    /// start, or until the cluster is dropped.
+    /// Kills the server's processes with SIGKILL, like a power cut. Shared memory stays until the next start or drop.
     pub fn crash(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let backends = server.children();
@@ -322,7 +311,6 @@ impl ScratchCluster {
         file.write_all(b"local all all trust\n")
     }
 
-    /// What `postmaster.pid` says; `None` when it is not there.
     fn read_pid_file(&self) -> Option<String> {
         let files = DataDirectory::open_files(&self.data_directory()).ok()?;
         let text = files.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
@@ -373,7 +361,7 @@ impl ScratchCluster {
         command
     }
 
-    /// Waits for the line that `pg_ctl -w` waits for too. `logged`: so many bytes of the log are of earlier starts.
+    /// Waits for the same line as `pg_ctl -w`, ignoring the first `logged` bytes of the log.
     fn wait_until_ready(&mut self, logged: u64, is_given_up: impl Fn() -> bool) -> Result<(), Error> {
         let started = Instant::now();
         while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
@@ -396,7 +384,7 @@ impl ScratchCluster {
 
 impl Drop for ScratchCluster {
     fn drop(&mut self) {
-        // What fails here is left for the user to see, and the log says why: there is nobody to tell.
+        // A failure stays visible in the log; there is nobody to tell.
         if self.is_kept || self.borrowed.is_some() {
             let _ = self.stop(StopMode::Fast);
             if self.borrowed.is_some() {
@@ -434,18 +422,16 @@ fn program_error(program: &str, source: &std::io::Error) -> Error {
 
 // ---- making ----
 //
-// What takes a while of a cluster, and ends when the user wants no more of it.
+// Slow steps, which end when the user does.
 
 /// Are clusters on their way out? One for the whole process: whoever hears its signals knows no cluster.
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// From now on clusters are on their way out: an initdb that runs is ended, a server that starts is waited for no longer, and one
-/// that writes its last checkpoint for nobody ends without it.
+/// Ends running initdbs, waits for starts no longer, and skips final checkpoints that nobody needs.
 pub fn hurry_clusters() {
     IS_HURRIED.store(true, Ordering::Relaxed);
 }
 
-/// Was [`hurry_clusters`] called?
 fn is_hurried() -> bool {
     IS_HURRIED.load(Ordering::Relaxed)
 }
@@ -491,10 +477,10 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// A free port of this machine's `host`, for `role`.
+    /// Finds a free port of `host`, an address of this machine, for `role`.
     ///
     /// # Errors
-    /// When it is no address of this machine, or all ports are taken.
+    /// When it is another machine's address, or all ports are taken.
     pub fn find(host: &str, role: &str) -> Result<Listening, Error> {
         let failed = |reason: String| Error::Listen { host: host.to_owned(), reason };
         let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
@@ -522,8 +508,7 @@ impl Listening {
 }
 
 impl ScratchCluster {
-    /// From the next start on the server listens there as well, and lets the role in alone, by its password (SCRAM). Who
-    /// reaches its socket is let in as before.
+    /// From the next start on the server also listens there, for this role with its password (SCRAM).
     pub fn listen(&mut self, listening: &Listening) -> Result<(), Error> {
         self.port = listening.port;
         self.configure(&[("listen_addresses", &listening.address.to_string())])?;
@@ -532,6 +517,66 @@ impl ScratchCluster {
             &format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role),
         )
     }
+}
+
+// ---- running ----
+//
+// The server of a scratch cluster while it runs.
+
+/// How often a server is looked at that starts or stops.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The postmaster, and the pipe whose end makes the watcher stop it.
+#[derive(Debug)]
+pub struct RunningServer {
+    pub postmaster: Child,
+    pub pipe: ChildStdin,
+}
+
+impl RunningServer {
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.postmaster.try_wait(), Ok(None))
+    }
+
+    pub fn signal(&mut self, signal: Signal) {
+        // `try_wait` reaps, so while it says alive the number cannot be another process's.
+        if self.is_alive()
+            && let Some(pid) = as_pid(self.postmaster.id())
+        {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    /// Waits for the postmaster's end, and dismisses the watcher then. False when it did not come in time.
+    pub fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> bool {
+        let started = Instant::now();
+        while self.is_alive() {
+            if started.elapsed() > limit || is_given_up() {
+                return false;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        // The watcher may be gone already.
+        let _ = self.pipe.write_all(b"goodbye\n");
+        true
+    }
+
+    /// The backends and the other processes that the postmaster started.
+    pub fn children(&self) -> Vec<Pid> {
+        let pid = self.postmaster.id();
+        let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        listed.split_whitespace().filter_map(|child| as_pid(child.parse().ok()?)).collect()
+    }
+}
+
+fn as_pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+/// The eighth line of `postmaster.pid` says `ready`, and the first that it is this postmaster that says so.
+pub fn is_ready(text: &str, postmaster_pid: Option<u32>) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
 }
 
 #[cfg(test)]

@@ -1,38 +1,33 @@
-//! A file system of one's own: an image file, a loop device, a mount. It is gone when its owner is, and what a killed one
-//! has left can be taken over or removed.
+//! A file system of one's own: an image file, a loop device, a mount. It goes with its owner; a killed owner's can be
+//! taken over or removed.
 //!
-//! The image is written in full beforehand, and its device takes no discards: no file system pays for the allocation of the
-//! one below, and none makes holes that have to be filled again. Where that is possible the loop device reads and writes
-//! past the page cache, which would hold everything twice.
+//! The image is written in full beforehand and its device takes no discards, so that no allocation of the file system
+//! below is measured. Where possible the loop device uses direct I/O: the page cache would hold everything twice.
 
 mod asked;
-mod facts;
-mod programs;
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use procfs::process::{MountInfo, Process};
+use procfs::process::MountInfo;
 
-use self::asked::Names;
-use self::programs::{run, run_each};
+use self::asked::{Names, run, run_each};
+use super::Error;
 use super::block_device::{BlockDevice, read_block_device, read_named_device};
 use super::cgroup::clear_limits_on_own;
 use super::direct_read::AlignedBuffer;
+use super::process::read_mounts;
 use super::read_ahead::ReadAhead;
-use super::{DeviceNumber, Error};
 use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 use crate::units::Bytes;
 
-pub use self::asked::{FileSystemAsked, FileSystemKind, Making, OwnCommands, PLACEHOLDERS};
-pub use self::facts::{Deviation, FileSystemFacts};
+pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, OwnCommands, PLACEHOLDERS};
 
 const IMAGE: &str = "image";
-/// Of the device for a log, where there is one.
 const LOG_IMAGE: &str = "log-image";
-/// How it is unmounted, where that is done by commands of one's own: also by whoever removes what a killed run has left.
+/// The own commands that unmount it, also for the clean-up after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
@@ -48,7 +43,7 @@ const UNMOUNT_LIMIT: Duration = Duration::from_secs(60);
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A file system in a directory of its own, which holds its image and its mount point. Dropping it removes all of that.
+/// A file system in its own directory, with image and mount point. Dropping it removes all.
 #[derive(Debug)]
 pub struct LoopFileSystem {
     directory: PathBuf,
@@ -78,8 +73,8 @@ impl LoopFileSystem {
         images.map(|path| LoopFileSystem { directory: path, is_removed: true }).collect()
     }
 
-    /// Writes the images that are asked for: the file system's, `size` or a little more, and that of its log. `goes_on` is told the
-    /// share that is done of each, 0 to 1; it returns false to stop, and so does this then.
+    /// Writes the image of the file system, at least `size`, and that of its log. Calls `goes_on` with the finished
+    /// share of each, 0 to 1, and stops when it returns false.
     pub fn write_images(
         &self,
         asked: &FileSystemAsked,
@@ -116,7 +111,7 @@ impl LoopFileSystem {
         Ok(true)
     }
 
-    /// Makes the file system in the image, and mounts it. Commands of its own run for as long as `goes_on` says so.
+    /// Makes and mounts the file system. Own commands run while `goes_on` returns true.
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let names = self.attach_all(asked)?;
         match &asked.making {
@@ -197,7 +192,7 @@ impl LoopFileSystem {
         })
     }
 
-    /// That no other file system has; that of a part begins with that of the one that it is a part of.
+    /// A unique name; a part's name begins with that of its whole.
     fn name(&self) -> String {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (name(&self.directory), self.directory.parent()) {
@@ -206,14 +201,13 @@ impl LoopFileSystem {
         }
     }
 
-    /// Attaches an image, and returns the device's path.
     fn attach(&self, asked: &FileSystemAsked, image: &str) -> Result<String, Error> {
         let image = self.directory.join(image);
         let image = image.to_string_lossy();
         let sectors = asked.logical_block_bytes.map(|bytes| format!("--sector-size={bytes}"));
         let common = ["--find", "--show"].into_iter().chain(sectors.as_deref());
         let direct = run("losetup", common.clone().chain(["--direct-io=on", &image]));
-        // Where the file system below has no direct I/O the page cache holds the image too, and cold starts evict it.
+        // Without direct I/O below, the page cache holds the image too, and cold starts evict it.
         let device = match direct {
             Ok(said) => said,
             Err(_) => {
@@ -238,7 +232,6 @@ impl LoopFileSystem {
         fs::create_dir_all(&path).map_err(|error| Error::file("create", &path, error))
     }
 
-    /// Remembers how it is unmounted, for whoever finds it.
     fn keep_unmount(&self, own: &OwnCommands, names: &Names) -> Result<(), Error> {
         if own.unmount.is_empty() {
             return Ok(());
@@ -287,7 +280,6 @@ impl LoopFileSystem {
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
 
-    /// Takes back the limits that a killed run left on the same device.
     fn forget_limits(&self) {
         // Where nothing was left there is nothing to put back.
         let _ = ReadAhead::repair(&self.mount_point());
@@ -295,22 +287,18 @@ impl LoopFileSystem {
     }
 
     fn find_mount(&self) -> Result<Option<MountInfo>, Error> {
-        let mounts = Process::myself().and_then(|process| process.mountinfo());
-        let mounts = mounts.map_err(|error| Error::proc("read the mounts", error))?;
         let path = self.mount_point();
         let path = fs::canonicalize(&path).unwrap_or(path);
         // The last one lies on top.
-        Ok(mounts.into_iter().rfind(|mount| mount.mount_point == path))
+        Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
     /// Where else its devices are mounted: commands of its own may do so.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
-        let mounts = Process::myself().and_then(|process| process.mountinfo());
-        let mounts = mounts.map_err(|error| Error::proc("read the mounts", error))?.into_iter();
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
         // The last one lies on top.
-        Ok(mounts.filter(is_ours).map(|mount| mount.mount_point).rev().collect())
+        Ok(read_mounts()?.into_iter().filter(is_ours).map(|mount| mount.mount_point).rev().collect())
     }
 
     fn take_away(&self) -> Result<(), Error> {
@@ -354,7 +342,6 @@ impl LoopFileSystem {
         }
     }
 
-    /// Those that its images are attached to.
     fn list_devices(&self) -> Result<Vec<String>, Error> {
         let mut devices = list_devices(&self.image())?;
         devices.extend(list_devices(&self.directory.join(LOG_IMAGE))?);
@@ -388,7 +375,6 @@ impl Drop for LoopFileSystem {
     }
 }
 
-/// The loop devices that an image is attached to.
 fn list_devices(image: &Path) -> Result<Vec<String>, Error> {
     if !image.exists() {
         return Ok(Vec::new());
@@ -416,12 +402,6 @@ fn put_back_queue(device: &str) {
         // What it does not take it did not have before.
         let _ = fs::write(queue.join(file), value);
     }
-}
-
-/// The number of a device of one's own, for a limit on the whole of it.
-pub fn is_loop(device: DeviceNumber) -> bool {
-    // Documentation/admin-guide/devices.txt.
-    device.major == 7
 }
 
 #[cfg(test)]
@@ -462,7 +442,8 @@ mod tests {
             assert_eq!(facts.kind, kind.name());
             assert!(facts.options.contains(&"noatime".to_owned()), "{facts:?}");
             assert_eq!(facts.deviations(&asked), [], "{facts:?}");
-            assert!(is_loop(file_system.read_device().unwrap().number));
+            // Documentation/admin-guide/devices.txt: 7 is a loop device.
+            assert_eq!(file_system.read_device().unwrap().number.major, 7);
             let text = file_system.mount_point().join("text");
             fs::write(&text, "here").unwrap();
             // As after a kill: the next one finds it.

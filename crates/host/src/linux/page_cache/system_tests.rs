@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{Activity, CachedFile, PageCache as _, SystemPageCache, cachestat, read_resident_pages};
+use super::{Activity, CachedFile, PageCache as _, SystemPageCache, kernel, read_resident_pages};
 use crate::failure::Explain as _;
 use crate::linux::Error;
 use crate::units::PageRange;
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// Leaves a test of how often pages were read where that cannot be told: to others than root, and by some ways of ageing pages.
+/// Skips a test of page activity where it cannot be seen: without root, and with some LRUs.
 macro_rules! needs_activity {
     () => {
         needs_root!();
@@ -25,7 +25,7 @@ macro_rules! needs_activity {
     };
 }
 
-/// A file that is written out and evicted, in a directory on a real disk: tmpfs has nothing to evict to.
+/// Writes and evicts a file on a real disk: tmpfs never evicts.
 fn write_cold_file(size_bytes: u64) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = directory.path().join("16384");
@@ -118,7 +118,7 @@ fn mincore_counts_what_cachestat_counts() {
     let whole = PageRange::new(0, 16 * MEGABYTE / page_bytes());
     let listed = count(&file.read_resident(whole).unwrap());
     let descriptor = File::open(&path).unwrap();
-    match cachestat::count(std::os::fd::AsFd::as_fd(&descriptor), 0, 16 * MEGABYTE) {
+    match kernel::count_cached(std::os::fd::AsFd::as_fd(&descriptor), 0, 16 * MEGABYTE) {
         Ok(counted) => assert!(counted.cached.abs_diff(listed) < whole.pages() / 20, "{counted:?}, {listed} listed"),
         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS)),
     }

@@ -28,6 +28,14 @@ impl Bucket {
     pub fn rate(&self) -> Option<f64> {
         (self.covered_seconds > 0.0).then(|| self.transactions / self.covered_seconds)
     }
+
+    fn sum(buckets: &[Bucket]) -> Bucket {
+        buckets.iter().fold(Bucket::default(), |sum, one| Bucket {
+            transactions: sum.transactions + one.transactions,
+            covered_seconds: sum.covered_seconds + one.covered_seconds,
+            reads: sum.reads + one.reads,
+        })
+    }
 }
 
 /// A throughput curve.
@@ -52,16 +60,14 @@ pub struct Facts {
     pub scale: Option<u32>,
     /// Was it a script other than pgbench's own? Then the scale says nothing about its pages.
     pub is_own_script: bool,
-    /// Did something read the data beside the workload? Then the closed form, which knows the workload's own reads alone,
-    /// does not apply.
+    /// Did something else read the data? Then the closed form does not apply.
     pub has_warmer: bool,
     /// Did the clients hold back (`pgbench --rate`)? Then throughput does not say what the server could do.
     pub is_rate_limited: bool,
 }
 
 impl Facts {
-    /// What pgbench's report says of it. pgbench tells a scale of 1 for scripts that were given none; a larger one was told by
-    /// whoever ran the script, for it chooses from as many rows.
+    /// Facts from pgbench's report. It reports scale 1 for scripts without one; a larger scale was given by the user.
     pub fn of(report: &PgbenchReport) -> Facts {
         let is_builtin = report.script.as_deref().is_none_or(|name| BUILTIN_SCRIPTS.contains(&name));
         Facts {
@@ -73,8 +79,8 @@ impl Facts {
         }
     }
 
-    /// Pages that pgbench's built-in scripts choose from, by scale: the heap and the primary key of pgbench_accounts at
-    /// its default fill factor (61 rows of a page of 8 kB, 366 entries of a leaf).
+    /// Pages of pgbench's built-in scripts, by scale: heap and primary key of pgbench_accounts at the default fill
+    /// factor (61 rows per page of 8 kB, 366 entries per leaf).
     pub fn pages(&self) -> Option<f64> {
         let rows = f64::from(self.scale?) * 100_000.0;
         (!self.is_own_script).then_some(rows / 61.0 + rows / 366.0)
@@ -98,7 +104,6 @@ impl Series {
         }
     }
 
-    /// Buckets with figures.
     fn intervals(&self) -> usize {
         self.buckets.iter().filter(|bucket| bucket.covered_seconds > 0.0).count()
     }
@@ -127,16 +132,9 @@ impl Series {
     /// This curve in at most `most` buckets; what is left of an uneven division at the end is dropped.
     pub fn coarsened(&self, most: usize) -> Series {
         let group = self.buckets.len().div_ceil(most.max(1)).max(1);
-        let sum = |buckets: &[Bucket]| {
-            buckets.iter().fold(Bucket::default(), |sum, one| Bucket {
-                transactions: sum.transactions + one.transactions,
-                covered_seconds: sum.covered_seconds + one.covered_seconds,
-                reads: sum.reads + one.reads,
-            })
-        };
         Series {
             width_seconds: self.width_seconds * group as f64,
-            buckets: self.buckets.chunks_exact(group).map(sum).collect(),
+            buckets: self.buckets.chunks_exact(group).map(Bucket::sum).collect(),
             ..self.clone()
         }
     }
@@ -218,15 +216,7 @@ impl Collector {
     /// Makes buckets until `end`, of twice the width as often as needed.
     fn make_room(&mut self, end: f64) {
         while end / self.width_seconds > MOST_BUCKETS as f64 {
-            let pairs = self.buckets.chunks(2).map(|pair| {
-                let other = pair.get(1).copied().unwrap_or_default();
-                Bucket {
-                    transactions: pair[0].transactions + other.transactions,
-                    covered_seconds: pair[0].covered_seconds + other.covered_seconds,
-                    reads: pair[0].reads + other.reads,
-                }
-            });
-            self.buckets = pairs.collect();
+            self.buckets = self.buckets.chunks(2).map(Bucket::sum).collect();
             self.width_seconds *= 2.0;
         }
         // Rounding must not make a bucket of a billionth of a second.

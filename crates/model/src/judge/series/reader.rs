@@ -1,4 +1,4 @@
-//! Takes a file line by line, finds out what it is, and makes a [`Series`] of it in bounded memory.
+//! Reads a file line by line, detects its format, and makes a [`Series`] in bounded memory.
 
 use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series};
 use crate::Error;
@@ -198,7 +198,7 @@ impl Reader {
         Ok(())
     }
 
-    /// An interval of an aggregated log ends where the next one begins; the last one is dropped, for it was not whole.
+    /// An interval ends where the next begins; the last one is incomplete and dropped.
     fn push_interval(&mut self, start: f64, transactions: f64) -> Result<(), Error> {
         let next = Sample { end: start, rate: transactions, is_count: true, reads: None };
         let Some(whole) = self.first.replace(next) else { return Ok(()) };

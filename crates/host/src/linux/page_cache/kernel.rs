@@ -1,21 +1,21 @@
-//! How often cached pages were read, as the kernel's lists of pages know it: `/proc/self/pagemap` tells which frame holds a
-//! page of a mapped file, `/proc/kpageflags` what the kernel thinks of the frame. Only root may.
+//! The kernel's view of a file's pages. `/proc/self/pagemap` has the frame of a mapped page, `/proc/kpageflags` the
+//! frame's flags. Only root may read them.
 //!
-//! Looking must not count as reading. Pages are mapped by a fault on one of sixteen (the kernel maps the cached neighbours
-//! of a fault, without touching them), in a mapping with MADV_SEQUENTIAL, whose end the kernel does not take for a use of
-//! its pages either. MADV_POPULATE_READ would be simpler, and marks every page as used.
+//! Looking must not count as reading. So pages are mapped by a fault on one of sixteen (the kernel maps the cached
+//! neighbours without touching them), in a mapping with MADV_SEQUENTIAL, whose end does not count as a use either.
+//! MADV_POPULATE_READ would mark every page as used.
 
 use std::ffi::c_void;
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::FileExt as _;
-use std::ptr;
+use std::{io, ptr};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::param::page_size;
 
-use super::Activity;
+use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
 /// Pages that are looked at a time: less than a megabyte of memory, however large the file is.
@@ -45,8 +45,8 @@ const FRAME_GAP_MAX: u64 = 16;
 pub struct PageTables {
     pagemap: File,
     flags: File,
-    /// What the bytes of faults are written to: a write from memory that has gone (the file was truncated) fails, where
-    /// reading that memory would kill this process.
+    /// Target of the bytes of faults: writing from vanished memory (a truncated file) fails, where reading it would
+    /// kill this process.
     sink: File,
 }
 
@@ -59,8 +59,8 @@ impl PageTables {
         Ok(PageTables { pagemap, flags, sink })
     }
 
-    /// Calls `visit` for `range`, all of whose pages are cached, with maximal runs of pages of the same activity, in order. A
-    /// page that cannot be seen, as one that has just been evicted, is idle.
+    /// Calls `visit` with maximal runs of equal activity in `range`, all of whose pages are cached, in order. A page
+    /// that cannot be seen is idle.
     pub fn visit_activity(
         &self,
         file: BorrowedFd<'_>,
@@ -84,7 +84,7 @@ impl PageTables {
     }
 
     fn read_window(&self, file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Vec<Activity>> {
-        let mapping = Mapping::new(file, page_bytes, window)?;
+        let mapping = Mapping::for_faults(file, page_bytes, window)?;
         mapping.fault_around(&self.sink)?;
         let mut frames = self.read_frames(&mapping, page_bytes, window.pages())?;
         frames.sort_unstable();
@@ -107,7 +107,6 @@ impl PageTables {
         }
     }
 
-    /// The flags of `frames`, which are in order.
     fn visit_flags(&self, frames: &[(u64, usize)], mut visit: impl FnMut(usize, u64)) -> io::Result<()> {
         let mut buffer = Vec::new();
         let mut rest = frames;
@@ -141,22 +140,11 @@ fn as_activity(flags: u64) -> Activity {
     }
 }
 
-/// A window of a file in this process's memory, to be faulted in by the kernel's hand alone.
-struct Mapping {
-    memory: *mut c_void,
-    bytes: usize,
-}
-
 impl Mapping {
-    fn new(file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Mapping> {
-        let bytes = (window.pages() * page_bytes) as usize;
-        // SAFETY: the kernel chooses the address, so no existing mapping is touched; this process never reads the memory.
-        let memory = unsafe {
-            mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, window.start * page_bytes)
-        }?;
-        let mapping = Mapping { memory, bytes };
+    fn for_faults(file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Mapping> {
+        let mapping = Mapping::new(file, page_bytes, window, ProtFlags::READ)?;
         // SAFETY: the range is the mapping that was just made, and the advice changes nothing that anybody could see.
-        unsafe { madvise(memory, bytes, Advice::Sequential) }?;
+        unsafe { madvise(mapping.memory, mapping.bytes, Advice::Sequential) }?;
         Ok(mapping)
     }
 
@@ -164,8 +152,8 @@ impl Mapping {
         self.memory as u64
     }
 
-    /// Makes the kernel map the window's pages: writes one byte of each stretch that it maps at a fault. Where the file has
-    /// been cut off meanwhile the pages stay unmapped.
+    /// Maps the window's pages by writing one byte of each fault-around stretch. Pages beyond a truncated end stay
+    /// unmapped.
     fn fault_around(&self, sink: &File) -> io::Result<()> {
         let (start, end) = (self.address(), self.address() + self.bytes as u64);
         let aligned = (start / FAULT_AROUND_BYTES + 1) * FAULT_AROUND_BYTES;
@@ -188,9 +176,122 @@ impl Mapping {
     }
 }
 
+// ---- mincore ----
+//
+// mincore(2): cached pages of a file, a byte for each, through windows of its mapping.
+
+/// Bytes that are mapped at a time: the answer then needs 64 KiB, however long the file is.
+const WINDOW_BYTES: u64 = 256 << 20;
+
+/// Calls `visit` with every maximal run of resident pages of `range`, in order.
+pub fn visit_resident(
+    file: BorrowedFd<'_>,
+    page_bytes: u64,
+    range: PageRange,
+    mut visit: impl FnMut(PageRange),
+) -> io::Result<()> {
+    let window_pages = WINDOW_BYTES / page_bytes;
+    let mut residency = vec![0_u8; window_pages.min(range.pages()) as usize];
+    let mut run: Option<PageRange> = None;
+    let mut start = range.start;
+    while start < range.end {
+        let end = range.end.min(start + window_pages);
+        let answer = &mut residency[..(end - start) as usize];
+        let window = PageRange::new(start, end);
+        Mapping::new(file, page_bytes, window, ProtFlags::empty())?.read_residency(answer)?;
+        for (page, byte) in (start..end).zip(answer.iter()) {
+            match (&mut run, byte & 1 == 1) {
+                (Some(open), true) => open.end = page + 1,
+                (None, true) => run = Some(PageRange::new(page, page + 1)),
+                (_, false) => run.take().into_iter().for_each(&mut visit),
+            }
+        }
+        start = end;
+    }
+    run.into_iter().for_each(visit);
+    Ok(())
+}
+
+impl Mapping {
+    /// Fills `answer`, a byte for each page of the window: bit 0 is set when the page is resident.
+    fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
+        // The kernel counts by its own pages, whatever the caller takes for one.
+        assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
+        loop {
+            // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of it.
+            if unsafe { libc::mincore(self.memory, self.bytes, answer.as_mut_ptr()) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() != Some(libc::EAGAIN) {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// A mapped window of a file. This process never reads it: a truncated file would raise SIGBUS.
+struct Mapping {
+    memory: *mut c_void,
+    bytes: usize,
+}
+
+impl Mapping {
+    fn new(file: BorrowedFd<'_>, page_bytes: u64, window: PageRange, access: ProtFlags) -> io::Result<Mapping> {
+        let (offset, bytes) = (window.start * page_bytes, (window.pages() * page_bytes) as usize);
+        // SAFETY: the kernel chooses the address, so no existing mapping is touched, and nobody reads the pages.
+        let memory = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, file, offset) }?;
+        Ok(Mapping { memory, bytes })
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that `new` made, and nothing refers into it. It cannot fail for a whole mapping.
         let _ = unsafe { munmap(self.memory, self.bytes) };
     }
+}
+
+// ---- cachestat ----
+//
+// cachestat(2): counts a file's cached pages.
+
+/// The system call's number on all architectures (unified since Linux 5.1). Neither rustix nor libc has it for x86-64.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// `struct cachestat_range` of `include/uapi/linux/mman.h`, in bytes. A length of 0 means to the end of the file.
+#[repr(C)]
+struct CachestatRange {
+    offset: u64,
+    length: u64,
+}
+
+/// `struct cachestat` of `include/uapi/linux/mman.h`, in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Cachestat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// Counts the pages that overlap `length` bytes, not 0, from `offset`. ENOSYS before Linux 6.5; EPERM, mostly since
+/// 6.14, for a file that mincore(2) would not show either.
+pub fn count_cached(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<PageCounts> {
+    let range = CachestatRange { offset, length };
+    let mut found = Cachestat::default();
+    // SAFETY: both structs have the kernel's layout and outlive the call, which keeps no pointer to them.
+    let status = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0) };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(PageCounts {
+        cached: found.cached,
+        dirty: found.dirty,
+        writeback: found.writeback,
+        evicted: found.evicted,
+        recently_evicted: found.recently_evicted,
+    })
 }

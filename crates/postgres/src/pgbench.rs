@@ -1,7 +1,5 @@
-//! pgbench as a program: its command lines, its scripts, and the files that it writes.
-//!
-//! Every thread writes a log of its own. The seconds in it are whole seconds of the wall clock whenever the run began: start
-//! pgbench on one, and its lines are the run's seconds.
+//! pgbench as a program: its command lines, its scripts, and the files that it writes. Every thread writes its own log,
+//! in whole seconds of the wall clock: start pgbench on a full second, and its lines are the run's seconds.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -28,8 +26,8 @@ pub struct Pgbench {
 }
 
 impl Pgbench {
-    /// The pgbench beside the server's programs or in PATH; else that of the newest installation that has one, for
-    /// some packages have the server alone and pgbench talks to any version.
+    /// The pgbench beside the server's programs or in PATH, else the newest installed one: pgbench works with any
+    /// version.
     pub fn find(programs: &Programs, connection: ConnectOptions) -> Result<Pgbench, Error> {
         let newest = || Programs::find_all().iter().rev().find_map(|other| other.path("pgbench").ok());
         let program = programs.path("pgbench").or_else(|missing| newest().ok_or(missing))?;
@@ -54,11 +52,6 @@ impl Pgbench {
         arguments
     }
 
-    /// Arguments that run `workload` once, logging each second into `log_directory`.
-    pub fn run_arguments(&self, workload: &Workload, log_directory: &Path) -> Vec<OsString> {
-        self.load_arguments(&Load::from(workload), log_directory)
-    }
-
     /// Arguments that run `load` once, logging into `log_directory`. No vacuum before, for it would warm the table.
     pub fn load_arguments(&self, load: &Load, log_directory: &Path) -> Vec<OsString> {
         let mut arguments = to_arguments(["-n"]);
@@ -80,26 +73,30 @@ impl Pgbench {
 
 /// Reads the logs of all threads.
 pub fn read_intervals(log_directory: &Path) -> Result<Intervals, Error> {
-    let failed = |action, path: &Path, source| Error::File { action, path: path.to_owned(), source };
-    let entries = std::fs::read_dir(log_directory).map_err(|source| failed("list", log_directory, source))?;
     let mut merged = Intervals::new();
-    for entry in entries {
-        let path = entry.map_err(|source| failed("list", log_directory, source))?.path();
-        let text = read_text_at_most(&path, LOG_BYTES_MAX).map_err(|source| failed("read", &path, source))?;
+    for path in list_logs(log_directory)? {
+        let text = read_text_at_most(&path, LOG_BYTES_MAX).map_err(|source| Error::file("read", &path, source))?;
         merge_log(&mut merged, &text)?;
     }
     Ok(merged)
 }
 
-/// Adds one thread's log.
+fn list_logs(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let listed = std::fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    listed.map_err(|source| Error::file("list", directory, source))
+}
+
 fn merge_log(merged: &mut Intervals, text: &str) -> Result<(), Error> {
     for line in text.lines() {
-        let output = || format!("this line of its log makes no sense: {line:?}");
-        let (second, interval) =
-            parse_interval(line).ok_or_else(|| Error::Program { program: "pgbench".into(), output: output() })?;
+        let (second, interval) = parse_interval(line).ok_or_else(|| not_a_log(line))?;
         merged.entry(second).or_default().merge(interval);
     }
     Ok(())
+}
+
+fn not_a_log(line: &str) -> Error {
+    let output = format!("this line of its log makes no sense: {line:?}");
+    Error::Program { program: "pgbench".into(), output }
 }
 
 /// A line is short.
@@ -107,20 +104,12 @@ const LINE_BYTES_MAX: u64 = 4096;
 
 /// Shows every transaction in the logs of all threads, in no order.
 pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<(), Error> {
-    let failed = |action, path: &Path, source| Error::File { action, path: path.to_owned(), source };
-    let entries = std::fs::read_dir(log_directory).map_err(|source| failed("list", log_directory, source))?;
-    for entry in entries {
-        let path = entry.map_err(|source| failed("list", log_directory, source))?.path();
-        let mut reader = BufReader::new(open_regular(&path).map_err(|source| failed("open", &path, source))?);
+    for path in list_logs(log_directory)? {
+        let failed = |source| Error::file("read", &path, source);
+        let mut reader = BufReader::new(open_regular(&path).map_err(failed)?);
         let mut line = String::new();
-        while (&mut reader).take(LINE_BYTES_MAX).read_line(&mut line).map_err(|source| failed("read", &path, source))?
-            > 0
-        {
-            let output = || format!("this line of its log makes no sense: {line:?}");
-            visit(
-                parse_transaction(&line)
-                    .ok_or_else(|| Error::Program { program: "pgbench".into(), output: output() })?,
-            );
+        while (&mut reader).take(LINE_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
+            visit(parse_transaction(&line).ok_or_else(|| not_a_log(&line))?);
             line.clear();
         }
     }
@@ -153,8 +142,7 @@ pub struct Load {
     pub rate: Option<f64>,
     /// Transactions that take longer are counted; under a rate those that are due longer ago are skipped.
     pub latency_limit_ms: Option<f64>,
-    /// How often a transaction is tried that fails by a deadlock or a serialization failure; more than once from
-    /// PostgreSQL 15 on.
+    /// Tries of a transaction after deadlocks and serialization failures; more than one from PostgreSQL 15 on.
     pub max_tries: u32,
     pub length: Length,
     pub log: TransactionLog,
@@ -164,54 +152,18 @@ pub struct Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     Seconds(u32),
-    /// Transactions of each client.
     Transactions(u32),
 }
 
 /// What pgbench writes down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TransactionLog {
-    /// A line for each second.
     Seconds,
     /// A line for each transaction, or for this share of them, above 0 to 1, chosen at random.
     Transactions(f64),
 }
 
-/// A workload: one script, for some seconds, as fast as it goes. [`Load`] is everything that pgbench can be asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
-    pub script: Script,
-    pub clients: u32,
-    pub jobs: u32,
-    pub seconds: u32,
-    /// Of the tables: a script's `:scale`.
-    pub scale: u32,
-}
-
-impl From<&Workload> for Load {
-    fn from(workload: &Workload) -> Load {
-        // pgbench finds the scale out for its own scripts alone.
-        let variables = match workload.script {
-            Script::Builtin(_) => Vec::new(),
-            Script::File(_) => vec![("scale".to_owned(), workload.scale.to_string())],
-        };
-        Load {
-            scripts: vec![(workload.script.clone(), 1)],
-            variables,
-            query_mode: QueryMode::default(),
-            clients: workload.clients,
-            jobs: workload.jobs,
-            rate: None,
-            latency_limit_ms: None,
-            max_tries: 1,
-            length: Length::Seconds(workload.seconds),
-            log: TransactionLog::Seconds,
-        }
-    }
-}
-
 impl Load {
-    /// pgbench's options, logging into files whose names begin with `log_prefix`.
     fn arguments(&self, log_prefix: &Path) -> Vec<OsString> {
         let mut arguments = to_arguments(["-M", self.query_mode.name(), "-P", "1", "--log"]);
         match self.log {
@@ -247,7 +199,7 @@ fn to_arguments<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.map(OsString::from).to_vec()
 }
 
-/// pgbench takes what follows the last `@` of a name for its weight, so a name that has one gets another.
+/// pgbench takes the text after the last `@` for a weight, so names with one get another.
 fn script_arguments(script: &Script, weight: u32) -> [OsString; 2] {
     let (option, mut name) = match script {
         Script::Builtin(name) => ("-b", OsString::from(name)),
@@ -295,8 +247,7 @@ impl Script {
         *self == Script::Builtin("select-only")
     }
 
-    /// May a client pause by the script's own will? One that calls pg_sleep does not: it waits for the server. A file that
-    /// cannot be read may do anything.
+    /// May the script pause its client, other than by pg_sleep? An unreadable file may.
     pub fn may_pause(&self) -> bool {
         match self {
             Script::Builtin(_) => false,
@@ -316,7 +267,7 @@ fn has_pause(text: &str) -> bool {
 impl FromStr for Script {
     type Err = NoSuchScript;
 
-    /// A builtin's name; anything else is a file that must be there, as a study must not find out late that it is not.
+    /// A built-in's name, or an existing file: a study must not fail late.
     fn from_str(text: &str) -> Result<Script, Self::Err> {
         let file = PathBuf::from(text);
         match BUILTIN_SCRIPTS.into_iter().find(|name| *name == text) {
@@ -380,8 +331,19 @@ mod tests {
     #[test]
     fn asks_for_what_is_measured() {
         let pgbench = Pgbench { program: "pgbench".into(), connection: options() };
-        let workload = Workload { script: Script::Builtin("select-only"), clients: 1, jobs: 2, seconds: 20, scale: 1 };
-        let arguments = pgbench.run_arguments(&workload, Path::new("/tmp/logs"));
+        let load = Load {
+            scripts: vec![(Script::Builtin("select-only"), 1)],
+            variables: Vec::new(),
+            query_mode: QueryMode::default(),
+            clients: 1,
+            jobs: 2,
+            rate: None,
+            latency_limit_ms: None,
+            max_tries: 1,
+            length: Length::Seconds(20),
+            log: TransactionLog::Seconds,
+        };
+        let arguments = pgbench.load_arguments(&load, Path::new("/tmp/logs"));
         let line = arguments.join(std::ffi::OsStr::new(" ")).into_string().unwrap();
         assert_eq!(
             line,

@@ -1,14 +1,142 @@
-//! An amount of data.
+//! The quantities of every layer: bytes, blocks, pages, forks. A *block* is PostgreSQL's unit (usually 8 kB), a *page*
+//! the kernel's (usually 4 KiB); they never share a type.
 
 use std::fmt;
+use std::fmt::Display;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A number of bytes: a size, or what is moved in a second. A size is printed and read as PostgreSQL does it (`256 MB` is
-/// 2²⁸ bytes), a bandwidth as vendors do ([`Bytes::per_second`], [`Bytes::parse_rate`]: 1 MB/s is 10⁶ bytes in a second).
+// ---- counted ----
+
+/// `1 relation`, `2 relations`: the word gets its plural for anything but one.
+pub fn counted<N: Display + PartialEq + From<u8>>(number: N, word: &str) -> String {
+    if number == N::from(1) {
+        return format!("1 {word}");
+    }
+    let ending = if ["ch", "s", "x"].iter().any(|end| word.ends_with(end)) { "es" } else { "s" };
+    format!("{number} {word}{ending}")
+}
+
+// ---- treacherous ----
+
+/// Is it a control character, or one that is invisible or turns the direction of writing?
+pub fn is_treacherous(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+// ---- fork ----
+
+/// A fork, as PostgreSQL's `src/include/common/relpath.h` numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fork {
+    Main = 0,
+    Fsm = 1,
+    Vm = 2,
+    Init = 3,
+}
+
+impl Fork {
+    /// All forks, in PostgreSQL's order.
+    pub const ALL: [Fork; 4] = [Fork::Main, Fork::Fsm, Fork::Vm, Fork::Init];
+
+    /// PostgreSQL's name, which pg_prewarm takes and this prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fork::Main => "main",
+            Fork::Fsm => "fsm",
+            Fork::Vm => "vm",
+            Fork::Init => "init",
+        }
+    }
+
+    /// What the file's name has after the relfilenumber: nothing, `_fsm`, `_vm` or `_init`.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Fork::Main => "",
+            Fork::Fsm => "_fsm",
+            Fork::Vm => "_vm",
+            Fork::Init => "_init",
+        }
+    }
+
+    /// The fork of a name such as `main`; `None` for anything else.
+    pub fn from_name(name: &str) -> Option<Fork> {
+        Fork::ALL.into_iter().find(|fork| fork.name() == name)
+    }
+
+    /// The fork of pg_buffercache's `relforknumber`.
+    pub fn from_number(number: i16) -> Option<Fork> {
+        Fork::ALL.into_iter().find(|fork| *fork as i16 == number)
+    }
+}
+
+impl fmt::Display for Fork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+// ---- range ----
+
+/// A block's number within its fork, from 0. PostgreSQL's BlockNumber: at most 2³² − 2.
+pub type BlockNumber = u32;
+
+/// Contiguous blocks `[start, end)` of one fork. `u64` so that the end of the largest relation fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BlockRange {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// Contiguous kernel pages `[start, end)` of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageRange {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl BlockRange {
+    pub fn new(start: u64, end: u64) -> BlockRange {
+        BlockRange { start, end }
+    }
+
+    /// Blocks in the range.
+    pub fn blocks(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
+}
+
+impl PageRange {
+    pub fn new(start: u64, end: u64) -> PageRange {
+        PageRange { start, end }
+    }
+
+    /// Pages in the range.
+    pub fn pages(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
+}
+
+// ---- bytes ----
+//
+// An amount of data.
+
+/// A number of bytes, or of bytes per second. Sizes are printed and read as PostgreSQL does (`256 MB` is 2²⁸ bytes),
+/// rates as vendors do ([`Bytes::per_second`], [`Bytes::parse_rate`]: 1 MB/s is 10⁶ bytes/s).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 #[serde(transparent)]
@@ -27,13 +155,11 @@ pub enum ParseBytesError {
     Rate(String),
 }
 
-/// 1024 of one are one of the next.
 const SIZE_UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 
-/// 1000 of one are one of the next.
 const RATE_UNITS: [&str; 6] = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"];
 
-/// Units that may be written, with the power of 1024 or 1000 that they stand for. Those with an i are always binary.
+/// Accepted units, with their power of 1024 or 1000. Those with an i are binary.
 const READ_UNITS: [(&str, i32); 16] = [
     ("KiB", 1),
     ("MiB", 2),
@@ -64,10 +190,10 @@ impl Bytes {
         render(self.0, 1000.0, RATE_UNITS)
     }
 
-    /// Reads a bandwidth: `125MB` and `125 MB/s` are 125,000,000 bytes in a second, `125MiB` is 131,072,000.
+    /// Parses a bandwidth: `125MB` and `125 MB/s` are 125,000,000 bytes/s, `125MiB` 131,072,000.
     ///
     /// # Errors
-    /// When it is none.
+    /// For other text.
     pub fn parse_rate(text: &str) -> Result<Bytes, ParseBytesError> {
         let amount = text.trim().strip_suffix("/s").unwrap_or(text);
         parse(amount, 1000.0).ok_or_else(|| ParseBytesError::Rate(text.to_owned()))
@@ -136,7 +262,18 @@ impl Sum for Bytes {
 }
 
 #[cfg(test)]
-mod tests {
+mod counted_tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2].map(|number| counted(number, "relation")), ["0 relations", "1 relation", "2 relations"]);
+        assert_eq!([1_u64, 3].map(|number| counted(number, "branch")), ["1 branch", "3 branches"]);
+    }
+}
+
+#[cfg(test)]
+mod bytes_tests {
     use super::*;
 
     #[test]
