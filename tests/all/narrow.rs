@@ -80,7 +80,12 @@ fn command_paths() -> Vec<Vec<String>> {
         }
     }
     let mut paths = Vec::new();
-    walk(&Cli::command(), &[], &mut paths);
+    for program in [Cli::command(), pgthaw_lab::Cli::command()] {
+        walk(&program, &[], &mut paths);
+    }
+    // The tool shows the laboratory's commands beside its own.
+    paths.sort();
+    paths.dedup();
     paths
 }
 
