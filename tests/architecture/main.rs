@@ -1,5 +1,5 @@
-//! The tree checks itself for what must not be there. Which crate may use which stands in their manifests. ARCHITECTURE.md says why. Every rule is a
-//! function over a tree of texts, and has a test with a planted violation.
+//! The tree checks itself for what must not be there; which crate may use which stands in their manifests. Every rule is a function
+//! over a tree of texts, and has a test with a planted violation.
 #![allow(clippy::unwrap_used)]
 
 mod circles;
