@@ -16,11 +16,11 @@ pub const NO_THREADS: &str = "ulimit -u limits the user's processes and threads,
 pub enum ErrorKind {
     /// Something went wrong while doing what was asked: exit 1.
     Failed,
-    /// What was asked makes no sense, such as an unknown relation or a wrong directory: exit 2.
+    /// The request makes no sense, such as an unknown relation: exit 2.
     Usage,
     /// A privilege or a capability is missing: exit 3.
     Privilege,
-    /// Somebody stopped it: exit 130 after Ctrl-C, and 128 and the signal's number after another.
+    /// Stopped: exit 130 after Ctrl-C, 128 plus the number of another signal.
     Interrupted,
 }
 
@@ -46,11 +46,11 @@ impl ErrorKind {
     }
 }
 
-/// An error that can say what to do about it. Every folder's error type is one.
+/// An error that can say what to do about it.
 pub trait Explain: std::error::Error {
     fn kind(&self) -> ErrorKind;
 
-    /// One sentence or command that mends it; `None` when the message already says all there is.
+    /// One sentence or command; `None` when the message says all.
     fn hint(&self) -> Option<String>;
 
     /// The full disk that caused it, if one did. Its remedy replaces the hint.
@@ -61,10 +61,10 @@ pub trait Explain: std::error::Error {
 
 // ---- full disk ----
 
-/// Something could not be written because a file system, or the user's share of it, is full.
+/// A file system, or the user's quota, is full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDisk {
-    /// The file that was to be written, or its directory; `None` where nobody told.
+    /// The file or its directory, if known.
     pub path: Option<PathBuf>,
     /// What names another place: `--dir`.
     pub instead: Option<&'static str>,
@@ -82,7 +82,7 @@ impl FullDisk {
         (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
 
-    /// Looks whether what a failed program said means a full disk. It may name the file, in quotes.
+    /// Looks for a full disk in a failed program's output, which may name the file in quotes.
     pub fn of_output(output: &str, instead: Option<&'static str>) -> Option<FullDisk> {
         let line = output.lines().find(|line| has_said(line))?;
         let path = line.split(['"', '“', '”']).find(|part| part.starts_with('/')).map(PathBuf::from);
@@ -118,7 +118,7 @@ pub struct Capability {
     pub ok: bool,
     /// What was found, or why it is not possible.
     pub detail: String,
-    /// The command that mends it; `None` when it is possible, or when nothing mends it.
+    /// The command that mends it, if any.
     pub remedy: Option<String>,
     /// Is it possible somewhere, but not everywhere that was asked for?
     #[serde(skip)]
@@ -146,7 +146,7 @@ impl<E: Explain> From<E> for Lack {
 }
 
 impl Capability {
-    /// The line of a check: the detail that it found, or what is lacking.
+    /// The line of a check: its detail, or what is lacking.
     pub fn of(group: &'static str, name: &'static str, found: Result<String, Lack>) -> Capability {
         let (ok, detail, remedy) = match found {
             Ok(detail) => (true, detail, None),
@@ -170,15 +170,13 @@ impl Capability {
         Capability::of(group, name, Err(Lack::new(detail, remedy)))
     }
 
-    /// A capability that is not there, for the reason and with the remedy that an error tells.
+    /// A capability that is missing, with the error's reason and remedy.
     pub fn failed(group: &'static str, name: &'static str, error: &dyn Explain) -> Capability {
         Capability::of(group, name, Err(Lack { detail: error.to_string(), remedy: error.hint() }))
     }
 }
 
 // ---- quoting ----
-//
-// Names within commands that a hint tells the user to run.
 
 /// Quotes a text as one word of a shell. The server's names never have the NUL that cannot be quoted. In a text that a
 /// terminal would obey, each byte but the plainest becomes its octal number, which bash, zsh and ksh read within `$'…'`.
@@ -200,7 +198,7 @@ pub fn quote_argument(text: &str) -> String {
 //
 // What the checks come to: what can be saved and restored here, and what prevents the rest.
 
-/// The checks that decide it, in the order in which one needs the other.
+/// The deciding checks, in the order of their dependencies.
 pub const NEEDED: [&str; 8] = ["server", "data-dir", "ownership", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
 
 /// Which of the two caches are meant.
@@ -232,7 +230,7 @@ pub struct Readiness {
     pub restore: Tiers,
     /// Not all of shared_buffers, but that of some databases can be restored.
     pub restores_some_buffers: bool,
-    /// The first thing that is missing for each; what follows from it is not told again.
+    /// The first missing thing of each tier, without what follows from it.
     pub missing: Vec<Missing>,
 }
 
@@ -253,7 +251,7 @@ pub fn compute_readiness(capabilities: &[Capability]) -> Readiness {
     let find = |name: &str| capabilities.iter().find(|one| one.name == name);
     let is_ok = |name: &str| find(name).is_some_and(|one| one.ok);
     let (has_server, has_os) = (is_ok("server"), is_ok("os"));
-    // A stopped server's way of reading is not known, and the page cache can be filled for it.
+    // A stopped server may read either way; the page cache can be filled for it.
     let is_os_used = !has_server || is_ok("buffered-io");
     let for_os = match () {
         () if has_os && is_os_used => None,
@@ -348,13 +346,11 @@ mod readiness_tests {
         assert_ready(&["buffers"], OS, Tiers::BOTH, &["buffers"]);
         assert_ready(&["pg_prewarm"], Tiers::BOTH, OS, &["pg_prewarm"]);
         assert_ready(&["buffers", "pg_prewarm"], OS, OS, &["buffers", "pg_prewarm"]);
-        // A role that is no superuser may do all the same what the other checks found.
         assert_ready(&["role"], Tiers::BOTH, Tiers::BOTH, &[]);
         // Run by a stranger, who cannot open the directory.
         assert_ready(&["data-dir", "ownership", "os"], BUFFERS, BUFFERS, &["data-dir"]);
         assert_ready(&["ownership", "os"], BUFFERS, BUFFERS, &["ownership"]);
         assert_ready(&["os"], BUFFERS, BUFFERS, &["os"]);
-        // A directory that another user owns is no obstacle where its pages can be seen.
         assert_ready(&["ownership"], Tiers::BOTH, Tiers::BOTH, &[]);
         assert_ready(&["buffered-io"], Tiers::BOTH, BUFFERS, &["buffered-io"]);
     }

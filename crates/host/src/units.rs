@@ -22,7 +22,7 @@ pub fn counted<N: Display + PartialEq + From<u8>>(number: N, word: &str) -> Stri
 
 // ---- treacherous ----
 
-/// Is it a control character, or one that is invisible or turns the direction of writing?
+/// Is it a control, invisible or direction-changing character?
 pub fn is_treacherous(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -84,10 +84,10 @@ impl fmt::Display for Fork {
 
 // ---- range ----
 
-/// A block's number within its fork, from 0. PostgreSQL's BlockNumber: at most 2³² − 2.
+/// PostgreSQL's BlockNumber, from 0 to at most 2³² − 2.
 pub type BlockNumber = u32;
 
-/// Contiguous blocks `[start, end)` of one fork. `u64` so that the end of the largest relation fits.
+/// Blocks `[start, end)` of one fork; `u64` for the end of the largest relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockRange {
     pub start: u64,
@@ -223,10 +223,10 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// At least three figures, without the zeros at their end: `8 kB`, `1.47 GB`, `1023 MB`.
+/// Three significant figures without trailing zeros: `8 kB`, `1.47 GB`, `1023 MB`.
 fn render(bytes: u64, step: f64, units: [&str; 6]) -> String {
     let (mut value, mut unit) = (bytes as f64, 0);
-    // What would be rounded to a whole one of the next unit is one.
+    // Rounds up to the next unit.
     while value >= step - 0.5 && unit + 1 < units.len() {
         value /= step;
         unit += 1;
@@ -241,7 +241,7 @@ fn render(bytes: u64, step: f64, units: [&str; 6]) -> String {
     format!("{text} {}", units[unit])
 }
 
-/// Sums end at the greatest amount: a document that somebody edited holds any amounts.
+/// Saturating: edited documents may hold any amounts.
 impl Add for Bytes {
     type Output = Bytes;
     fn add(self, other: Bytes) -> Bytes {

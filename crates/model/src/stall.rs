@@ -11,10 +11,10 @@ const STALLED: f64 = 0.5;
 /// It is also below all but this share of earlier steps: in bursty throughput an empty step is usual.
 const LOWEST: f64 = 0.05;
 
-/// Were transactions independent, one in 30,000 would lack so many standard deviations by chance.
+/// One in 30,000 independent steps lacks so many standard deviations.
 const DEVIATIONS: f64 = 4.0;
 
-/// Less than this much of the usual work of a second is not missed.
+/// A smaller loss, in seconds of usual work, is no stall.
 const MISSED_SECONDS: f64 = 0.5;
 
 /// The usual rate is the median of these seconds before, without stalls; it needs at least the second number.
@@ -41,7 +41,7 @@ pub struct StallSpan {
     pub missing: f64,
 }
 
-/// Is told the transactions of one step after the other, and finds the stalls among them.
+/// Finds the stalls in a sequence of steps.
 #[derive(Clone, Debug)]
 pub struct StallFinder {
     steps_of_second: usize,
@@ -67,7 +67,7 @@ impl StallFinder {
         StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
     }
 
-    /// Adds the transactions of the next step, and returns the stall that it ended: the second good second does.
+    /// Adds a step's transactions; returns a stall that it ended (with the second good second).
     pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
         let place = self.told;
         self.told += 1;

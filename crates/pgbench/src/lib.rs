@@ -9,5 +9,5 @@ pub use lines::{
 };
 pub use report::{BUILTIN_SCRIPTS, PgbenchOutcome, PgbenchReport, QueryMode, parse_outcome, parse_report};
 
-/// Times from here on are seconds since 1970 (`--progress-timestamp`), those below are seconds since the start.
+/// Later times are seconds since 1970 (`--progress-timestamp`), earlier ones since the start.
 pub const EARLIEST_EPOCH: f64 = 1e8;

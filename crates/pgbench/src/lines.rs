@@ -1,4 +1,4 @@
-//! The lines that pgbench writes while it runs: `--progress`, the steps of `-i`, and its logs.
+//! The lines that pgbench writes while it runs: progress, the steps of `-i`, logs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct Progress {
     pub tps: f64,
     /// `None` when nothing ended.
     pub latency_ms_mean: Option<f64>,
-    /// Does it say how far behind its schedule pgbench is? It has one under `--rate` only.
+    /// Does it report schedule lag, as under `--rate`?
     pub has_lag: bool,
 }
 
@@ -45,7 +45,7 @@ pub fn is_progress(line: &str) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Progress(Progress),
-    /// `200000 of 5000000 tuples (4%) done`: the share of the tables that is made, 0 to 1.
+    /// `200000 of 5000000 tuples (4%) done`, as a share, 0 to 1.
     Initialized(f64),
     Other,
 }
@@ -152,7 +152,7 @@ pub fn compute_deviation(count: f64, sum: f64, squares: f64) -> Option<f64> {
     is_known.then(|| (squares / count - mean * mean).max(0.0).sqrt())
 }
 
-/// Seconds since 1970 to what ended in that second. A second without a line served nothing.
+/// By seconds since 1970. A missing second served nothing.
 pub type Intervals = BTreeMap<i64, Interval>;
 
 /// Parses a line of an interval log: its start, and its transactions.
@@ -183,14 +183,14 @@ pub struct LoggedTransaction {
     pub number: u64,
     /// Place of the script among those that were given, from 0.
     pub script: u32,
-    /// When the transaction ended: seconds since 1970, and below it microseconds of that second.
+    /// End of the transaction: seconds since 1970, and microseconds.
     pub second: i64,
     pub microsecond: u32,
     pub ended: TransactionEnd,
 }
 
 impl LoggedTransaction {
-    /// The transaction by a clock that is so many microseconds behind the one of the log.
+    /// The transaction by a clock that is `microseconds` behind.
     pub fn by_clock_behind(self, microseconds: i64) -> LoggedTransaction {
         let ended_us = self.second.saturating_mul(1_000_000).saturating_add(i64::from(self.microsecond));
         let ended_us = ended_us.saturating_sub(microseconds);
@@ -338,7 +338,7 @@ mod interval_tests {
 
     #[test]
     fn lines_are_the_same_in_every_version() {
-        // 15 and later: all columns always. 13 and 14: the last ones with --rate only.
+        // 15 and later write all columns, 13 and 14 the last ones with --rate only.
         let newer = "1650260552 10 1000 100400 80 120 0 0 0 0 0 0 0 0 0";
         let (second, interval) = parse_interval(newer).unwrap();
         assert_eq!((second, interval.transactions, interval.latency_us_mean()), (1_650_260_552, 10, Some(100.0)));

@@ -48,14 +48,14 @@ impl FromStr for QueryMode {
     }
 }
 
-/// What a report says of the run. Every version says it in the same words.
+/// What a report says of the run, in the words of all versions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PgbenchReport {
     /// `15.18 (Debian 15.18-0+deb12u1)`, from PostgreSQL 12 on.
     pub version: Option<String>,
     /// The script as in a study file: a built-in's name, or the file's.
     pub script: Option<String>,
-    /// Of several scripts each with its weight, by the same names; empty of one.
+    /// Several scripts with their weights; empty for one.
     pub mix: Vec<(String, u32)>,
     pub query_mode: Option<QueryMode>,
     pub scale: Option<u32>,
@@ -66,7 +66,7 @@ pub struct PgbenchReport {
     pub transactions: Option<u32>,
     /// Transactions that all clients together were asked for.
     pub asked_transactions: Option<u64>,
-    /// Did each transaction have a connection of its own (`-C`)? `None`: it is not said, as before 14.
+    /// One connection for each transaction (`-C`)? `None` before 14.
     pub connects: Option<bool>,
     /// Under a rate transactions are due, and may wait.
     pub has_rate: bool,
@@ -101,12 +101,12 @@ pub fn parse_report(text: &str) -> PgbenchReport {
 }
 
 impl PgbenchReport {
-    /// Has it figures? Otherwise it is what pgbench said before it came to any.
+    /// Has it figures?
     pub fn is_result(&self) -> bool {
         self.outcome.is_some() || !self.progress.is_empty()
     }
 
-    /// How long the transactions took by their rate; else as long as was asked for.
+    /// Duration by the rate of transactions, else as requested.
     pub fn lasted_seconds(&self) -> Option<f64> {
         let outcome = self.outcome.filter(|outcome| outcome.tps > 0.0);
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
@@ -128,7 +128,7 @@ impl PgbenchReport {
         self.aborted_clients += other.aborted_clients;
     }
 
-    /// Notes what a line says of how the run ended, and of its connections.
+    /// Reads a line about the run's end or its connections.
     fn note_end(&mut self, line: &str) {
         self.is_aborted |= line.contains("Run was aborted");
         self.aborted_clients += u32::from(is_of_aborted_client(line));
@@ -149,7 +149,7 @@ impl PgbenchReport {
             self.version = Some(version.to_owned());
         }
         let Some((what, value)) = line.split_once(": ") else { return };
-        // What is too large or too small for its kind stays so: it is for others to refuse.
+        // Out of range values are clamped, for others to refuse.
         let whole = || value.split_ascii_whitespace().next()?.parse::<i64>().ok();
         let number = || whole().map(|number| number.clamp(0, u32::MAX.into()) as u32);
         match what {
@@ -216,7 +216,7 @@ pub struct PgbenchOutcome {
     pub skipped: u64,
     /// Transactions above the latency limit.
     pub late: u64,
-    /// Transactions that were tried more than once, and how often in all, from PostgreSQL 15 on.
+    /// Retried transactions and all retries, from PostgreSQL 15 on.
     pub retried: u64,
     pub retries: u64,
     /// Transactions per second, without the time that the first connections took.
@@ -242,7 +242,7 @@ pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
             "total number of retries" => outcome.retries = leading_number(value)?,
             what if what.starts_with("number of transactions above the ") => outcome.late = leading_number(value)?,
             "tps" => {
-                // 13 says it with and without the connections' time, in this order; later ones without alone.
+                // 13 prints it with, then without the time of connections; later versions without.
                 let rate: f64 = value.split_once(' ')?.0.parse().ok()?;
                 // What no server reaches is no rate.
                 outcome.tps = Some(rate).filter(|rate| (0.0..=TPS_MAX).contains(rate))?;

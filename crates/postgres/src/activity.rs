@@ -1,4 +1,4 @@
-//! What clients ask of a database: transactions, and blocks of each relation, by the cumulative statistics.
+//! A database's activity, from the cumulative statistics.
 
 use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
@@ -13,7 +13,7 @@ use super::{Error, RelationKind};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
     pub transactions: u64,
-    /// Client backends that did something within the last second, without the one that asked.
+    /// Client backends active within the last second, without this one.
     pub clients: u32,
     /// Blocks found in shared_buffers, and blocks read from page cache or device.
     pub blocks_hit: u64,
@@ -34,25 +34,25 @@ pub struct RelationActivity {
     pub blocks: u64,
     /// Blocks that were asked for, cached or not.
     pub requests: u64,
-    /// Scans begun: of an index descents from its root, of a table readings in the order of its blocks.
+    /// Index descents, or sequential scans of a table.
     pub scans: u64,
     pub rows: RowCounts,
     /// Of an index the table that it is of.
     pub table: Option<u32>,
     /// `btree`, `gin`, `heap`; empty where it is not known.
     pub access_method: String,
-    /// Rows as VACUUM, ANALYZE or CREATE INDEX last counted or estimated them; `None` when they never did.
+    /// Rows by the last VACUUM, ANALYZE or CREATE INDEX, if any.
     pub tuples: Option<f64>,
 }
 
 /// Rows, by how a relation was asked for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowCounts {
-    /// Of a table those that its scans came by, of an index its entries that were read.
+    /// Rows scanned in a table, or entries read of an index.
     pub read: u64,
     /// Rows fetched one by one through an index, or through bitmaps from a table.
     pub fetched: u64,
-    /// Of a table those that were inserted, and those that were updated or deleted.
+    /// Inserted rows of a table, and updated or deleted ones.
     pub inserted: u64,
     pub changed: u64,
 }
@@ -134,9 +134,9 @@ impl Activity {
 
 // ---- sessions ----
 //
-// The server's processes as pg_stat_activity shows them: whom each serves, and what it waits for.
+// The server's processes in pg_stat_activity.
 
-/// One process at one moment. What the role that asks may not see is `None`.
+/// One process at one moment; `None` where the role may not look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     pub pid: u32,
@@ -162,7 +162,7 @@ pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> R
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
-/// Looks at all processes once. From version 15 on the server has counted the look when it is over.
+/// Reads all processes once. From version 15 on the query is in the statistics when it ends.
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
     let rows = sqlx::query(telling!(connection, "sql/sessions_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -183,7 +183,7 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
 
 // ---- process title ----
 //
-// What a process of the server says of itself in its title: `src/backend/utils/misc/ps_status.c`.
+// Titles of the server's processes: `src/backend/utils/misc/ps_status.c`.
 
 const KINDS: [&str; 17] = [
     "checkpointer",
@@ -240,9 +240,9 @@ fn is_client(word: &str) -> bool {
 
 // ---- waits ----
 //
-// What the server's processes wait for: looks at one moment each, as pg_stat_activity shows it.
+// Waits of the server's processes in pg_stat_activity.
 
-/// Processes of one type that were seen in the same state, waiting for the same.
+/// Processes of one type in the same state and wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wait {
     /// `client backend`, `checkpointer`, `io worker`, as pg_stat_activity has it.
@@ -259,26 +259,26 @@ pub struct Wait {
 pub struct WaitLook {
     /// How many did the same.
     pub seen: Vec<(Wait, u32)>,
-    /// Transactions under way beside the one for which the log was flushed just then; `None`: nobody flushed it.
+    /// Other transactions under way while the log was flushed; `None` without a flush.
     pub others_at_flush: Option<u32>,
 }
 
 impl WaitLook {
     /// From equal processes, with their number and how many have a transaction that has written.
     fn new(rows: Vec<(Wait, u32, u32)>) -> WaitLook {
-        // As commit_siblings counts them (MinimumActiveBackends of procarray.c): those that wait for a lock commit no time soon.
+        // As commit_siblings counts (MinimumActiveBackends of procarray.c): waiters for a lock do not commit soon.
         let is_held_up = |wait: &Wait| wait.event_type.as_deref() == Some("Lock");
         let is_flushing = |wait: &Wait| wait.event.as_deref().is_some_and(|event| WAL_SYNC.contains(&event));
         let writing: u32 = rows.iter().filter(|(wait, ..)| !is_held_up(wait)).map(|(_, _, writing)| writing).sum();
         let flushing = rows.iter().filter(|(wait, ..)| is_flushing(wait)).map(|(_, _, own)| *own);
-        // The walwriter flushes for nobody in particular, and one process at a time flushes.
+        // The walwriter flushes for nobody; one process flushes at a time.
         let others_at_flush = flushing.max().map(|own| writing - own.min(1));
         let seen = rows.into_iter().map(|(wait, observed, _)| (wait, observed)).collect();
         WaitLook { seen, others_at_flush }
     }
 }
 
-/// What a process waits for that has the device write the log: until PostgreSQL 16, and since.
+/// The wait for syncing the log: until PostgreSQL 16, and since.
 const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
 
 /// The process that serves this connection.
@@ -288,14 +288,13 @@ pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Erro
     Ok(pid as u32)
 }
 
-/// When the server was started, by its own clock, in seconds since 1970 UTC: another number is another start.
+/// The server's start by its own clock, in seconds since 1970 UTC.
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64, Error> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
     ask_one(connection, "ask when the server was started", question).await.map(|(started,)| started)
 }
 
-/// One look. The process that serves this connection is left out, and so are background
-/// processes that sleep.
+/// Reads all waits once, without this session and sleeping background processes.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error> {
     let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -312,10 +311,8 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error
 }
 
 // ---- locks ----
-//
-// Who is behind a wait: holders of locks, and the relation that a file belongs to.
 
-/// Somebody who holds a lock that others wait for. What the role that asks may not see is `None`.
+/// The holder of a lock that others wait for; `None` where the role may not look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockHolder {
     /// 0: a prepared transaction.

@@ -52,7 +52,7 @@ pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(B
     }
 }
 
-/// The used buffers by usage count. From pg_buffercache 1.4 on this costs a fraction of [`read_buffers`].
+/// The used buffers by usage count; far cheaper than [`read_buffers`] from pg_buffercache 1.4 on.
 pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>, Error> {
     let statement = |extension: &Extension| {
         let question = if extension.is_at_least(1, 4) {
@@ -146,7 +146,7 @@ pub async fn apply_evict_buffers(
     first.map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// Writes all dirty buffers, so that evicting files does not leave them to come back as writes.
+/// Writes dirty buffers, or they would return to evicted files.
 pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query("CHECKPOINT").execute(connection).await;
     done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;

@@ -1,4 +1,4 @@
-//! What a server, its directory and its programs let pgthaw do: each answer is tried.
+//! What a server, its directory and its programs let pgthaw do. Every answer is tried.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ async fn check_role(server: &Server) -> Found {
     }
 }
 
-/// Does the server read through the page cache? What is loaded there is of no use to it otherwise.
+/// Does the server read through the page cache? Otherwise loading it is useless.
 fn check_io(facts: &ServerFacts) -> Found {
     if facts.io_direct {
         let detail = "debug_io_direct has data: the server reads past the page cache, only the buffers tier helps it";
@@ -119,15 +119,13 @@ fn check_io(facts: &ServerFacts) -> Found {
 }
 
 // ---- directory ----
-//
-// The data directory: is it here, is it this server's, whose is it?
 
 /// The data directory, if it can be read and belongs to the server.
 fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<DataDirectory, Lack> {
     let path = named.or_else(|| server?.facts.data_directory.as_deref());
     let Some(path) = path else {
         return Err(match (server, server.and_then(Server::closed_owner)) {
-            // A role that may know where it is would see no more of its files.
+            // A role that may know the path sees no more of the files.
             (_, Some(owner)) => Lack::new(
                 format!("it is {}'s: nobody else but root sees what the page cache has of it", owner.name),
                 run_as(owner.uid),
@@ -223,14 +221,14 @@ struct Presence {
     present: Vec<(String, String)>,
     absent: Vec<String>,
     unreachable: Vec<String>,
-    /// Databases with tables that the role may not read, and how many: pg_prewarm does not load them for it.
+    /// Databases with the number of tables that the role may not read, which pg_prewarm skips.
     unreadable: Vec<(String, i64)>,
-    /// Databases in which the role may not use it, and what GRANT would have to give.
+    /// Databases in which the role lacks this privilege.
     lacking: Vec<(String, String)>,
     installable: Option<String>,
 }
 
-/// Looks for the extensions in `named`, or else in every database that lets this role in.
+/// Checks the extensions in `named`, else in every accessible database.
 async fn check_extensions(server: &Server, named: &[String]) -> Vec<Capability> {
     let databases = match named {
         [] => match list_databases(server).await {
@@ -318,7 +316,7 @@ async fn look_for(
     Ok(())
 }
 
-/// Tables of users that the role may not read: pg_prewarm asks for that. Objects below 16384 are the system's.
+/// User tables (oid from 16384 on) that the role, and so its pg_prewarm, may not read.
 async fn count_unreadable(connection: &mut PgConnection) -> Result<i64, Error> {
     let asked = sqlx::query_scalar(
         "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \

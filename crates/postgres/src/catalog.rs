@@ -31,7 +31,7 @@ pub struct ForkBlocks {
     pub blocks: u64,
 }
 
-/// How often blocks of a relation had to be fetched from outside of shared_buffers.
+/// Blocks of a relation that were not found in shared_buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockReads {
     /// `pg_class.oid` of the relation.
@@ -50,7 +50,7 @@ pub struct RowCount {
     pub rows: f64,
     /// Blocks that it had then, above 0.
     pub blocks: u64,
-    /// The index that finds a row: of the primary key, else the first; `None` without any.
+    /// The primary key's index, else the first.
     pub index_oid: Option<u32>,
 }
 
@@ -95,7 +95,7 @@ pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u3
     in_time("read the sizes of the relations", collect_rows(rows, decode_fork_blocks)).await
 }
 
-/// What the statistics say of every relation of the connected database and of the shared catalogs.
+/// Statistics of every relation of the database, and of the shared catalogs.
 pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<BlockReads>, Error> {
     let rows = sqlx::query(include_str!("sql/block_reads_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -170,7 +170,7 @@ fn decode_fork_blocks(row: &PgRow) -> Result<Option<ForkBlocks>, sqlx::Error> {
     Ok(Some(ForkBlocks { relation_oid: row.try_get::<Oid, _>("oid")?.0, fork, blocks: blocks as u64 }))
 }
 
-/// PostgreSQL's names have 63 bytes; whoever builds his own may have a few times that.
+/// PostgreSQL's names have 63 bytes; custom builds may have more.
 const NAME_BYTES_MAX: usize = 1024;
 
 /// A name as text; with encoding SQL_ASCII it may be other than UTF-8, which becomes `�`.
@@ -240,12 +240,12 @@ impl RelationKind {
     }
 }
 
-/// Who a relation is: what survives a rewrite, a failover and a move to another host.
+/// A relation's identity across rewrites, failovers and moves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RelationName {
     /// The database; empty for a shared catalog.
     pub database: String,
-    /// Empty when the catalog could not be read: the name is the path then.
+    /// Empty without a catalog: then the name is the path.
     pub schema: String,
     pub name: String,
 }
@@ -281,7 +281,7 @@ pub struct Relation {
     pub path: RelationPath,
     /// The tablespace's name.
     pub tablespace: String,
-    /// What the relation belongs to, as `schema.name`: an index's table, a TOAST table's owner, a partition's parent.
+    /// An index's table, a TOAST table's owner, a partition's parent, as `schema.name`.
     pub parent: Option<String>,
     /// Is it one of PostgreSQL's own catalogs (schema pg_catalog, information_schema, or their TOAST)?
     pub is_system: bool,
@@ -297,8 +297,6 @@ pub struct PartitionedTable {
 }
 
 // ---- relation path ----
-//
-// Where a relation's files are, as a value that cannot leave the data directory.
 
 /// The place of a relation's first main-fork segment below the data directory, as `pg_relation_filepath()` prints it
 /// (`src/common/relpath.c`). Made only of numbers and a checked version directory, so that a snapshot file cannot name
@@ -346,7 +344,7 @@ impl RelationPath {
         }
     }
 
-    /// The file of one segment of one fork, below the data directory: `base/5/16384_vm`, `base/5/16384.1`.
+    /// The file of a fork's segment: `base/5/16384_vm`, `base/5/16384.1`.
     pub fn segment_file(&self, data_directory: &Path, fork: Fork, segment: u32) -> PathBuf {
         let segment = if segment == 0 { String::new() } else { format!(".{segment}") };
         data_directory.join(format!("{self}{}{segment}", fork.suffix()))

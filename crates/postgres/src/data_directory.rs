@@ -1,4 +1,4 @@
-//! A data directory read as files: which cluster it is, who runs in it, which relations it holds.
+//! A data directory as files: identity, server, relations.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -101,7 +101,7 @@ impl DataDirectory {
         if is_server_of(pid, path) { Some(pid) } else { find_in_namespaces(pid, path) }
     }
 
-    /// Does a file that sets the server's settings have this word, wherever? Without the files that they include.
+    /// Does a settings file of the server contain this word? Without included files.
     pub fn mentions(&self, word: &str) -> bool {
         let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
         let read = |file: &&str| self.files.read_at_most(file, CONFIGURATION_BYTES_MAX);
@@ -128,7 +128,7 @@ impl DataDirectory {
         Ok(oids.into_iter().map(as_database).collect())
     }
 
-    /// Where the database of this oid has its files: one directory for each tablespace that it uses.
+    /// The directories of a database, one in each of its tablespaces.
     pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>, Error> {
         let own = format!("/{oid}");
         let directories = self.database_directories()?.into_iter().filter(|directory| directory.ends_with(&own));
@@ -222,8 +222,7 @@ fn not_a_data_directory(path: &Path, reason: impl Into<String>) -> Error {
     Error::DataDirectory { path: path.to_owned(), reason: reason.into() }
 }
 
-/// The relfilenumber of a file such as `16384_vm.1`; `None` for other files, and for those of temporary relations
-/// (`t3_16384`).
+/// The relfilenumber of a file such as `16384_vm.1`; `None` for others, and temporary relations (`t3_16384`).
 fn relation_of_file(name: &str) -> Option<&str> {
     let (first_segment, segment) = name.split_once('.').unwrap_or((name, "0"));
     let (number, fork) = first_segment.split_once('_').unwrap_or((first_segment, Fork::Main.name()));
@@ -287,7 +286,7 @@ pub(super) struct ControlFile {
 }
 
 impl ControlFile {
-    /// Reads the file's contents; the error says in words what is wrong with them.
+    /// Parses the file; the error is a sentence.
     pub(super) fn parse(contents: &[u8]) -> Result<ControlFile, String> {
         let number = |at: usize| read_bytes(contents, at).map(u32::from_ne_bytes);
         let version = number(PG_CONTROL_VERSION)?;
@@ -322,7 +321,7 @@ fn find_sizes(contents: &[u8]) -> Option<usize> {
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
 }
 
-/// `N` bytes, in the order of the machine that wrote them, which is this one.
+/// `N` bytes in this machine's order.
 fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], String> {
     let bytes = contents.get(at..at + N).and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| "it is cut short".to_owned())
@@ -330,7 +329,7 @@ fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], Str
 
 // ---- postmaster ----
 //
-// `postmaster.pid`: the server that runs in a data directory, and where it listens.
+// `postmaster.pid`: the running server and its addresses.
 
 /// A running server's own process, as its `postmaster.pid` describes it. See `src/include/utils/pidfile.h`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -378,7 +377,7 @@ fn number_of(process: &Process) -> Option<i32> {
     process.status().ok()?.nspid?.last().copied()
 }
 
-/// The process that calls itself `number` in a pid namespace below this one and works in this directory.
+/// The process called `number` in a pid namespace below this one that works in this directory.
 fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
     let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let wanted = place(directory)?;

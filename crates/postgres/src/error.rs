@@ -159,7 +159,7 @@ impl Error {
         !is_attempt || self.sqlstate().is_some_and(|state| state != CANNOT_CONNECT_NOW)
     }
 
-    /// Did the server refuse this role, or not believe that it is this role's user who asks?
+    /// Did the server refuse this role or its identity?
     pub(super) fn is_about_identity(&self) -> bool {
         self.sqlstate().as_deref() == Some(INVALID_AUTHORIZATION)
     }
@@ -168,7 +168,7 @@ impl Error {
         self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
     }
 
-    /// Is it a database that nobody may connect to, as template0 is, or that is not there?
+    /// Is the database missing, or closed like template0?
     pub fn is_closed_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
     }
@@ -350,7 +350,7 @@ impl Explain for Error {
     }
 }
 
-/// What the server or the system said, without the words of the library that heard it.
+/// The server's or system's words without those of sqlx.
 fn reason(error: &sqlx::Error) -> String {
     let mut told = match error {
         sqlx::Error::Database(refusal) => with_detail(refusal.as_ref()),
@@ -366,7 +366,7 @@ fn reason(error: &sqlx::Error) -> String {
     told
 }
 
-/// Of a server that lets nobody in the detail says why. Others may quote what a row holds.
+/// The detail of a server that accepts nobody says why. Others may quote rows.
 fn with_detail(refusal: &dyn DatabaseError) -> String {
     let detail = refusal.try_downcast_ref::<PgDatabaseError>().and_then(|refusal| refusal.detail());
     match detail.filter(|_| refusal.code().as_deref() == Some(CANNOT_CONNECT_NOW)) {
@@ -405,7 +405,7 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
     })
 }
 
-/// What is likely where nobody listens: that the server was stopped, then that it is elsewhere.
+/// Where nobody listens: stopped, or elsewhere.
 fn no_server_hint(address: &str) -> String {
     let elsewhere = if address.starts_with('/') { listening_sockets() } else { Vec::new() };
     let others = match elsewhere.as_slice() {
@@ -415,7 +415,7 @@ fn no_server_hint(address: &str) -> String {
     format!("no server runs there: if it was stopped, start it, or read its files with --data-dir; {others}")
 }
 
-/// The options that lead to the sockets where libpq looks by itself, such as `-p 5433`.
+/// psql's options for the listening default sockets, such as `-p 5433`.
 fn listening_sockets() -> Vec<String> {
     let mut options = Vec::new();
     for directory in SOCKET_DIRECTORIES {

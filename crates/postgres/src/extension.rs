@@ -11,7 +11,7 @@ use super::answer::{LIMIT, ask_one, in_time, within};
 use super::error::CREATE_EXTENSION;
 use host::units::{BlockRange, Fork};
 
-/// The extension that loads blocks, and the one that tells what is in shared_buffers.
+/// The extensions for loading blocks and for looking into shared_buffers.
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
@@ -22,7 +22,7 @@ const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_n
 
 const TRIES: u32 = 3;
 
-/// The answer that is kept on the server when a statement has ended, and fetched from there.
+/// The cursor that keeps an answer on the server.
 const CURSOR: &str = "pgthaw_answer";
 
 /// An extension that is installed in the connected database.
@@ -34,7 +34,7 @@ pub struct Extension {
     schema_literal: String,
     /// The extension's version, such as `1.4`.
     pub version: String,
-    /// May somebody rename or drop the schema who is no superuser and not the connected role?
+    /// May another role, not a superuser, rename or drop the schema?
     is_movable: bool,
     /// Could the session keep him from that?
     is_holdable: bool,
@@ -60,7 +60,7 @@ impl Extension {
         self.is_movable
     }
 
-    /// The statement `text` with what keeps the extension where it was found, if something must and can.
+    /// Adds to `text` what keeps the extension in place, if needed and possible.
     fn keep(&self, text: &str) -> String {
         if !self.is_kept() {
             return text.to_owned();
@@ -159,7 +159,7 @@ fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
 
-/// The extension `name` in the connected database; `None` when it is not installed there.
+/// The extension in the connected database, if installed.
 pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>, Error> {
     let look = async {
         let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
@@ -178,7 +178,7 @@ pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -
     in_time("look for an extension", look).await
 }
 
-/// The extension `name` in the connected database, or what to do to have it.
+/// The extension in the connected database, or an error with its remedy.
 pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension, Error> {
     match find_extension(connection, name).await? {
         Some(extension) => Ok(extension),
@@ -186,7 +186,7 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
     }
 }
 
-/// Installs an extension in the connected database, in the schema `public` when there is one.
+/// Installs an extension in the connected database, in `public` if it exists.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {}", read_target_schema(connection).await?);
@@ -215,7 +215,7 @@ pub(super) async fn explain_refusal(
 
 /// What GRANT must give the role to use an extension: the predefined role, else the privilege. `None`: nothing.
 pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
-    // Members of it may do more than use one function: for pg_prewarm the function alone is named.
+    // Members may do more; for pg_prewarm only the function is named.
     let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
     let question = include_str!("sql/extension_lacking_13.sql");
     sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await
@@ -226,7 +226,7 @@ async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)
     ask_one(connection, "ask for the role and database", question).await
 }
 
-/// The schema, quoted, that CREATE EXTENSION would take by default: `public`, or pg_catalog where that was dropped.
+/// The quoted schema for CREATE EXTENSION: `public`, or pg_catalog without it.
 async fn read_target_schema(connection: &mut PgConnection) -> Result<String, Error> {
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
                     WHERE nspname = 'public'), 'pg_catalog')";

@@ -1,4 +1,4 @@
-//! Entries for `fuzz/`: files of a data directory and of a user, which others may have written.
+//! Entries for `fuzz/`: files that others may have written.
 
 use super::Postmaster;
 use super::connect::split_password_line;

@@ -1,4 +1,4 @@
-//! What a server was given: settings that are not the default, and extensions that could be created.
+//! A server's changed settings and available extensions.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String,
     Ok(settings)
 }
 
-/// The rows of a question about settings, asked without what pgthaw's own session has set for itself.
+/// Rows of a question about settings, without this session's own ones.
 async fn fetch_as_others(
     connection: &mut PgConnection,
     action: &'static str,
@@ -43,12 +43,12 @@ async fn fetch_as_others(
     in_time(action, asked).await
 }
 
-/// pgthaw's sessions ask for their own as they begin, and so cannot see it as others do.
+/// pgthaw's sessions override it, and cannot see others' value.
 const SEARCH_PATH: &str = "search_path";
 
 const USUAL_SEARCH_PATH: &str = "\"$user\", public";
 
-/// The search_path that others begin with; `None` when nobody set one, and for a role that may not know.
+/// The search_path of other sessions; `None` if unset or hidden.
 async fn read_configured_path(connection: &mut PgConnection) -> Option<String> {
     sqlx::query_scalar(include_str!("sql/configured_path_13.sql")).fetch_one(connection).await.ok().flatten()
 }
@@ -104,7 +104,7 @@ pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String, Err
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingState {
     pub name: String,
-    /// When it can change: `postmaster` at a start, `internal` never, any other while the server runs.
+    /// When it can change: `postmaster` at a start, `internal` never, others at run time.
     pub context: String,
     /// Where its value is from: `configuration file`, `command line`, `default` …
     pub source: String,
@@ -149,20 +149,20 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
     Ok(states)
 }
 
-/// When the server read its configuration files last, by its clock: something else after it has read them again.
+/// The server's last reading of its configuration files, by its clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String, Error> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
     ask_one(connection, "ask when the settings were read", question).await.map(|(time,)| time)
 }
 
-/// Settings of the configuration files that the running server cannot use as they stand, and why.
+/// Settings in the files that the running server cannot use, and why.
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     // One that waits for a restart has its place in pg_settings.
     let question = "SELECT name, error FROM pg_catalog.pg_file_settings WHERE error IS NOT NULL AND name IS NOT NULL";
     ask_all(connection, "ask for mistakes in the configuration", question).await
 }
 
-/// Settings that ALTER ROLE or ALTER DATABASE has given to some sessions, with their values.
+/// Settings by ALTER ROLE or ALTER DATABASE.
 pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let question = "SELECT pg_catalog.split_part(entry, '=', 1), pg_catalog.right(entry, -pg_catalog.strpos(entry, '=')) \
                     FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS entry";
@@ -222,7 +222,7 @@ fn parse_number(text: &str) -> Option<f64> {
     }
 }
 
-/// `on`, `off`, `true`, `false`, `yes`, `no`, `1`, `0`, and what they begin with as far as it is unique.
+/// `on`, `off`, `true`, `false`, `yes`, `no`, `1`, `0`, and unique prefixes.
 fn parse_switch(text: &str) -> Option<bool> {
     let text = text.trim().to_ascii_lowercase();
     match text.as_str() {
@@ -243,9 +243,9 @@ fn simplify(text: &str) -> String {
 }
 
 impl SettingState {
-    /// Do new sessions begin with this value, as people write it? `None`: that cannot be told.
+    /// Do new sessions begin with this value? `None`: unknown.
     pub fn holds(&self, asked: &str) -> Option<bool> {
-        // What the client of this session has asked for hides what others begin with.
+        // This session's client hides others' value.
         let value = self.value.as_deref().filter(|_| self.source != "client")?;
         match self.kind.as_str() {
             "bool" => Some(parse_switch(asked)? == parse_switch(value)?),
@@ -271,7 +271,7 @@ impl SettingState {
         Some(is_same(asked, self.value.as_deref()?.parse().ok()?))
     }
 
-    /// Was it left to the server, which puts its own number in the place of 0 or -1?
+    /// Did the server choose the number in place of 0 or -1?
     pub fn is_left_to_server(&self, asked: &str) -> bool {
         self.source == "override" && parse_setting_number(asked, None).is_some_and(|asked| asked <= 0.0)
     }
@@ -284,7 +284,7 @@ impl SettingState {
 pub struct ServerBuild {
     /// Built with `--enable-cassert`?
     pub has_assertions: bool,
-    /// Flags of the C compiler, as `pg_config --cflags` prints them; empty where they were not recorded.
+    /// The C compiler's flags from `pg_config --cflags`, if recorded.
     pub compiler_flags: String,
 }
 

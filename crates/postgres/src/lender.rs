@@ -1,4 +1,4 @@
-//! A running server that makes way for a while, and is started again as it was.
+//! A running server that is stopped for a while and started again.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ use super::{DataDirectory, Error, Programs};
 pub struct Lender {
     data_directory: DataDirectory,
     programs: Programs,
-    /// Where it wrote what it says, when that was a file: its own descriptor of it.
+    /// Its log file's descriptor, if it had one.
     log: Option<OwnedFd>,
     log_file: PathBuf,
     was_running: bool,
@@ -31,7 +31,7 @@ pub struct Lender {
 }
 
 impl Lender {
-    /// Stops the server of a data directory, if one runs, with a checkpoint. Its sessions end.
+    /// Stops the directory's server, if any, with a checkpoint; its sessions end.
     pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender, Error> {
         let options = read_options(&data_directory.files);
         let postmaster = data_directory.read_postmaster();
@@ -107,7 +107,7 @@ impl Drop for Lender {
     }
 }
 
-/// `postmaster.opts`: the command line of the last start, the program first, each option in quotes.
+/// `postmaster.opts`: the last command line, with quoted options.
 pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     let line = data_directory.read_at_most("postmaster.opts", SMALL_FILE_BYTES_MAX).unwrap_or_default();
     let line = String::from_utf8_lossy(&line);
@@ -136,7 +136,7 @@ fn find_log(pid: u32) -> Option<(OwnedFd, PathBuf)> {
     let path = std::fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
     let log = match pidfd_getfd(&process, 1, PidfdGetfdFlags::empty()) {
         Ok(log) => log,
-        // Some kernels let root alone do that; what others open, they open with no more than their own rights.
+        // Some kernels allow that to root alone; other users open with their own rights.
         Err(_) if !rustix::process::geteuid().is_root() => {
             File::options().append(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&path).ok()?.into()
         }
@@ -154,7 +154,7 @@ fn quote(option: &str) -> String {
 
 // ---- configured ----
 //
-// What a cluster is configured to, and what a server would take, asked without any server.
+// A cluster's settings, and accepted values, without a server.
 
 /// The value of a setting with which the cluster's server would start, read by `postgres -C` as the directory's owner
 /// if this is root: from its files and the options of its last start.
@@ -181,7 +181,7 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
 /// Why a server does not start with a value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingRefusal {
-    /// No such setting; some that it knows are called nearly so, the nearest first.
+    /// An unknown setting, and the nearest known one.
     Unknown {
         nearest: Option<String>,
     },
@@ -200,7 +200,7 @@ pub struct SettingJudge<'a> {
 
 impl SettingJudge<'_> {
     /// # Errors
-    /// When no file can be written in the directory for temporary ones.
+    /// When no temporary file can be written.
     pub fn new(programs: &Programs) -> Result<SettingJudge<'_>, Error> {
         let parent = std::env::temp_dir();
         let directory =
@@ -234,7 +234,7 @@ impl SettingJudge<'_> {
         }
     }
 
-    /// The setting that is called most like it, of those that may stand in a file.
+    /// The known setting with the most similar name.
     fn find_nearest(&self, name: &str) -> Result<Option<String>, Error> {
         let described = run(Command::new(self.programs.path("postgres")?).arg("--describe-config").current_dir("/"))?;
         let names = described.lines().filter_map(|line| line.split('\t').next());
@@ -244,7 +244,7 @@ impl SettingJudge<'_> {
     }
 }
 
-/// What a server said when it gave up, and the hint that goes with it.
+/// A server's fatal message with its hint.
 fn find_fatal(log: &str) -> Option<String> {
     let told = |word: &str| log.lines().find_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
     let fatal = told("FATAL:  ")?;

@@ -1,4 +1,4 @@
-//! What PostgreSQL knows and does: its catalogs, its buffers, its files' names, its programs.
+//! PostgreSQL: catalogs, buffers, files, programs.
 
 #[cfg(test)]
 #[macro_use]

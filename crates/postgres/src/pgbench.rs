@@ -15,7 +15,7 @@ use host::files::{open_regular, read_at_most, read_text_at_most};
 
 pub use ::pgbench::QueryMode;
 
-/// Bytes that a thread's log of intervals may have: a line of 100 bytes a second for three months.
+/// Bytes of a thread's interval log: 100 bytes a second for three months.
 const LOG_BYTES_MAX: u64 = 1 << 30;
 
 /// pgbench, and the database that it works in.
@@ -52,7 +52,7 @@ impl Pgbench {
         arguments
     }
 
-    /// Arguments that run `load` once, logging into `log_directory`. No vacuum before, for it would warm the table.
+    /// Arguments that run `load` once, logging into `log_directory`, without a vacuum, which would warm the table.
     pub fn load_arguments(&self, load: &Load, log_directory: &Path) -> Vec<OsString> {
         let mut arguments = to_arguments(["-n"]);
         arguments.extend(load.arguments(&log_directory.join("log")));
@@ -124,8 +124,6 @@ pub fn read_pgbench_version(program: &Path) -> Result<String, Error> {
 }
 
 // ---- load ----
-//
-// Everything that pgbench can be asked to do to a server, as its arguments.
 
 /// What the clients do, and for how long.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +138,7 @@ pub struct Load {
     pub jobs: u32,
     /// Transactions per second in all; `None`: as fast as it goes.
     pub rate: Option<f64>,
-    /// Transactions that take longer are counted; under a rate those that are due longer ago are skipped.
+    /// Slower transactions are counted; under a rate overdue ones are skipped.
     pub latency_limit_ms: Option<f64>,
     /// Tries of a transaction after deadlocks and serialization failures; more than one from PostgreSQL 15 on.
     pub max_tries: u32,
@@ -159,7 +157,7 @@ pub enum Length {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TransactionLog {
     Seconds,
-    /// A line for each transaction, or for this share of them, above 0 to 1, chosen at random.
+    /// Each transaction, or a random share of them, above 0 to 1.
     Transactions(f64),
 }
 
@@ -225,7 +223,7 @@ pub enum Script {
 /// Bytes that a script may have.
 pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
-/// Meta commands by which a script lets its client wait for something else than the server.
+/// Meta commands that pause the client.
 const PAUSES: [&str; 3] = ["sleep", "shell", "setshell"];
 
 /// Neither a built-in script nor a file.
@@ -258,7 +256,7 @@ impl Script {
     }
 }
 
-/// Has a script such a line? A meta command stands at the beginning of one.
+/// Has a line such a meta command?
 fn has_pause(text: &str) -> bool {
     let commands = text.lines().filter_map(|line| line.trim_start().strip_prefix('\\'));
     commands.filter_map(|command| command.split_ascii_whitespace().next()).any(|name| PAUSES.contains(&name))
@@ -296,7 +294,6 @@ mod tests {
     #[test]
     fn merges_the_logs_of_all_threads_whatever_the_version() {
         let mut merged = Intervals::new();
-        // 15 and later: all columns always. 13 and 14: the last ones with --rate only.
         merge_log(
             &mut merged,
             "1650260552 10 1000 100400 80 120 0 0 0 0 0 0 0 0 0\n1650260554 5 500 5 90 110 0 0 0 0 0 0 0 0 0\n",

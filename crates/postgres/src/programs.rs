@@ -147,7 +147,7 @@ fn parse_version(text: &str) -> Option<ProgramsVersion> {
     Some(ProgramsVersion { major: text[..digits].parse().ok()?, text: text.to_owned() })
 }
 
-/// Runs a program to its end and returns what it printed; a failure carries everything it said.
+/// Runs a program and returns its output; a failure carries all messages.
 pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     let program = command_name(command);
     let output = match command.output() {
@@ -158,7 +158,7 @@ pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    // Where it complains, what it tells of its work beside that is of no use.
+    // Its messages suffice if it has any.
     let said = if output.stderr.trim_ascii().is_empty() { output.stdout } else { output.stderr };
     Err(Error::Program { program, output: String::from_utf8_lossy(&said).trim().to_owned() })
 }

@@ -15,7 +15,7 @@ pub struct Address {
 }
 
 impl fmt::Display for Address {
-    /// As options behind a command: ` -h /tmp -p 5433`; nothing where psql finds everything by itself.
+    /// As options: ` -h /tmp -p 5433`; empty for psql's defaults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.port.map(|port| port.to_string());
         for (option, value) in [("-h", &self.host), ("-p", &port), ("-U", &self.user)] {

@@ -35,7 +35,7 @@ pub struct ServerFacts {
     pub shared_buffers_bytes: Bytes,
     /// `None` when the role may not know it.
     pub data_directory: Option<PathBuf>,
-    /// Do data files bypass the page cache (`debug_io_direct` has `data`, PostgreSQL 16 and later)?
+    /// Do data files bypass the page cache (`debug_io_direct`, PostgreSQL 16 and later)?
     pub io_direct: bool,
     /// The setting `io_method`, from PostgreSQL 18 on.
     pub io_method: Option<String>,
@@ -61,7 +61,7 @@ pub struct Server {
     pub database: String,
     /// When it was started, by this machine's clock.
     pub started_at: Option<Timestamp>,
-    /// The first connection, while nobody uses it; `None` where it is not to be kept.
+    /// The unused first connection; `None` if it is not kept.
     first: Option<Arc<Mutex<Option<PgConnection>>>>,
 }
 
@@ -80,7 +80,7 @@ impl Server {
         Ok(Server { reached, facts, address, database, started_at, first })
     }
 
-    /// Opens a connection to another database of this server, as the same user and in the same role.
+    /// Connects to another database of this server, as the same user and role.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
         if let Some(kept) = self.kept().filter(|_| database == self.database).and_then(|mut kept| kept.take()) {
             return Ok(kept);
@@ -198,7 +198,7 @@ async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String,
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
 
-/// What limits sessions of this server, such as statement_timeout, no longer limits this one.
+/// Lifts limits such as statement_timeout for this session.
 pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
@@ -254,7 +254,7 @@ fn has_data(debug_io_direct: &str) -> bool {
 
 // ---- telling ----
 //
-// When the server counts what a session has done: about once a second, or at once.
+// Flushing a session's statistics: after about a second, or at once.
 
 /// A question that also flushes the session's statistics, where the server can.
 macro_rules! telling {
@@ -277,7 +277,7 @@ pub fn can_tell_at_once(version_num: u32) -> bool {
     version_num >= 150_000
 }
 
-/// Has the statistics told what the session has done so far, where that can be asked for.
+/// Flushes the session's statistics, where possible.
 pub async fn tell_statistics(connection: &mut PgConnection) -> Result<(), Error> {
     if !tells_at_once(connection) {
         return Ok(());

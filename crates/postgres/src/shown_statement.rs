@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 const VALUE: &str = "?";
 
-/// Of a longer text so many bytes are looked at: what follows is shown by nobody.
+/// Bytes of a statement that are read; nobody shows more.
 const LOOKED_AT_BYTES: usize = 4096;
 
 /// After these words a sign belongs to the number. Other words may be names.
@@ -123,7 +123,7 @@ impl Shown {
     }
 
     fn push_value(&mut self) {
-        // `1` and `.5` are one, and a string that goes on in the next line.
+        // `1` and `.5` are one value, and so is a continued string.
         if self.last == Part::Value && self.text.ends_with(VALUE) {
             self.is_apart = false;
             return;

@@ -40,12 +40,12 @@ pub struct StatisticsDelta(pub BTreeMap<String, Vec<RowDelta>>);
 pub struct RowDelta {
     /// Which row: `backend_type` and the like. Nothing where the view has one row.
     pub key: BTreeMap<String, String>,
-    /// What was added to each column, in the view's units; columns without a change are left out.
+    /// Changes of each column, in the view's units.
     pub added: BTreeMap<String, f64>,
 }
 
-/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal, pg_stat_io, as far as the version has them, and the row
-/// of `database` in pg_stat_database.
+/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal and pg_stat_io, as far as they exist, and `database` in
+/// pg_stat_database.
 pub async fn read_server_statistics(
     connection: &mut PgConnection,
     version_num: u32,
@@ -90,7 +90,7 @@ pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<Serv
 }
 
 impl ServerStatistics {
-    /// Of rows that are a view's name and a row of it as JSON.
+    /// From view names with rows in JSON.
     fn of(rows: Vec<(String, String)>) -> Result<ServerStatistics, sqlx::Error> {
         let mut statistics = ServerStatistics::default();
         for (view, counters) in rows {
@@ -115,7 +115,7 @@ impl ServerStatistics {
         Ok(())
     }
 
-    /// What was added since `earlier`. A row that was not there began at 0.
+    /// Changes since `earlier`; a new row began at 0.
     pub fn since(&self, earlier: &ServerStatistics) -> StatisticsDelta {
         let mut delta = StatisticsDelta::default();
         for ((view, key), now) in &self.rows {
@@ -139,7 +139,7 @@ impl StatisticsDelta {
         self
     }
 
-    /// What was added to a column of a view, over all of its rows; 0 when nothing was.
+    /// Change of a column over all rows of a view.
     pub fn sum(&self, view: &str, column: &str) -> f64 {
         let rows = self.0.get(view).into_iter().flatten();
         // The sum of no floats is -0.0.
@@ -166,7 +166,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Blocks that scans have asked for at least: the rows of each lie side by side.
+    /// A lower bound of blocks: the rows of a scan lie side by side.
     fn blocks(&self, scans: u64, rows: u64) -> u64 {
         let more = self.rows_per_block.map_or(0.0, |of_block| rows.saturating_sub(scans) as f64 / of_block.max(1.0));
         scans.saturating_add(more as u64)
@@ -192,7 +192,7 @@ pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32,
 }
 
 fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
-    // Of each table the scans of its indexes, and the rows that these led to.
+    // Scans of each table's indexes, and their rows.
     let mut by_indexes: HashMap<u32, (u64, u64)> = HashMap::new();
     for (table, index) in counted.iter().filter_map(|one| Some((one.table?, one))) {
         let (scans, rows) = by_indexes.entry(table).or_default();
@@ -252,7 +252,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
 //
 // Counters of all databases and levels of client sessions: two small queries for each second.
 
-/// Counters since the server's statistics began, and levels of this moment. pgthaw's own sessions are no clients.
+/// Counters since the statistics began, and present levels. pgthaw's sessions are no clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerPulse {
     pub commits: u64,
@@ -263,25 +263,25 @@ pub struct ServerPulse {
     /// Written to temporary files.
     pub temporary_bytes: u64,
     pub deadlocks: u64,
-    /// Milliseconds that sessions spent in statements, told when a statement has ended; `None` before version 14.
+    /// Milliseconds of finished statements; `None` before version 14.
     pub active_ms: Option<f64>,
     pub clients: u32,
     /// Of them: with a statement that runs, and in a transaction without one.
     pub active: u32,
     pub idle_in_transaction: u32,
-    /// Since when the oldest statement and the oldest transaction of a client run; `None` without one.
+    /// Age of the oldest statement and transaction of a client, if any.
     pub longest_query_seconds: Option<f64>,
     pub longest_transaction_seconds: Option<f64>,
     /// Sessions of which this role may see nothing.
     pub hidden: u32,
-    /// What the checkpointer waits for; `None` where it works, or may not be seen.
+    /// The checkpointer's wait, if any and visible.
     pub checkpointer_event: Option<String>,
 }
 
 /// What a server counts of checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CheckpointPulse {
-    /// Begun, for it was time, or for somebody or much WAL asked for it.
+    /// Checkpoints begun by time, and by request or WAL volume.
     pub timed: u64,
     pub requested: u64,
     /// Milliseconds of writing and of synchronising, told when a checkpoint has ended.
@@ -289,7 +289,7 @@ pub struct CheckpointPulse {
     pub sync_ms: f64,
     /// Buffers that checkpoints have written, told while one writes.
     pub buffers: u64,
-    /// Since the last checkpoint that has ended: WAL since its redo point, and time since its begin.
+    /// WAL since the last finished checkpoint's redo point, and time since its begin.
     pub wal_bytes: u64,
     pub since_seconds: f64,
     /// The next one begins after so long, or before WAL has this size.
@@ -404,7 +404,6 @@ pub mod tests {
 mod lookups_tests {
     use super::*;
 
-    /// A table of 61 rows a block, and its index of 366 entries a leaf.
     fn look(index: Counted, by_bitmap: u64) -> [Option<u64>; 2] {
         let table = Counted { oid: 1, fetched: by_bitmap, rows_per_block: Some(61.0), ..Counted::default() };
         let index = Counted { oid: 2, table: Some(1), rows_per_block: Some(366.0), ..index };

@@ -1,4 +1,4 @@
-//! A directory that was opened once: all that is done below it goes through its descriptor.
+//! A directory, opened once: everything below goes through its descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// How deep a tree may be that is removed: each level holds a descriptor.
+/// The greatest depth of a removed tree: each level holds a descriptor.
 const DEPTH_MAX: usize = 100;
 
 /// An open directory. Names are looked up below it: no symbolic link is followed, `..` is refused.
@@ -44,7 +44,7 @@ pub enum EntryKind {
 }
 
 impl Directory {
-    /// Opens one that a user named, through links if he likes.
+    /// Opens a directory that a user named, through links.
     ///
     /// # Errors
     /// `NotADirectory`, and those of open(2).
@@ -135,7 +135,7 @@ impl Directory {
         Ok(file)
     }
 
-    /// All of a regular file below this one that must not have more than `limit` bytes.
+    /// Reads a regular file of at most `limit` bytes.
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         read_open_at_most(self.open_file(below)?, limit)
     }
@@ -171,7 +171,7 @@ impl Directory {
         }
     }
 
-    /// Opens a regular file for adding to its end, and makes it when it is not there.
+    /// Opens a regular file for appending, or creates it.
     pub fn open_to_append(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let name = name.as_ref();
         match self.create_file(name, mode) {
@@ -218,7 +218,7 @@ impl Directory {
     pub fn rename_to_free(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         match renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::NOREPLACE) {
-            // File systems without it (NFS): a second name refuses as well, and the first goes then.
+            // File systems without it (NFS): a hard link refuses as well.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 rustix::fs::linkat(&self.descriptor, from, &self.descriptor, to, AtFlags::empty())?;
                 self.remove_file(from)
@@ -325,7 +325,7 @@ impl Directory {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.descriptor, below, flags, mode, resolve) {
-            // Linux before 5.6 has no openat2, and some containers do not let it through.
+            // Linux before 5.6, and some containers, have no openat2.
             Err(Errno::NOSYS | Errno::PERM) => self.walk_below(below, flags, mode),
             // Somebody renamed a directory meanwhile, and the kernel could not be sure.
             Err(Errno::AGAIN) => self.walk_below(below, flags, mode),
@@ -362,7 +362,7 @@ impl AsFd for Directory {
     }
 }
 
-/// The directory that a path's last name stands in: the working one for a name alone.
+/// The parent directory of a path, `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -377,8 +377,6 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
 }
 
 // ---- regular ----
-//
-// What is no regular file, or too large, is refused before it is read.
 
 const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
 

@@ -49,7 +49,7 @@ impl Draft {
         &self.file
     }
 
-    /// Makes what was written durable and gives it this name, in place of what has it.
+    /// Syncs the draft and renames it over this name.
     pub fn place(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.file.sync_all()?;
         self.directory.rename(&self.name, name)?;
@@ -95,7 +95,6 @@ impl Drop for Draft {
     }
 }
 
-/// How the names of drafts begin beside a file of which there is one.
 const WHOLE_PREFIX: &str = ".pgthaw-draft-";
 
 /// Replaces a file atomically; replaces a link itself. Creates its directory. Root writes in another user's directory

@@ -23,16 +23,16 @@ pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
 pub use owner::{MADE_UP_CHARACTERS, OwnDirectory, as_owner_of, has_foreign_owner};
 pub use tree::Tree;
 
-/// Bytes that a file of settings, a lock, a token or the like may have.
+/// Largest size of a file of settings, a lock, a token or the like.
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
 // ---- mode ----
 //
-// Who may read what this process writes: its owner alone, unless more was asked for.
+// Written files are readable by their owner alone unless more was asked for.
 
-/// The mode that a new file is made with; the umask takes away what was not asked for.
+/// The mode of new files, less the umask.
 pub const FILE_MODE: u32 = 0o666;
-/// The mode that a new directory is made with; the umask takes away what was not asked for.
+/// The mode of new directories, less the umask.
 pub const DIRECTORY_MODE: u32 = 0o777;
 
 /// The umask that this process was started with.
@@ -65,7 +65,7 @@ impl FileMode {
         let _ = GIVEN.set(before);
     }
 
-    /// Who may read a file may look into its directory; who may write it may make others beside it.
+    /// Readers of a file may search its directory, writers may create beside it.
     fn of_directories(self) -> u32 {
         self.0 | (self.0 & 0o444) >> 2
     }

@@ -13,7 +13,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::{Directory, directory_of};
 
-/// Group of a user whom the password database does not know: the kernel's overflow group.
+/// Group of an unknown user: the kernel's overflow group.
 const NO_GROUP: u32 = 65_534;
 
 /// Symbolic links that a path may lead through, as in the kernel.
@@ -93,8 +93,6 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
 }
 
 // ---- own directory ----
-//
-// A directory of one's own in a place where others may write too.
 
 /// Letters and digits that are made up for a name.
 pub const MADE_UP_CHARACTERS: usize = 6;
@@ -109,7 +107,7 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Makes one below `parent` that is closed to others. Its name is `prefix` and some letters.
+    /// Creates one below `parent`, closed to others, called `prefix` and random letters.
     pub fn create(prefix: &str, parent: &Path) -> io::Result<OwnDirectory> {
         let parent = open_parent(parent)?;
         loop {
@@ -122,10 +120,10 @@ impl OwnDirectory {
         }
     }
 
-    /// Opens one that was made before.
+    /// Opens an existing one.
     ///
     /// # Errors
-    /// `PermissionDenied` for a directory of somebody else, `NotADirectory` for a link.
+    /// `PermissionDenied` for another user's, `NotADirectory` for a link.
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
@@ -163,7 +161,7 @@ impl OwnDirectory {
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
-            // Whatever takes the name in this moment is not removed unless it is empty.
+            // A directory that takes the name now is removed only if empty.
             true => self.parent.remove_empty(&self.name),
             false => Ok(()),
         }

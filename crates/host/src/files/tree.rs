@@ -47,7 +47,7 @@ impl Tree {
         self.root.path()
     }
 
-    /// The user that owns the directory, and all files that are opened below it.
+    /// Owner of the directory, and of every opened file.
     pub fn owner(&self) -> u32 {
         self.owner
     }
@@ -80,12 +80,12 @@ impl Tree {
         Ok(file)
     }
 
-    /// All of a file of the owner's that must not have more than `limit` bytes.
+    /// Reads a file of the owner's of at most `limit` bytes.
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         read_open_at_most(self.open_file(below)?, limit)
     }
 
-    /// Adds to the end of a file of the owner's in the root that is there.
+    /// Appends to an existing file of the owner's in the root.
     pub fn append(&self, name: &str, text: &str) -> io::Result<()> {
         self.open_file_with(name, OFlags::WRONLY | OFlags::APPEND)?.write_all(text.as_bytes())
     }

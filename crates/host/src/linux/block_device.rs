@@ -1,4 +1,4 @@
-//! The disk that holds a path, and what it has been asked to do.
+//! The disk of a path, and its counters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::units::Bytes;
 /// The kernel's sector in /proc/diskstats, whatever the device's own is.
 const SECTOR_BYTES: u64 = 512;
 
-/// How far Linux reads ahead on a disk that nobody set otherwise: VM_READAHEAD_PAGES of include/linux/mm.h.
+/// Linux's default read-ahead: VM_READAHEAD_PAGES of include/linux/mm.h.
 pub const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
 
 /// Files in /sys with a device's own identifier: NVMe and SCSI disks, virtio disks, logical volumes, arrays.
@@ -58,7 +58,7 @@ pub struct BlockDevice {
     /// hypervisors give all disks one serial number, and a resized disk is another disk.
     pub identity: String,
     pub is_rotational: bool,
-    /// The most that the kernel reads ahead of a reader, and the most that one call of posix_fadvise(WILLNEED) loads.
+    /// Largest read-ahead, and largest load of one posix_fadvise(WILLNEED).
     pub read_ahead_bytes: Bytes,
     /// The largest single request.
     pub max_request_bytes: Bytes,
@@ -69,9 +69,9 @@ pub struct BlockDevice {
 pub struct Controller {
     /// The disk's own model; empty where it has none, as behind virtio.
     pub model: String,
-    /// The drivers from the disk up to its bus: `virtio_blk`, `virtio-pci`. Empty for what is made of other devices.
+    /// The drivers from the disk up to its bus: `virtio_blk`, `virtio-pci`. Empty for stacked devices.
     pub drivers: Vec<String>,
-    /// Its write cache as the kernel takes it: `write back` or `write through`; empty where it is not told.
+    /// The kernel's setting of its write cache: `write back` or `write through`, if known.
     pub write_cache: String,
 }
 
@@ -128,7 +128,7 @@ impl Devices {
         Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().reduce(DeviceCounters::add))
     }
 
-    /// What each of several has done; one that cannot be read is not there.
+    /// Counters of each of several devices; unreadable ones are left out.
     pub fn read_parts(&self) -> BTreeMap<&'static str, DeviceCounters> {
         let read = |(name, device): (&&'static str, &DeviceNumber)| Some((*name, read_device_counters(*device).ok()?));
         self.parts.iter().filter_map(read).collect()
@@ -141,7 +141,7 @@ impl From<Option<DeviceNumber>> for Devices {
     }
 }
 
-/// The disk that holds `path`. `Error::NoBlockDevice` says why there is none (tmpfs, overlay, network).
+/// The disk that holds `path`. `Error::NoBlockDevice` without one (tmpfs, overlay, network).
 pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::file("look at", path, error))?;
     let of_file = DeviceNumber::from_raw(metadata.dev());
@@ -157,7 +157,7 @@ pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     })
 }
 
-/// The disk of this name in /sys/block; `None` where there is no such disk.
+/// The disk of this name in /sys/block, if any.
 pub fn read_named_device(name: &str) -> Option<BlockDevice> {
     read_disk(&Path::new("/sys/block").join(name))
 }

@@ -1,4 +1,4 @@
-//! What this host lets pgthaw do: each answer is tried, not deduced from versions.
+//! What this host lets pgthaw do. Every answer is tried.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -19,7 +19,7 @@ use crate::units::{Bytes, PageRange};
 
 type Found = Result<String, Lack>;
 
-/// Programs that pgthaw is compared with; the Debian packages that have them are called the same.
+/// Compared programs; their Debian packages have the same names.
 const PROGRAMS: [&str; 2] = ["vmtouch", "fio"];
 
 const SCRATCH_BYTES: usize = 4 << 20;
@@ -29,7 +29,7 @@ const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually p
 /// Where tracefs is mounted: by itself, or as every debugfs has it.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Types of the kernel, which a probe needs to run on a kernel that it was not built for.
+/// The kernel's types, without which a probe runs only on the kernel that it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Lets pgthaw load programs into the kernel and trace the server. setcap replaces a file's set, so it names all three.
@@ -43,11 +43,11 @@ const HARMLESS: ReadLimit =
 /// What the checks are made on.
 #[derive(Clone, Debug, Default)]
 pub struct HostTarget {
-    /// The directory that holds the data; `None` when it is not known or not readable.
+    /// The data directory, if known and readable.
     pub data_directory: Option<PathBuf>,
     /// A file in it that is representative of the others, and not empty.
     pub data_file: Option<PathBuf>,
-    /// The data directory when it is PostgreSQL's: what is opened of it is opened through this.
+    /// Opens files of PostgreSQL's data directory.
     pub files: Option<Arc<Tree>>,
     /// The server's process, when it runs on this host.
     pub server_pid: Option<u32>,
@@ -58,7 +58,7 @@ impl HostTarget {
         self.files.as_ref().map_or_else(SystemPageCache::new, SystemPageCache::of)
     }
 
-    /// The disk of the data; without a data directory the one where scratch clusters are made.
+    /// The data's disk, else that of scratch clusters.
     fn device(&self) -> Result<BlockDevice, Error> {
         read_block_device(self.data_directory.as_deref().unwrap_or("/var/tmp".as_ref()))
     }
@@ -124,7 +124,7 @@ fn why_not_cached(file_system: &str) -> Option<&'static str> {
     }
 }
 
-/// Can the cache be emptied of a file without root? Tried on a scratch file.
+/// Can a file be evicted without root? Tried on a scratch file.
 fn check_eviction(target: &HostTarget) -> Found {
     // A file system in memory never evicts.
     let temporary = env::temp_dir();
@@ -142,7 +142,7 @@ fn check_eviction(target: &HostTarget) -> Found {
     Ok(format!("a scratch file in {} went: {stayed} of {pages} pages stayed", directory.display()))
 }
 
-/// Pages of a scratch file that stayed cached after its eviction, and all of its pages.
+/// Pages of a scratch file that survived its eviction, of all.
 fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
     let failed = |error| Error::file("write a scratch file in", directory, error);
     let mut scratch = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
@@ -168,7 +168,7 @@ fn check_drop_caches() -> Found {
     }
 }
 
-/// Is what pgthaw loads charged to a cgroup that has as much room as the server's?
+/// Is loaded data charged to a cgroup with as much room as the server's?
 fn check_memory(target: &HostTarget) -> Found {
     let own_pid = std::process::id();
     let (total, own) = (read_memory()?.total_bytes, read_loadable_memory(own_pid)?.bytes);
@@ -289,7 +289,7 @@ fn check_bpf() -> Found {
     }
 }
 
-/// Does the kernel count the time of all programs, whoever loaded them? (`kernel.bpf_stats_enabled`, Documentation/admin-guide/sysctl)
+/// Is `kernel.bpf_stats_enabled` on? (Documentation/admin-guide/sysctl)
 pub fn counts_program_time() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }

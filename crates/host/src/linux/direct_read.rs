@@ -1,4 +1,4 @@
-//! Reads past the page cache: what comes from the device and from nothing above it.
+//! Reads past the page cache.
 
 use std::fs::File;
 use std::io;
@@ -46,7 +46,7 @@ impl AlignedBuffer {
 }
 
 impl DirectFile {
-    /// Opens a file that this process made. The error has EINVAL where the file system has no O_DIRECT.
+    /// Opens an own file. EINVAL where the file system has no O_DIRECT.
     pub fn open(path: &Path) -> Result<DirectFile, Error> {
         DirectFile::adopt(open_regular_with(path, OFlags::DIRECT), path.to_owned())
     }
@@ -63,7 +63,7 @@ impl DirectFile {
         }
     }
 
-    /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]. Fewer at the end of the file.
+    /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]; fewer at the end of the file.
     pub fn read_at(&self, offset: u64, bytes: usize, buffer: &mut AlignedBuffer) -> Result<usize, Error> {
         let read = rustix::io::retry_on_intr(|| rustix::io::pread(&self.file, buffer.slice(bytes), offset));
         read.map_err(|error| Error::file("read with O_DIRECT", &self.path, error.into()))
@@ -87,7 +87,7 @@ pub struct Extent {
 /// `_IOWR('f', 11, struct fiemap)` of `include/uapi/linux/fs.h`.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 
-/// Flags of an extent (`include/uapi/linux/fiemap.h`): the last one of the file, and one whose place is not known.
+/// Extent flags (`include/uapi/linux/fiemap.h`): the file's last one; place unknown.
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 
@@ -115,7 +115,7 @@ struct Fiemap {
     extents: [FiemapExtent; EXTENTS],
 }
 
-/// The extents of a file, in its order. EOPNOTSUPP where the file system does not tell.
+/// The extents of a file, in order. EOPNOTSUPP where the file system has no FIEMAP.
 pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
     let mut found = Vec::new();
     let mut start = 0;

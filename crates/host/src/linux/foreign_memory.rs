@@ -1,4 +1,4 @@
-//! The memory of other processes: where a variable of theirs is, and what it holds.
+//! Variables in the memory of other processes.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read as _};
@@ -27,7 +27,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let shown = path.read_link().map_err(|error| Error::file("read", &path, error))?;
     let parsed = object::File::parse(&*program)
         .map_err(|error| Error::file("read", &path, io::Error::new(io::ErrorKind::InvalidData, error)))?;
-    // Where it stands in the program, as if that began at 0 or at its own fixed place.
+    // The address before relocation.
     let is_it = |symbol: &object::Symbol<'_, '_>| symbol.name() == Ok(name) && symbol.is_definition();
     let symbol = parsed.dynamic_symbols().chain(parsed.symbols()).find(is_it).ok_or_else(|| Error::Unavailable {
         what: "to see what PostgreSQL's processes wait for",
@@ -42,7 +42,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// No more than a server's program can be: whoever owns it may have made it of any size.
+/// Bounded: the program's owner may have made it of any size.
 fn read_program(path: &Path) -> io::Result<Vec<u8>> {
     const BYTES_MAX: u64 = 256 << 20;
     let mut program = Vec::new();
@@ -60,7 +60,7 @@ fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     })
 }
 
-/// The parts of a file that the process has in its memory, by ascending address.
+/// The mapped parts of a file in a process, by address.
 pub(super) fn read_mappings(process: &Process, file: &Path) -> ProcResult<Vec<MemoryMap>> {
     let is_of_it = |map: &MemoryMap| matches!(&map.pathname, MMapPath::Path(path) if path == file);
     Ok(process.maps()?.into_iter().filter(is_of_it).collect())
@@ -136,7 +136,7 @@ impl SharedWords {
         Ok(SharedWords { first, count })
     }
 
-    /// One word as it is now. 0 of a word that is not there.
+    /// One word; 0 beyond the end.
     pub fn read(&self, index: usize) -> u64 {
         self.words().get(index).map_or(0, |word| word.load(Ordering::Acquire))
     }

@@ -87,7 +87,7 @@ pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
-/// Bytes of the file system of `path` that are taken: no file there has more that is stored.
+/// Used bytes of the file system of `path`, an upper bound for any file's storage.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -129,7 +129,7 @@ fn read_meminfo() -> Result<Meminfo, Error> {
     Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))
 }
 
-/// MemAvailable is older than any kernel that PostgreSQL 13 runs on; some containers hide it.
+/// Some containers hide MemAvailable.
 fn available(found: &Meminfo) -> Bytes {
     Bytes(found.mem_available.unwrap_or(found.mem_free + found.cached))
 }
@@ -234,7 +234,7 @@ const SPARED_RATIO: f64 = 0.1;
 /// Once would count as idle in a scheme that allows one access in ten looks.
 const TOUCHES: u32 = 5;
 
-/// Longer than the half second between two looks of a scheme that ages memory by the half minute.
+/// Longer than a scheme's sampling interval of half a second.
 const PAUSE: Duration = Duration::from_millis(550);
 
 const CHUNK_BYTES: usize = 64 << 20;
@@ -270,7 +270,7 @@ fn touch(chunk: &mut [u8]) {
 
 // ---- pressure ----
 //
-// Pressure stall information: the share of time in which someone waited for a resource.
+// Pressure stall information.
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,17 +283,17 @@ pub enum Resource {
 /// How much was waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
-    /// Share of the last ten seconds in which at least one task waited, 0 to 1.
+    /// Share of the last ten seconds in which some task waited, 0 to 1.
     pub some_ratio_avg10: f64,
-    /// Share of the last ten seconds in which all tasks that had something to do waited, 0 to 1.
+    /// Share of the last ten seconds in which all busy tasks waited, 0 to 1.
     pub full_ratio_avg10: f64,
     /// Microseconds in which at least one task waited, since the machine booted.
     pub some_us_total: u64,
-    /// Microseconds in which all tasks that had something to do waited, since the machine booted.
+    /// Microseconds since boot in which all busy tasks waited.
     pub full_us_total: u64,
 }
 
-/// The whole machine's pressure. `None` where the kernel does not measure it (`psi=1` on its command line mends that).
+/// The machine's pressure; `None` where the kernel does not measure it (`psi=1` mends that).
 pub fn read_pressure(resource: Resource) -> Result<Option<Pressure>, Error> {
     let name = match resource {
         Resource::Cpu => "cpu",

@@ -22,7 +22,7 @@ use crate::files::open_regular;
 /// Always the program that runs, whatever stands under its name by now.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Reads at a time: so many get a part of the device beside others' misses.
+/// Parallel reads: enough for a part of the device beside others' misses.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
@@ -86,13 +86,11 @@ fn read_part(program: &File, start: u64, end: u64) {
 }
 
 // ---- arguments ----
-//
-// This process's own command line, as others see it in the list of processes.
 
 /// Overwrites the words of the command line for which `hide` returns other text, padded with spaces, in
 /// /proc/PID/cmdline. Ignores failures.
 pub fn hide_arguments(hide: impl Fn(&str) -> Option<String>) {
-    // There is nothing to be done about a failure, and nothing depends on it.
+    // Nothing depends on it.
     let _ = write_over(hide);
 }
 
@@ -125,12 +123,12 @@ pub fn state_home() -> Option<PathBuf> {
     absolute("XDG_STATE_HOME").or_else(|| home().as_deref().map(state_in))
 }
 
-/// Where programs keep the state of a user with this home, unless he said otherwise.
+/// The default state directory for a home.
 pub fn state_in(home: &Path) -> PathBuf {
     home.join(".local/state")
 }
 
-/// `$HOME`; where this user may not write there (`runuser -u postgres` leaves root's), that of the password database.
+/// `$HOME`, or the password database's if this user may not write there (`runuser -u postgres` keeps root's).
 pub fn home() -> Option<PathBuf> {
     let named = absolute("HOME");
     if named.as_deref().is_some_and(|named| !is_foreign(named)) {

@@ -14,20 +14,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::Error;
 use crate::units::Bytes;
 
-/// How gladly the kernel ends this process where memory runs out: -1000 to 1000 (proc(5)).
+/// The kernel's preference for killing this process, -1000 to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
 /// The most that `pid_max` can be set to on 64 bits: include/linux/threads.h.
 const PID_MAX_LIMIT: u32 = 4 << 20;
 
-/// No process has this pid or a greater one, as the kernel is set now.
+/// The exclusive limit of pids.
 pub fn read_pid_max() -> u32 {
     procfs::sys::kernel::pid_max().ok().and_then(|pids| u32::try_from(pids).ok()).unwrap_or(PID_MAX_LIMIT)
 }
 
 /// Gives the calling thread the lowest priority, for good.
 pub fn stand_behind_others() {
-    // Of Linux's threads each has its own (setpriority(2)); one that cannot is as it was.
+    // Linux has a priority for each thread (setpriority(2)).
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
@@ -36,7 +36,7 @@ pub fn stand_behind_others() {
 pub struct Busy {
     /// Processes on a processor, or waiting for one.
     pub running: u32,
-    /// Processes in uninterruptible sleep, which is where a process waits for a disk (proc(5): state D).
+    /// Processes in uninterruptible sleep (state D), waiting for a disk.
     pub waiting: u32,
 }
 
@@ -64,7 +64,7 @@ pub fn read_run_time(pid: u32) -> Result<Duration, Error> {
     Ok(Duration::from_nanos(stat.sum_exec_runtime))
 }
 
-/// Processor time that a process has used so far, with that of the children that it has waited for.
+/// Processor time of a process and its awaited children.
 pub fn read_family_cpu_time(pid: u32) -> Result<Duration, Error> {
     read_status(pid).map(|status| cpu_of(&status))
 }
@@ -76,13 +76,13 @@ pub fn terminate(pid: u32) {
     }
 }
 
-/// Where memory runs out, the kernel ends this process before any other, as far as that can be had.
+/// Makes the kernel kill this process first when memory runs out.
 pub fn volunteer_for_oom() {
-    // Anybody may raise the own score; where it cannot be done the process is a candidate like any other.
+    // Anybody may raise the own score; a failure is harmless.
     let _ = std::fs::write(OOM_SCORE_ADJUSTMENT, "1000");
 }
 
-/// The processes whose parent is `pid`. Backends of a server are those of its postmaster.
+/// The children of `pid`, such as a postmaster's backends.
 pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
     let failed = |source| Error::Call { action: "list the processes", source };
     let pids = std::fs::read_dir("/proc").map_err(failed)?;
@@ -103,7 +103,7 @@ pub fn read_listed_children(pid: u32) -> Result<Vec<u32>, Error> {
     listed.or_else(|_| read_children(pid))
 }
 
-/// The parent's pid; an error when there is no such process, or it is the first one.
+/// The parent's pid; an error without one.
 pub fn read_parent(pid: u32) -> Result<u32, Error> {
     match read_status(pid)?.ppid {
         0 => Err(Error::Call { action: "find the parent of a process", source: std::io::ErrorKind::NotFound.into() }),
@@ -144,7 +144,7 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
     Ok(ProcessActivity { is_running: status.state == 'R', start_ticks: status.starttime })
 }
 
-/// A system call that a process sleeps in, whose first argument is a file.
+/// A process's pending system call on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCallInProgress {
     /// As the processor's architecture has it.
@@ -171,15 +171,15 @@ pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Lives,
-    /// The kernel has begun to take it away, and may have told of its end or not.
+    /// Exiting; its end may have been reported.
     Ends,
-    /// The kernel has told of its end. Its parent may not have asked yet how it ended.
+    /// Its end was reported; it may be a zombie.
     Ended,
 }
 
 /// How far the process with this start time is. A dead process keeps its pid as a zombie until its parent asks.
 pub fn read_stage(pid: u32, start_ticks: u64) -> Stage {
-    // PF_EXITING of include/linux/sched.h: set before the tracepoint sched_process_exit is passed, as the state is set behind it.
+    // PF_EXITING of include/linux/sched.h: set before sched_process_exit fires, while the state changes after it.
     const EXITING: u32 = 4;
     match read_status(pid) {
         Ok(status) if status.starttime != start_ticks || matches!(status.state, 'Z' | 'X' | 'x') => Stage::Ended,
@@ -211,7 +211,7 @@ pub fn read_own_number(pid: u32) -> Result<u32, Error> {
     Ok(number.unwrap_or(pid))
 }
 
-/// The number of the pid namespace that this process lives in: pids mean something only there.
+/// The number of this process's pid namespace.
 pub fn read_pid_namespace() -> Result<u64, Error> {
     let path = Path::new("/proc/self/ns/pid");
     let metadata = path.metadata().map_err(|error| Error::file("look at", path, error))?;
@@ -256,10 +256,9 @@ fn open(pid: u32) -> procfs::ProcResult<Process> {
 pub struct TaskTime {
     /// On a processor.
     pub cpu: Duration,
-    /// Ready to run, and waiting for a processor: run-queue delay. 0 where the kernel does not count it
-    /// (CONFIG_SCHED_INFO).
+    /// Run-queue delay: ready, but waiting for a processor. 0 without CONFIG_SCHED_INFO.
     pub run_delay: Duration,
-    /// How often a processor was taken from it while it had something to run.
+    /// Preemptions while runnable.
     pub involuntary_switches: u64,
 }
 
@@ -295,7 +294,7 @@ pub struct ProcessorTimes {
     pub busy: Duration,
     /// Part of the busy time that went to interrupts, whoever they were for.
     pub interrupts: Duration,
-    /// Time that was idle while something waited for a disk; a hint at most (proc(5)).
+    /// Idle time while something waited for a disk; a hint at most (proc(5)).
     pub iowait: Duration,
     /// Time with something to run that the hypervisor gave to somebody else.
     pub steal: Duration,
@@ -342,7 +341,7 @@ fn account(
     status: impl FnOnce() -> ProcResult<Status>,
 ) -> ProcResult<TaskTime> {
     let (cpu, run_delay) = match schedstat() {
-        // Without CONFIG_SCHED_INFO there is no file, or three zeros: then the coarser count remains.
+        // Without CONFIG_SCHED_INFO only the coarser count exists.
         Ok(found) if found.pcount > 0 => {
             (Duration::from_nanos(found.sum_exec_runtime), Duration::from_nanos(found.run_delay))
         }
@@ -363,7 +362,7 @@ fn of_ticks(ticks: u64) -> Duration {
 /// The parent of the kernel's threads.
 const KTHREADD: u32 = 2;
 
-/// What a process had so far, with the children that it has waited for.
+/// A process's use so far, with its awaited children's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
     /// The program's name, at most 15 characters.
@@ -373,14 +372,14 @@ pub struct ProcessUse {
     pub read_bytes: Bytes,
 }
 
-/// Who had what so far. A process that ended and was waited for is part of its parent.
+/// Use so far; awaited children count for their parent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FamilyUse {
     pub own_cpu: Duration,
     /// `None` where it may not be read of all of them.
     pub own_read_bytes: Option<Bytes>,
     pub kernel_cpu: Duration,
-    /// What other processes used, by pid and the ticks of the start, which name a process for good.
+    /// Other processes by pid and start ticks, which are unique.
     pub others: HashMap<(u32, u64), ProcessUse>,
 }
 
@@ -414,7 +413,7 @@ fn cpu_of(stat: &Stat) -> Duration {
     of_ticks(stat.utime + stat.stime + of_children.unsigned_abs())
 }
 
-/// `None` where it may not be read; nothing of a process that is gone.
+/// `None` without permission; 0 for a process that is gone.
 fn read_bytes_of(process: &Process) -> Option<Bytes> {
     let read: ProcResult<u64> = process.io().map(|io| io.read_bytes);
     match read {

@@ -24,7 +24,7 @@ const STATE_DIRECTORY: &str = "/run/pgthaw";
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// File whose shared lock tells a living run from a killed one. `None` once the read-ahead was put back.
+    /// Its shared lock marks a living run. `None` after the read-ahead was put back.
     holder: Option<File>,
 }
 
@@ -36,7 +36,7 @@ impl ReadAhead {
         files.apply(files.read()?)
     }
 
-    /// Sets it, in whole KiB. Fails when the kernel took another value, or another run holds a different one.
+    /// Sets it, in whole KiB. Fails when the kernel took another value, or another run holds one.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }
@@ -52,7 +52,7 @@ impl ReadAhead {
         files.put_back_unless_held()
     }
 
-    /// Ends it and says whether that worked. Dropping ends it too, and keeps quiet.
+    /// Ends it and reports errors; dropping ignores them.
     pub fn put_back(mut self) -> Result<(), Error> {
         self.end()
     }
@@ -67,7 +67,7 @@ impl ReadAhead {
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        // What cannot be put back now is put back by the next run; there is nobody left to tell.
+        // The next run puts it back.
         let _ = self.end();
     }
 }
@@ -106,7 +106,7 @@ impl Files {
         }
     }
 
-    /// Everything that is done to a read-ahead is done by one process at a time.
+    /// Serialises changes of read-ahead between processes.
     fn take_turn(&self) -> Result<File, Error> {
         let directory = &self.state_directory;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -139,7 +139,7 @@ impl Files {
         Ok(ReadAhead { files: self, holder: Some(holder) })
     }
 
-    /// The file that says what to put back: this user's own, in his state directory.
+    /// The file with the disk's own value, of this user.
     fn open_state(&self, is_made: bool) -> std::io::Result<File> {
         let directory = Directory::open(&self.state_directory)?;
         let name = self.state.file_name().unwrap_or_default();
@@ -324,7 +324,7 @@ mod tests {
         assert!(!files.state.exists());
     }
 
-    /// Needs root and a disk; elsewhere it passes after checking that the refusal says what to do.
+    /// Needs root and a disk; elsewhere it only checks the refusal's hint.
     #[test]
     fn the_kernel_takes_the_read_ahead_and_takes_it_back() {
         let place = Path::new("/var/tmp");
@@ -333,7 +333,6 @@ mod tests {
             untested!("{error}");
         }
         let in_force = || read_block_device(place).unwrap().read_ahead_bytes;
-        // The one that other tests ask for too: they run at the same time.
         let held = ReadAhead::set(place, ASKED).unwrap();
         assert_eq!(in_force(), ASKED);
         held.put_back().unwrap();

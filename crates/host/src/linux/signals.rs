@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 
-/// What a service manager, a shell or a user sends to a command: HUP, INT, QUIT, USR1, USR2, TERM.
+/// Signals to pass on: HUP, INT, QUIT, USR1, USR2, TERM.
 pub const PASSED: [i32; 6] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM];
 
-/// What the kernel sends to whoever writes beyond the size that his files may have.
+/// Sent on writing beyond the file size limit.
 pub const FILE_TOO_LARGE: i32 = libc::SIGXFSZ;
 
 /// What asked this process for an end; 0: nothing did.
 static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
 
-/// Notes that a signal asked this process for an end. The first one is why it ends.
+/// Records an ending signal; the first counts.
 pub fn note_end(signal: i32) {
     // One that was first stays.
     let _ = ASKED_TO_END.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
@@ -49,7 +49,7 @@ pub fn send(pid: u32, signal: i32) {
     }
 }
 
-/// Does what is typed at the terminal (Ctrl-C) reach this process's group, and with it what it started?
+/// Does Ctrl-C reach this process's group?
 pub fn is_in_foreground() -> bool {
     procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
 }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn an_ignored_signal_is_known() {
-        // The runtime ignores it, so that a reader that goes away is an error and no end.
+        // The runtime ignores SIGPIPE: a reader that goes away is an error.
         assert!(is_ignored(libc::SIGPIPE));
         assert!(!is_ignored(libc::SIGUSR2));
     }

@@ -1,4 +1,4 @@
-//! Who is at the other end of a process's sockets, where that is another process of this host.
+//! The processes of this host at the other ends of a process's sockets.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
@@ -132,7 +132,7 @@ fn holds_connection(pid: u32, own: SocketAddr, to: SocketAddr) -> bool {
     })
 }
 
-/// An address of IPv4 as such, also where it is written as one of IPv6.
+/// Maps IPv4-mapped addresses to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -1,4 +1,4 @@
-//! Threads, of which a user, a container or a service may have only so many.
+//! Threads, whose number may be limited.
 
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -41,7 +41,7 @@ pub fn check_room(count: usize) -> io::Result<()> {
 
 // ---- ready ----
 //
-// Waiting for what the kernel has to tell, and for the end of what goes on.
+// Waiting for the kernel or for the end of something.
 
 /// Is held while something goes on: it is over when this is dropped.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Going {
 }
 
 impl Over {
-    /// Waits until it is over, or for so long; sometimes a little less. Is it over?
+    /// Waits for the end, at most about this long, and returns whether it came.
     pub fn wait(&self, at_most: Duration) -> bool {
         self.wait_beside(None, at_most)
     }

@@ -12,7 +12,7 @@ use super::series::Series;
 use super::tail::{compute_error_inflation, compute_robust_sigma};
 use crate::{Error, WarmUp, compute_median};
 
-/// A parameter and its 95 % interval. A bound is `None` when the measurement sets none.
+/// A parameter with its 95 % interval; `None` for an unknown bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Estimate {
@@ -38,7 +38,7 @@ pub struct Fit {
     pub hit_seconds: Estimate,
     /// Pages that the workload chooses from (P), if all were equally likely.
     pub pages: Estimate,
-    /// Typical deviation of the measured throughput from the curve, as a share of it.
+    /// Typical deviation from the curve, as a share.
     pub residual_share: f64,
     /// Clients by which the times were multiplied; 1 when not known.
     pub clients: u32,
@@ -46,11 +46,11 @@ pub struct Fit {
 
 const MOST_BUCKETS: usize = 200;
 
-/// Rounds of reweighting that show which start is best, and that follow: the weights settle in four or five.
+/// Rounds of reweighting to compare starts, and to finish: weights settle in four or five.
 const TRIAL_ROUNDS: usize = 2;
 const ROUNDS: usize = 6;
 
-/// Tukey's constant: residuals beyond so many standard deviations have no weight. 95 % efficient on normal noise.
+/// Tukey's constant: larger residuals, in standard deviations, have no weight. 95 % efficient on normal noise.
 const TUKEY: f64 = 4.685;
 
 /// A parameter that may be wrong by such a factor is not known.
@@ -77,7 +77,7 @@ impl Fit {
     }
 }
 
-/// Fits the closed form; `None` when throughput does not rise, or no curve comes near.
+/// Fits the closed form; `None` without a rise or a close curve.
 pub fn fit_warm_up(series: &Series) -> Option<Fit> {
     let points = read_points(&series.coarsened(MOST_BUCKETS));
     let total = points.last()?.to;
@@ -186,7 +186,7 @@ impl LeastSquaresProblem<f64, Dyn, U3> for Problem<'_> {
     }
 }
 
-/// Fits and weighs in turn. Returns the median absolute residual too, by which starts are compared.
+/// Alternates fitting and weighing; returns the median absolute residual too.
 fn reweigh(mut problem: Problem<'_>, rounds: usize) -> Option<(Problem<'_>, f64)> {
     for _ in 0..rounds {
         let (fitted, report) = LevenbergMarquardt::new().minimize(problem);
@@ -213,11 +213,11 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     let covariance = normal.try_inverse().unwrap_or_else(|| Matrix3::from_element(f64::INFINITY));
     let error = |variance: f64| variance.max(0.0).sqrt() * sigma * compute_error_inflation(&kept) * INTERVAL;
     let [hit, extra, pages] = [0, 1, 2].map(|place| problem.parameters[place].exp());
-    // A warm end that nothing was seen of may be fitted as next to nothing.
+    // An unseen warm end may be fitted as almost 0.
     if !hit.is_finite() || !extra.is_normal() || !pages.is_normal() {
         return None;
     }
-    // ln Td = ln (Tc + A): the variance of a weighted sum of the logarithms.
+    // Variance of ln Td = ln (Tc + A), a weighted sum of logarithms.
     let gradient = Vector3::new(hit / (hit + extra), extra / (hit + extra), 0.0);
     let cold_variance = (gradient.transpose() * covariance * gradient)[(0, 0)];
     let scale = f64::from(clients);

@@ -28,13 +28,13 @@ const TOLD_LEVEL: f64 = 1.0;
 /// The same where reads prove it warm. (Real runs beside busy neighbours reach 2.0.)
 const PROVEN_LEVEL: f64 = 2.3;
 
-/// A level that would have to last for more values to be told never will be.
+/// The most values for which a level can be told.
 const MOST_TOLD_VALUES: usize = 20_000;
 
 /// Above this probability a rise is not over.
 const LIKELY: f64 = 0.35;
 
-/// The last rise of a warm-up that is over is no more than this.
+/// Largest last rise of a finished warm-up.
 const LEVELLED_RISE: f64 = 0.08;
 
 /// A rise is over if the tail's second half rises by less than this, or this part of the tail's rise (a straight one
@@ -43,7 +43,7 @@ const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;
 
-/// A step down to a level that lasts for so much of the run is the steady level.
+/// A lower level is the steady one from this share of the run on.
 const NEW_LEVEL_SHARE: f64 = 0.5;
 
 /// Warm is: fewer than 1 % of transactions read from the device.
@@ -62,10 +62,10 @@ const SLOW_SECOND: f64 = 0.92;
 /// Reads per transaction at their floor fall at most by this share between the tail's halves.
 const READS_FALL: f64 = 0.15;
 
-/// A stall at the end that has lasted so long is no dip that recovers.
+/// A longer stall at the end does not recover.
 const SILENT_SECONDS: f64 = 5.0;
 
-/// Judges a run. `pages` is how many the workload chooses from, where somebody knows.
+/// Judges a run of a workload with this number of pages, if known.
 pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
     let fitted = fit_where_it_applies(series, &tail);
@@ -161,7 +161,7 @@ fn decide_level(tail: &Tail, told: f64) -> Reason {
     }
 }
 
-/// The 95 % interval, either way, of a level that lasts for so many values with the tail's noise.
+/// The 95 % interval of a level of so many values.
 fn level_error(tail: &Tail, values: usize) -> f64 {
     (INTERVAL * tail.noise.level_error(values)).hypot(LEAST_INTERVAL)
 }
@@ -182,7 +182,7 @@ fn has_levelled_off(tail: &Tail) -> bool {
     change < LEVELLED_RISE && !tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * change), LATE_ERRORS)
 }
 
-/// Seconds at the end with next to no throughput: a stall that is not over.
+/// Seconds of an unfinished stall at the end.
 fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
     let is_silent = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate <= DEEPEST * tail.level);
     series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
@@ -228,7 +228,7 @@ fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     let share = ((tail.rates.len() as f64 * LEAST_TAIL_SHARE).ceil() as usize).max(least);
     let periods = tail.period.map_or(0, |period| PERIODS as usize * period);
     let latest = tail.rates.len().saturating_sub(share.max(periods));
-    // What hardly rose is dated by less, for noise moves its beginning as much.
+    // Noise moves the start of a small rise.
     let dated_share = if tail.has_warm_up { DATED_SHARE } else { SLOW_SECOND };
     let from = tail.start.max(tail.find_risen(dated_share).min(latest)) as f64 * tail.width;
     // Of several seconds that are one value, the first may have been slow.
@@ -318,7 +318,7 @@ const FROM: f64 = 0.5;
 /// By how much real curves differ from these forms, as a share.
 const MISFIT: f64 = 0.015;
 
-/// A stretch farther off than so many standard deviations counts as if it were this far.
+/// Residuals beyond so many standard deviations are clamped.
 const FARTHEST: f64 = 4.0;
 
 /// Tried shares at the end, and P as shares of the transactions. Slower rises look like plateaus, which other rules
@@ -326,7 +326,7 @@ const FARTHEST: f64 = 4.0;
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 
-/// A level that is still rising has less than this share of the final one.
+/// A rising level is below this share of the final one.
 const UNFINISHED: f64 = 0.9;
 
 /// Shares of the final level at the end.
@@ -392,7 +392,7 @@ fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
 /// A faster transaction hardly waits for a device: flash takes 0.1 ms a read, and an index lookup needs two.
 const MEMORY_SECONDS: f64 = 0.15e-3;
 
-/// So many clients share a core of a server without waiting much for each other.
+/// Clients that share a core without much waiting.
 const CLIENTS_OF_CORES: f64 = 4.0;
 
 /// A shorter slow start is one of connections, catalogs and limiter bursts, unless the number of pages says more.
@@ -416,7 +416,7 @@ const RISEN_SHARE: f64 = 0.8;
 /// Least share of the minimal transactions of an own rise; read-ahead and other pages explain as little as this.
 pub(super) const OWN_RISE: f64 = 0.5;
 
-/// Why the level at the end may not be a warm server's; `None` where nothing contradicts it.
+/// Why the final level may be a cold server's, if so.
 pub(super) fn suspect_cold(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
     let of_rest = pages.filter(|_| !series.facts.has_warmer).and_then(|pages| suspect_cold_rest(series, tail, pages));
     of_rest.or_else(|| if has_warmed(series, tail, pages) { None } else { suspect_cold_plateau(series, tail, pages) })

@@ -5,13 +5,13 @@ use std::ops::Range;
 use super::Series;
 use crate::compute_median;
 
-/// Values that are judged, at most: the exact segmentation takes the square of it.
+/// Judged values at most; segmentation is quadratic.
 const MOST_VALUES: usize = 400;
 
 /// The level of the end is that of the last so much.
 const END_SHARE: f64 = 0.2;
 
-/// A warm-up in this first part of the run does not hide a period behind it.
+/// A warm-up in this part does not hide a later period.
 const EARLY_SHARE: f64 = 0.3;
 
 /// Levels are the same within this share, or this many standard deviations.
@@ -43,7 +43,7 @@ const LEAST_BEFORE_LEAP: usize = 6;
 /// Throughput below this share of the level is a stall, however deep.
 pub(super) const DEEPEST: f64 = 0.02;
 
-/// A change over a stretch and its standard error, in logarithms: about shares of the level.
+/// A change over a stretch with its standard error, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
     pub change: f64,
@@ -57,7 +57,7 @@ impl Trend {
     }
 }
 
-/// The straight line through the values, and what the noise alone does to it.
+/// The regression line, and the noise's effect on it.
 pub(super) fn fit_trend(values: &[f64], noise: &Noise) -> Trend {
     let n = values.len() as f64;
     let middle = (n - 1.0) / 2.0;
@@ -87,21 +87,21 @@ pub(super) struct Tail {
     pub noise: Noise,
     /// Seconds that the trends are of.
     pub trend_seconds: f64,
-    /// The tail's trend, and what it is beside the noise that its rises tell of.
+    /// The tail's trend, judged by falls and by rises.
     pub trend: Trend,
     pub fall: Trend,
     /// The trend of the tail's second half.
     pub late_trend: Trend,
     /// The period, in values.
     pub period: Option<usize>,
-    /// Did it begin clearly slower? And when did it no longer run so, in values.
+    /// Did it begin clearly slower, and until which value?
     pub has_warm_up: bool,
     pub slow_until: usize,
     /// The share of the level that it began with.
     pub first_share: f64,
     /// The trend of all that followed the slow beginning.
     pub rise_since_slow: Trend,
-    /// A level before the tail that was faster, as a share of the end's.
+    /// A faster earlier level, as a share of the end's.
     pub faster_before: Option<f64>,
 }
 
@@ -137,7 +137,7 @@ impl Tail {
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
-        // What belongs to the end itself may stand above its median, when it rises.
+        // A rising end stands above its own median.
         let last = start.min(rates.len() - end);
         let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), Movement::Rises)));
@@ -241,13 +241,13 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
 // The noise of a curve, from the curve itself: how much means over stretches differ by chance. A warm-up only rises, so
 // its falls measure symmetric noise. To judge a fall, the rises do.
 
-/// Correlation times of the parts that the noise is put together from, in values. The first part has none.
+/// Correlation times of the noise's parts, in values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 
-/// Rounds of the estimate. It changes by less than a hundredth after half of them.
+/// Rounds of the estimate; half of them come within 1 %.
 const ROUNDS: usize = 60;
 
-/// Values farther than so many standard deviations from their neighbours' median are drawn in.
+/// Values farther from their neighbours' median, in standard deviations, are clamped.
 const DRAWN_IN: f64 = 3.5;
 
 /// The least standard deviation of a value. Counts of transactions are no smoother.
@@ -332,13 +332,13 @@ impl Noise {
         self.error_of(&vec![1.0 / values as f64; values])
     }
 
-    /// Standard deviation of the difference between means of neighbouring stretches of so many values.
+    /// Standard deviation of the step between neighbouring means.
     pub fn step_error(&self, before: usize, after: usize) -> f64 {
         self.error_of(&contrast(before, after))
     }
 }
 
-/// Weights of the mean of the last `after` values minus the mean of those before.
+/// Weights of the later mean minus the earlier one.
 fn contrast(before: usize, after: usize) -> Vec<f64> {
     let mut weights = vec![-1.0 / before as f64; before];
     weights.resize(before + after, 1.0 / after as f64);
@@ -359,7 +359,7 @@ fn compute_differences(values: &[f64], length: usize) -> Vec<f64> {
     (0..=values.len() - 2 * length).map(at).collect()
 }
 
-/// The values without single dips and peaks: each is drawn towards the median of nine neighbours.
+/// The values with single dips and peaks drawn towards their nine neighbours' median.
 pub fn draw_in(values: &[f64]) -> Vec<f64> {
     let middles = compute_medians_around(values, 4);
     let away: Vec<f64> = values.iter().zip(&middles).map(|(value, middle)| value - middle).collect();
@@ -369,7 +369,7 @@ pub fn draw_in(values: &[f64]) -> Vec<f64> {
 
 // ---- period ----
 //
-// Does throughput come back to the same dips again and again, as checkpoints make it?
+// Recurring dips, as of checkpoints.
 
 /// A period must be seen so often.
 const FEWEST_PERIODS: usize = 3;
@@ -381,7 +381,7 @@ pub(super) const AVERAGED_DIPS: usize = 3;
 /// Fewer values cannot show a dip and a recovery.
 const SHORTEST: usize = 3;
 
-/// The autocorrelation one period later, and by how much it stands out above the least before it.
+/// Least autocorrelation one period later, and least prominence.
 const LEAST_AUTOCORRELATION: f64 = 0.3;
 const LEAST_PROMINENCE: f64 = 0.25;
 
@@ -405,7 +405,7 @@ pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
         least = least.min(correlation);
         let is_top = correlation >= correlations[lag - 1] && correlation >= correlations[lag + 1];
         let stands_out = correlation >= least_correlation && correlation - least >= LEAST_PROMINENCE;
-        // Multiples of a period are no better than the period itself, but for chance.
+        // Multiples of a period are better only by chance.
         let is_better = best.is_none_or(|(_, so_far)| correlation > so_far * 1.15);
         if lag >= SHORTEST && is_top && stands_out && is_better {
             best = Some((lag, correlation));
@@ -443,10 +443,10 @@ fn is_explained(values: &[f64], course: &[f64]) -> bool {
 /// Penalty of another level, in variances times ln n. The variance includes autocorrelation.
 const PENALTY: f64 = 6.0;
 
-/// A dip that lasts a smaller share of the series than this and recovers does not end a level.
+/// A shorter dip that recovers does not end a level.
 const DIP_SHARE: f64 = 0.1;
 
-/// Cuts the values where their mean changes: the least sum of squares plus penalty, exactly, in n² steps.
+/// Cuts where the mean changes: least squares plus penalty, exactly, in n² steps.
 pub fn find_segments(values: &[f64], sigma: f64) -> Vec<Range<usize>> {
     let n = values.len();
     let sums = prefix_sums(values, |value| value);
@@ -512,7 +512,7 @@ pub fn find_tail_start(
 //
 // Small statistics of noisy, autocorrelated series.
 
-/// What the median absolute deviation of normal noise is multiplied by to be its standard deviation.
+/// Standard deviation of normal noise ÷ its median absolute deviation.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
 /// A standard deviation that outliers do not move; 0 of an empty list.
@@ -522,7 +522,7 @@ pub fn compute_robust_sigma(values: &[f64]) -> f64 {
     MAD_TO_SIGMA * compute_median(deviations).unwrap_or(0.0)
 }
 
-/// Correlation of a series with itself `lag` places later, -1 to 1; 0 of a constant one.
+/// Autocorrelation at `lag`, -1 to 1; 0 for a constant series.
 pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -533,14 +533,14 @@ pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
 
 /// Factor of autocorrelation on a standard error: √((1 + ρ) ÷ (1 − ρ)) of a first-order process.
 pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
-    // The estimate of ρ from few values is too low by about (1 + 3ρ) ÷ n (Kendall 1954).
+    // Small samples underestimate ρ by about (1 + 3ρ) ÷ n (Kendall 1954).
     let estimate = compute_autocorrelation(residuals, 1);
     let unbiased = estimate + (1.0 + 3.0 * estimate) / residuals.len().max(1) as f64;
     let rho = unbiased.clamp(0.0, 0.97);
     ((1.0 + rho) / (1.0 - rho)).sqrt()
 }
 
-/// The middle of five neighbours, or of as many as there are at the ends.
+/// The median of five neighbours.
 pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
     compute_medians_around(values, 2)
 }
@@ -584,7 +584,6 @@ mod noise_tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// The median over many draws of what is estimated for the mean of 50 values.
     fn estimate(rho: f64, slope: f64) -> f64 {
         let of = |seed: u64| {
             let values: Vec<f64> =
@@ -596,7 +595,6 @@ mod noise_tests {
 
     #[test]
     fn the_error_of_a_mean_is_that_of_the_noise() {
-        // √((1 + ρ) ÷ (1 − ρ)) × σ ÷ √n, for n far above the correlation time.
         for rho in [0.0_f64, 0.5, 0.8, 0.9] {
             let truth = 0.1 * ((1.0 + rho) / (1.0 - rho) / 50.0).sqrt();
             let ratio = estimate(rho, 0.0) / truth;

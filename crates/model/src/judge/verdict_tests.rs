@@ -32,7 +32,7 @@ fn random_noise(random: &mut StdRng) -> Noise {
     Noise { sigma: random.random_range(0.01..0.04), rho: random.random_range(0.0..0.6), stalls_per_second: 0.0 }
 }
 
-/// A pace at which `curve` reaches a share of its throughput after so many seconds: time stretched.
+/// A pace that reaches a share of `curve` after so many seconds.
 fn stretched(curve: &WarmUp, share: f64, seconds: f64) -> WarmUp {
     let factor = curve.seconds_to_share(share).unwrap() / seconds;
     let [cold, hit] = [curve.seconds_per_transaction(0.0), 1.0 / curve.steady_throughput()];
@@ -204,7 +204,6 @@ fn a_limited_rate_proves_nothing_but_its_reads_may() {
             let start = f64::from(second);
             collector.add(start, start + 1.0, 5000.0 + f64::from(second % 7), reads);
         }
-        // By its scale it is long enough to be told from a cold run.
         collector.finish(Facts { scale: Some(1), is_rate_limited, ..Facts::default() }, Vec::new())
     };
     assert_eq!(judge(&series(None, false), None).verdict, Verdict::Steady);
@@ -244,7 +243,7 @@ fn a_run_that_ends_in_a_stall_is_not_steady() {
     }
 }
 
-/// Neighbours that come and go: levels of 15 % more or less for 5 to 40 s.
+/// Neighbours: levels 15 % up or down for 5 to 40 s.
 fn neighbours(seconds: u32, seed: u64) -> Vec<f64> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut factors = Vec::new();
@@ -280,7 +279,7 @@ fn neighbours_are_noise_and_a_rise_beneath_them_is_none() {
     assert!(called.len() <= 1 && early.len() <= 1, "called steady: {called:?}, too early: {early:?}");
 }
 
-/// What is asked for most is warm after a tenth of the transactions that all pages would need.
+/// The hot part is warm after a tenth of the needed transactions.
 #[test]
 fn a_plateau_of_the_hot_part_is_no_warm_server_where_the_pages_are_known() {
     let (quiet, pages) = (Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 }, 500_000.0);

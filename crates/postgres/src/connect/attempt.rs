@@ -24,7 +24,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Connects as psql would. Without a database named anywhere `postgres` is tried, then `template1`.
+    /// Connects as psql would. Without a named database tries `postgres`, then `template1`.
     pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection), Error> {
         let resolved = options.resolve()?;
         let rounds: &[Wants] = match resolved.wants {
@@ -39,7 +39,7 @@ impl Reached {
                         let candidate = candidate.clone();
                         return Ok((Reached { resolved, candidate, identity, database }, connection));
                     }
-                    // Whom one host does not believe, libpq does not present to the next either.
+                    // libpq does not try the next host after a refusal either.
                     Err(error) if error.is_refusal() => return Err(error),
                     Err(error) => failures.push(error),
                 }
@@ -51,12 +51,12 @@ impl Reached {
         }
     }
 
-    /// Opens a connection to a database of the same server, as the same user.
+    /// Connects to another database of the same server, as the same user.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
         connect_as(&self.resolved, &self.candidate, &self.identity, database).await
     }
 
-    /// What a new session's first questions answer, unless the server takes longer than a connection may.
+    /// Bounds a new session's first questions by the connection timeout.
     pub async fn within<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         within(self.resolved.timeout, &self.address(), asked).await?
     }
@@ -71,7 +71,7 @@ impl Reached {
         self.candidate.socket_file().is_some()
     }
 
-    /// The user of the operating system that the connection is made as, where that is not this process's.
+    /// The system user that connects, if not this process's.
     pub fn acting_as(&self) -> Option<&SystemUser> {
         self.identity.system_user.as_ref()
     }
@@ -115,7 +115,6 @@ async fn reach_host(
                 Err(error) => return Err(error),
             }
         }
-        // This one was let in, and would have been into a database that is there.
         break;
     }
     Err(refused.unwrap_or_else(|| Error::Option { what: "database", value: String::new() }))
@@ -127,7 +126,7 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection, Error> {
-    // In the startup packet it comes before what the owner of a database or a role's settings say.
+    // The startup packet overrides settings of databases and roles.
     let options = candidate.options(resolved, &identity.role, database)?.options([("search_path", "")]);
     let address = candidate.address();
     let attempt = async {
@@ -152,7 +151,6 @@ async fn connect_as(
     }
 }
 
-/// What a server answers, unless it takes longer than one that is there would.
 async fn within<T>(limit: Duration, address: &str, asked: impl Future<Output = T>) -> Result<T, Error> {
     let answer = tokio::time::timeout(limit, asked).await;
     answer.map_err(|_| Error::ConnectTimeout { address: address.to_owned(), seconds: limit.as_secs() })
@@ -165,7 +163,7 @@ async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConne
     }
 }
 
-/// Refuses a server that is too old. One that does not say its version is let pass.
+/// Refuses an old server; an unknown version passes.
 fn check_version(connection: &PgConnection) -> Result<(), Error> {
     match connection.server_version_num() {
         Some(number) if number < OLDEST_VERSION_NUM => {
@@ -227,7 +225,7 @@ impl PlainServer {
         })
     }
 
-    /// Looks at who listens at its socket, where that matters: before anything is told to him.
+    /// Checks who listens at the socket, before anything is sent.
     pub async fn check_peer(&self) -> Result<(), Error> {
         match &self.socket {
             Some(socket) => check_peer(socket, self.required_peer.as_deref(), self.has_password).await,
@@ -246,7 +244,6 @@ mod tests {
     use super::super::parse_connection_string;
     use super::*;
 
-    /// Answers a startup packet with a refusal, or not at all, and tells which database was asked for.
     fn refuse(mut client: TcpStream, state: Option<&str>, asked: &Sender<String>) -> std::io::Result<()> {
         let mut length = [0; 4];
         client.read_exact(&mut length)?;
@@ -262,7 +259,6 @@ mod tests {
         client.write_all(fields.as_bytes())
     }
 
-    /// The databases that are tried, in their order, of a server that refuses all in this way.
     async fn tried(state: Option<&'static str>) -> Vec<String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -23,7 +23,7 @@ const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
     match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
         Some(rest) => parse_uri(rest).map(Some),
-        // Behind a `=` it is a part of a value, such as of a password.
+        // Behind a `=` it is part of a value, such as a password.
         None if text.split('=').next().is_some_and(|first| first.contains("://")) => {
             Err(invalid("a URI begins with postgresql:// or postgres://, and this one does not".into()))
         }
@@ -70,7 +70,7 @@ fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Erro
     }
     let near = names().max_by(|one, other| strsim::jaro(key, one).total_cmp(&strsim::jaro(key, other)));
     let near = near.filter(|near| strsim::jaro(key, near) > 0.8);
-    // After a password an unknown word may be a part of it that was not quoted.
+    // After a password an unknown word may be an unquoted part of it.
     let shown =
         if parameters.get("password").is_some() { "an option after the password".into() } else { format!("{key:?}") };
     let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
@@ -98,7 +98,7 @@ fn parse_pairs(text: &str) -> Result<Parameters, Error> {
     Ok(parameters)
 }
 
-/// The value that `text` begins with, and what follows it; `None` when its quote is not closed.
+/// The first value of `text`, and the rest; `None` for an unclosed quote.
 fn take_value(text: &str) -> Option<(String, &str)> {
     let inside = text.strip_prefix('\'');
     let is_quoted = inside.is_some();
@@ -190,7 +190,7 @@ fn decode(text: &str, what: &str) -> Result<String, Error> {
 //
 // libpq's connection parameters, from the manual's "Database Connection Control Functions" (13 to 18).
 
-/// Named values, as a connection string, a service file or the environment gives them. The password is never shown.
+/// Named values of a connection string, a service file or the environment. Never shows the password.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Parameters(BTreeMap<&'static str, String>);
 
@@ -301,7 +301,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// The parameters as a connection string without its password; empty when there is nothing else in it.
+    /// The parameters as a connection string without the password.
     pub fn render_without_password(&self) -> String {
         let shown = self.0.iter().filter(|(key, value)| !is_secret(key) && !value.is_empty());
         let is_plain = |value: &str| value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:,*".contains(&b));
@@ -341,7 +341,7 @@ pub fn variable(name: &str) -> Option<String> {
 
 /// Whose password is looked for.
 pub struct Wanted<'a> {
-    /// The host as the user named it; `localhost` for a socket in the directory where libpq looks by itself.
+    /// The host as named; `localhost` for libpq's default sockets.
     pub host: &'a str,
     pub port: u16,
     pub database: &'a str,
@@ -387,7 +387,7 @@ fn fits(fields: &[String; 5], wanted: &Wanted<'_>) -> bool {
     fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted)
 }
 
-/// The five fields; `None` for a line that has fewer. A backslash takes the next character as it is.
+/// The five fields, with backslash escapes; `None` for fewer.
 pub fn split_line(line: &str) -> Option<[String; 5]> {
     let mut fields: [String; 5] = Default::default();
     let mut at = 0;

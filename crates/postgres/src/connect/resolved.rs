@@ -14,7 +14,7 @@ use super::conninfo::{Parameters, Wanted, find_password, place, read_service, va
 use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
 use crate::{Address, Error};
 
-/// Seconds to wait for a connection to one host unless connect_timeout or PGCONNECT_TIMEOUT says otherwise.
+/// Default seconds to wait for one host.
 const CONNECT_TIMEOUT_SECONDS: u64 = 10;
 
 /// How to reach a server, as psql's options. `None` is filled from the service file, PG* variables, password file and
@@ -28,7 +28,7 @@ pub struct ConnectOptions {
     /// A connection string's parameters, and a prompted password. They win over the fields above, as `-d` does in
     /// libpq.
     pub parameters: Parameters,
-    /// Connect as this user of the operating system (only root can): peer authentication believes it.
+    /// Connect as this system user, for peer authentication; only root can.
     pub system_user: Option<String>,
     /// Host and port came from a data directory, which may be anybody's: passwords go only through a socket in a
     /// trusted place.
@@ -40,12 +40,11 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// The file of the socket that these options lead to; `None` when they lead over the network, or nowhere.
+    /// The socket file that these options lead to, if any.
     pub fn socket_file(&self) -> Option<PathBuf> {
         self.resolve().ok()?.candidates.first()?.socket_file()
     }
 
-    /// Fills in what was not given. Reads the environment, the service file and the password file.
     pub(super) fn resolve(&self) -> Result<ResolvedOptions, Error> {
         ResolvedOptions::new(self)
     }
@@ -56,7 +55,7 @@ impl ConnectOptions {
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
-    /// The address of the first server, if none of those that are tried would be told a password.
+    /// The address of the first server, if no candidate gets a password.
     pub fn withheld_from(&self) -> Result<Option<String>, Error> {
         let resolved = self.resolve()?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
@@ -107,7 +106,7 @@ pub struct Candidate {
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub role: String,
-    /// The user of the operating system to act as; `None`: as this process does.
+    /// The system user to act as; `None`: this process's.
     pub system_user: Option<SystemUser>,
 }
 
@@ -167,7 +166,7 @@ impl ResolvedOptions {
         }
     }
 
-    /// Did nobody name this database? Then what stands against it alone is no reason to go without the server.
+    /// Is it only the preferred database? Then its refusal is no reason to give up.
     pub fn only_prefers(&self, database: &str) -> bool {
         self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
@@ -211,7 +210,7 @@ impl ResolvedOptions {
         self.parameters.get("requirepeer")
     }
 
-    /// Would a password be told? A password file that cannot be used gives nothing away.
+    /// Would a password be sent? An unusable password file sends none.
     pub fn has_password(&self, candidate: &Candidate, role: &str, database: &str) -> bool {
         self.password(candidate, role, database).is_ok_and(|password| password.is_some())
     }
@@ -304,7 +303,7 @@ impl Candidate {
     }
 }
 
-/// The settings that libpq's `options` gives a session: `-c name=value` and `--name=value`, separated by spaces.
+/// Parses libpq's `options`: `-c name=value` and `--name=value`.
 fn option_pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
     let wrong = || Error::Option { what: "options (-c name=value or --name=value)", value: text.to_owned() };
     let mut pairs = Vec::new();
@@ -337,7 +336,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// The hosts in libpq's order: `host`, `hostaddr` and `port` are lists of one length, or one port for all.
+/// The hosts in order: `host`, `hostaddr` and `port` are lists of one length, or one port for all.
 fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
     let list = |key| parameters.get(key).map(|text: &str| text.split(',').map(str::trim).collect::<Vec<_>>());
     let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port").unwrap_or_else(|| vec![""]));
@@ -400,7 +399,7 @@ fn ssl_mode(parameters: &Parameters) -> Result<PgSslMode, Error> {
     }
 }
 
-/// libpq waits for ever with 0 or less; without any word pgthaw waits for ten seconds.
+/// 0 or less means no limit, as in libpq.
 fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
     let Some(text) = parameters.get("connect_timeout") else {
         return Ok(Duration::from_secs(CONNECT_TIMEOUT_SECONDS));

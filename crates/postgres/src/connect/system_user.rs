@@ -26,7 +26,7 @@ pub struct SystemUser {
 }
 
 impl SystemUser {
-    /// Whom this process acts as, by its effective uid and the password database, as libpq finds its default.
+    /// The effective user, as in libpq.
     pub fn current() -> Result<SystemUser, NoSuchUser> {
         let uid = geteuid().as_raw();
         SystemUser::of_uid(uid).ok_or_else(|| NoSuchUser { who: format!("with uid {uid}") })
@@ -39,7 +39,7 @@ impl SystemUser {
         found.ok_or_else(|| NoSuchUser { who: format!("called \"{name}\"") })
     }
 
-    /// Whose server listens at a socket. Root's own servers do not exist: PostgreSQL refuses to run as root.
+    /// The owner of a socket; never root, who cannot run PostgreSQL.
     pub fn owner_of_socket(file: &Path) -> Option<SystemUser> {
         let uid = fs::symlink_metadata(file).ok()?.uid();
         SystemUser::of_uid(uid).filter(|user| user.uid != 0)
@@ -92,21 +92,19 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = geteuid();
-        // The real and the saved uid stay, so that there is a way back.
+        // The real and the saved uid stay, for the way back.
         let unchanged = None::<Uid>;
         if let Err(error) = set_thread_res_uid(unchanged, Uid::from_raw(self.user), unchanged) {
             return Poll::Ready(Err(sqlx::Error::Io(error.into())));
         }
         let polled = self.inner.as_mut().poll(context);
-        // Root's saved uid lets it return; should that fail, going on as somebody else would be worse than ending.
+        // Going on as somebody else would be worse than a panic.
         set_thread_res_uid(unchanged, before, unchanged).expect("a thread becomes itself again");
         polled
     }
 }
 
 // ---- default host ----
-//
-// Where libpq looks for a server when nobody says where it is.
 
 /// Where libpq looks for the socket: Debian's directory first, then PostgreSQL's own.
 pub const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];

@@ -1,4 +1,4 @@
-//! A cluster whose settings change from start to start, and whose log is read in parts.
+//! A cluster whose settings change between starts, and whose log is read in parts.
 
 use std::io;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
 
 impl ScratchCluster {
-    /// From now on the settings of [`ScratchCluster::replace_settings`] count, after those that were configured before.
+    /// Enables [`ScratchCluster::replace_settings`], after other settings.
     pub fn allow_replaceable_settings(&self) -> Result<(), Error> {
         if self.borrowed.is_some() {
             return Ok(());
@@ -40,7 +40,7 @@ impl ScratchCluster {
         self.replace_file(REPLACEABLE_FILE, &lines)
     }
 
-    /// The data directory of a cluster that is not borrowed, to write what belongs to its owner.
+    /// The data directory of a cluster that is not borrowed, for writing as its owner.
     pub(super) fn data(&self) -> std::io::Result<Tree> {
         Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
     }
@@ -102,7 +102,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// Takes over a cluster as [`ScratchCluster::adopt`] does, when its owner was killed and its server may still be stopping.
+    /// [`ScratchCluster::adopt`] after waiting for the killed owner's server to stop.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let began = Instant::now();
         let is_running =
@@ -120,7 +120,7 @@ impl ScratchCluster {
 
 // ---- elsewhere ----
 //
-// Directories of a cluster that lie elsewhere, such as on another file system.
+// Directories of a cluster on other file systems.
 
 impl ScratchCluster {
     /// Moves a directory of the stopped cluster into `elsewhere`, replacing its namesake, and leaves a link.
@@ -135,7 +135,7 @@ impl ScratchCluster {
         linked.map_err(|source| Error::file("replace by a link", &from, source))
     }
 
-    /// Makes an empty directory of the server's in the directory `elsewhere`, in place of what has its name there.
+    /// Makes an empty directory of the server's in `elsewhere`, replacing its namesake.
     pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
         let made =
             remove_from(elsewhere, name).and_then(|()| make_for(server_owner(), &Directory::open(elsewhere)?, name));

@@ -31,7 +31,7 @@ pub use owner::{
 };
 pub(super) use owner::{Owner, server_owner};
 
-/// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
+/// `cluster_name` of a scratch cluster, whose cache may be emptied without asking.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 
 const HBA: &str = "pg_hba.conf";
@@ -39,7 +39,7 @@ const HBA: &str = "pg_hba.conf";
 const SUPERUSER: &str = "postgres";
 /// Unless it listens, the port's number is part of the socket's name only.
 const PORT: u16 = 5432;
-/// A crash of a large cluster under load may need this long to recover.
+/// Recovery of a large cluster under load may take this long.
 const START_LIMIT: Duration = Duration::from_secs(300);
 /// A fast shutdown writes a checkpoint, perhaps through a limited disk.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
@@ -71,7 +71,7 @@ pub struct ScratchCluster {
     programs: Programs,
     /// Holds `server.log` and `data/`. Belongs to this process's user, so that the server's cannot add files.
     directory: OwnDirectory,
-    /// Says that `directory` goes with this process; `None` of one that was taken over.
+    /// Ties `directory` to this process; `None` after adoption.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
     /// Short, because a socket's path has at most 107 bytes, and private, because the server asks for no password.
@@ -83,7 +83,7 @@ pub struct ScratchCluster {
     server: Option<RunningServer>,
 }
 
-/// Somebody else's data directory, and how the server is told what its files do not say.
+/// Another owner's data directory, and additional settings.
 #[derive(Debug)]
 struct Borrowed {
     data_directory: PathBuf,
@@ -175,7 +175,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Appends settings to postgresql.conf, where the last one wins; they count from the next start.
+    /// Appends settings to postgresql.conf for the next start; the last one wins.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
         if let Some(borrowed) = &self.borrowed {
             let mut kept = borrowed.settings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +188,7 @@ impl ScratchCluster {
         appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
-    /// Starts the server and waits until it takes connections; no longer once [`hurry_clusters`] was called.
+    /// Starts the server and waits for connections, or for [`hurry_clusters`].
     pub fn start(&mut self) -> Result<(), Error> {
         self.start_with(|_| {})
     }
@@ -283,7 +283,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Leaves the directory in place when this is dropped, and returns it. [`ScratchCluster::adopt`] takes it up again.
+    /// Keeps the directory on drop, and returns it for [`ScratchCluster::adopt`].
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();
@@ -293,7 +293,7 @@ impl ScratchCluster {
         }
     }
 
-    /// From now on the directory stays also when this process is killed: somebody will come back for it.
+    /// Keeps the directory even if this process is killed.
     pub fn outlive_owner(&self) {
         // Where it cannot be removed the directory cannot be either.
         let _ = self.mark.as_ref().map(OwnerMark::remove);
@@ -336,11 +336,11 @@ impl ScratchCluster {
         let (stdout, stderr) =
             open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
         let mut command = self.as_owner(Path::new("/bin/sh"));
-        // A group of its own: Ctrl-C is for pgthaw, which then stops the server.
+        // Its own group: pgthaw handles Ctrl-C and stops the server.
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
-        // What comes later wins: the lender's own options come first, so that its socket stays out of the way.
+        // Later options win, so the lender's come first.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
@@ -350,7 +350,7 @@ impl ScratchCluster {
         Ok(command)
     }
 
-    /// A command that runs as the cluster's owner, in its directory, without the caller's PG* variables.
+    /// A command as the cluster's owner in its directory, without PG* variables.
     fn as_owner(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.directory.path());
@@ -424,7 +424,7 @@ fn program_error(program: &str, source: &std::io::Error) -> Error {
 //
 // Slow steps, which end when the user does.
 
-/// Are clusters on their way out? One for the whole process: whoever hears its signals knows no cluster.
+/// Set for the whole process, whose signal handler knows no cluster.
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
 /// Ends running initdbs, waits for starts no longer, and skips final checkpoints that nobody needs.
@@ -444,7 +444,7 @@ fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
     let mut child = pipes.spawn().map_err(|error| failed(error.to_string()))?;
     while matches!(child.try_wait(), Ok(None)) {
         if is_hurried() {
-            // It may have ended by itself meanwhile. What it has made goes with its directory.
+            // It may have ended; its files go with its directory.
             let _ = child.kill();
             let _ = child.wait();
             return Err(Error::Interrupted);
@@ -461,7 +461,7 @@ fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
 
 // ---- listening ----
 //
-// A cluster that one role reaches from elsewhere, with a password.
+// A cluster that one role reaches over the network, with a password.
 
 /// So many ports are tried: others may have servers too.
 const PORTS: u16 = 100;
@@ -547,7 +547,7 @@ impl RunningServer {
         }
     }
 
-    /// Waits for the postmaster's end, and dismisses the watcher then. False when it did not come in time.
+    /// Waits for the postmaster's end, then dismisses the watcher. False after the limit.
     pub fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> bool {
         let started = Instant::now();
         while self.is_alive() {
@@ -573,7 +573,7 @@ fn as_pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// The eighth line of `postmaster.pid` says `ready`, and the first that it is this postmaster that says so.
+/// Is line 8 of `postmaster.pid` `ready`, with this postmaster's pid in line 1?
 pub fn is_ready(text: &str, postmaster_pid: Option<u32>) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
@@ -630,7 +630,6 @@ mod tests {
         assert!(!is_alive(last) && !directory.exists() && !socket_directory.exists());
     }
 
-    /// The System V segment that a server's postmaster.pid names, as the kernel lists it: its key and its number.
     fn shared_memory_of(cluster: &ScratchCluster) -> (String, String) {
         let text = cluster.read_pid_file().unwrap();
         let mut words = text.lines().nth(6).unwrap().split_whitespace().map(str::to_owned);
@@ -665,7 +664,6 @@ mod tests {
         let programs = Programs::find(None).unwrap();
         let directory = cluster(&[]).keep();
         assert!(directory.join("data/PG_VERSION").exists());
-        // Its owner was killed before it was kept: what says that it goes with its owner must not stay.
         let _left = OwnerMark::place(&Directory::open(&directory).unwrap()).unwrap();
         let adopted = ScratchCluster::adopt(&programs, &directory).unwrap();
         assert!(!directory.join(".pgthaw-owner").exists());

@@ -19,13 +19,13 @@ const PREFIX: &str = "pgthaw-";
 
 pub(super) const MARK: &str = ".pgthaw-owner";
 
-/// The directory in a marked one that holds a server's socket, and belongs to the server's user.
+/// The directory of a server's socket, of the server's user.
 pub(super) const SOCKETS: &str = "s";
 
 /// An older empty directory without a mark belonged to somebody killed before marking it.
 const MARKED_WITHIN: Duration = Duration::from_secs(3600);
 
-/// A directory's mark. Dropping it leaves the file, for the directory goes with its owner.
+/// A directory's mark. Its file goes with the directory.
 #[derive(Debug)]
 pub struct OwnerMark {
     directory: Directory,
@@ -83,7 +83,7 @@ impl Drop for MarkedDirectory {
     }
 }
 
-/// From now on the directory of somebody who was killed is nobody's, for whoever takes it over.
+/// Removes a killed owner's mark, for whoever takes the directory over.
 pub fn remove_mark(directory: &Directory) {
     // Mostly there is none.
     let _ = directory.remove_file(MARK);
@@ -101,13 +101,13 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let is_named = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
     let named = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory && is_named(&entry.name));
     let mut removed = Vec::new();
-    // Others may write to /tmp too: a directory that is not this user's own does not count.
+    // In /tmp others' directories do not count.
     for directory in named.filter_map(|entry| OwnDirectory::open(&parent.join(entry.name)).ok()) {
         if is_forgotten(&directory, MARKED_WITHIN) {
             removed.extend(remove_marked(&directory).is_ok().then(|| directory.path()));
             continue;
         }
-        // Held until the directory is gone, so that two do not remove it at once.
+        // Held until the directory is gone, against a second remover.
         let Some(_mark) = take_abandoned(&directory) else { continue };
         if remove_marked(&directory).is_ok() {
             removed.push(directory.path());
@@ -116,7 +116,7 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     removed
 }
 
-/// Was its owner killed before it was marked, or after the mark was removed with everything else?
+/// Was its owner killed before marking it, or after removing the mark?
 fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     let path = directory.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -195,12 +195,12 @@ pub fn let_through(directory: &Directory, owner: Option<Owner>) -> std::io::Resu
     directory.give_to(None, if owner.is_some() { 0o711 } else { 0o700 })
 }
 
-/// Makes a directory in another for the user that the server runs as, closed to others.
+/// Makes a private directory of the server's user.
 pub fn make_for(owner: Option<Owner>, directory: &Directory, name: &str) -> std::io::Result<()> {
     directory.create_subdirectory(name, 0o700)?.give_to(owner.map(|owner| (owner.uid, owner.gid)), 0o700)
 }
 
-/// Root runs servers as the system user `postgres`, or, where there is none, as `nobody`; others as themselves.
+/// For root: `postgres`, else `nobody`; servers of others run as themselves.
 pub fn server_owner() -> Option<Owner> {
     if !rustix::process::geteuid().is_root() {
         return None;
@@ -211,8 +211,6 @@ pub fn server_owner() -> Option<Owner> {
 }
 
 // ---- removing ----
-//
-// Removing a cluster so that a kill at any moment leaves nothing that looks like one.
 
 const REMOVED: &str = "removed";
 
@@ -330,7 +328,6 @@ mod owner_mark_tests {
         let mut sleeper = Command::new("sh");
         sleeper.args(["-c", "echo; exec sleep 60"]).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut sleeper = sleeper.spawn().unwrap();
-        // The kernel lets spawn() return a moment before it closes what the program does not inherit.
         sleeper.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
         drop(mark);
         assert_eq!(remove_abandoned(parent.path()), [left]);

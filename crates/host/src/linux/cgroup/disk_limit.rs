@@ -1,4 +1,4 @@
-//! A slower disk for some processes: a cgroup whose reads from a device, or from several, are limited.
+//! A slower disk for some processes: a cgroup with limited reads from devices.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -29,7 +29,7 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
 #[derive(Debug)]
 pub struct DiskLimit {
     group: Group,
-    /// The cgroup that limits memory: in version 1 it is one of another tree.
+    /// The cgroup of the memory limit, in version 1 of another tree.
     memory: Option<OwnCgroup>,
     device: LimitedDevice,
     others: Vec<LimitedDevice>,
@@ -40,7 +40,7 @@ struct LimitedDevice {
     number: DeviceNumber,
     reads: ReadLimit,
     writes: WriteLimit,
-    /// Of a device beside the first one in version 1, where the limit is the device's own.
+    /// Version 1: the limit is on the whole device.
     _whole: Option<WholeDevice>,
 }
 
@@ -59,7 +59,7 @@ impl DiskLimit {
         Ok(version)
     }
 
-    /// Can writes be limited, on a device that nobody else uses (`is_own`) or on any?
+    /// Can writes be limited, on an own device (`is_own`) or any?
     pub fn writes_available(is_own: bool) -> Result<(), Error> {
         if is_own || DiskLimit::available()? == CgroupVersion::V2 {
             return DiskLimit::available().map(drop);
@@ -108,7 +108,7 @@ impl DiskLimit {
         Ok(self)
     }
 
-    /// Limits another device too, one that nobody else uses, as the first of a limit by [`DiskLimit::create_for_own`].
+    /// Limits another own device, after [`DiskLimit::create_for_own`].
     pub fn with_own(mut self, device: DeviceNumber, reads: ReadLimit, writes: WriteLimit) -> Result<DiskLimit, Error> {
         self.charge_writes()?;
         let _whole = match self.group {
@@ -155,12 +155,12 @@ impl DiskLimit {
         Ok(())
     }
 
-    /// Lets those who joined read and write as fast as the device can, until [`DiskLimit::enforce`].
+    /// Suspends the limit until [`DiskLimit::enforce`].
     pub fn lift(&self) -> Result<(), Error> {
         self.devices().try_for_each(|device| self.group.files().lift_limits(device.number))
     }
 
-    /// Whoever joins may use so much memory too, page cache and shared memory included.
+    /// Also limits the memory of those who join, page cache included.
     pub fn with_memory(mut self, limit: Bytes) -> Result<DiskLimit, Error> {
         let hierarchy = Hierarchy::find(Controller::Memory)?;
         match (&self.group, hierarchy.version) {
@@ -205,7 +205,7 @@ impl DiskLimit {
         Ok(())
     }
 
-    /// The file to which a process that is about to run a program writes `0` to be limited itself.
+    /// A process that writes `0` here, before exec, joins the limit.
     pub fn procs_file(&self) -> PathBuf {
         self.group.files().file(PROCS_FILE)
     }
@@ -218,7 +218,7 @@ impl DiskLimit {
         }
     }
 
-    /// Ends the limit and says whether that worked. Dropping ends it too, and keeps quiet.
+    /// Ends the limit and reports errors; dropping ignores them.
     pub fn remove(self) -> Result<(), Error> {
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
         match self.group {
@@ -242,12 +242,12 @@ impl Group {
 // A limit on a whole device that nobody else uses. In version 1 a cgroup's limit does not cover what the kernel writes
 // on its behalf (journal, write-back): that happens in the root cgroup, which can be limited too.
 
-/// Ends the limits that a killed run has left on a device of its own.
+/// Ends limits that a killed run left on an own device.
 pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     match hierarchy.version {
         CgroupVersion::V1 => WholeDevice::create(hierarchy, device).map(drop),
-        // There the limit is a cgroup's, which is swept away when the next one is made.
+        // In version 2 the next cgroup sweeps the old one away.
         CgroupVersion::V2 => Ok(()),
     }
 }

@@ -12,7 +12,6 @@ use crate::units::Bytes;
 const FAST: ReadLimit =
     ReadLimit { reads_per_second: Some(1_000_000), read_bytes_per_second: Some(Bytes(4_000_000_000)) };
 
-/// A limit on the disk that holds /var/tmp; `None` where that is not possible.
 fn create_limit() -> Option<DiskLimit> {
     if let Err(error) = DiskLimit::available() {
         assert!(error.hint().is_some(), "{error}");

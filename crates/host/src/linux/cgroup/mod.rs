@@ -21,8 +21,6 @@ pub use own_cgroup::{Isolation, LeftCgroup, remove_left_near};
 const PROCS_FILE: &str = "cgroup.procs";
 
 // ---- hierarchy ----
-//
-// Where the cgroups of a controller are mounted, and where a process is among them.
 
 /// Which kind of cgroups a controller uses on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +70,12 @@ struct Hierarchy {
     version: CgroupVersion,
     controller: Controller,
     mount_point: PathBuf,
-    /// The cgroup that is mounted there: `/`, except in containers without a cgroup namespace.
+    /// The mounted cgroup: `/`, except in containers without a cgroup namespace.
     mounted: PathBuf,
 }
 
 impl Hierarchy {
-    /// Finds the controller's tree: a controller is in one tree only, of either version.
+    /// Finds the controller's only tree, of either version.
     fn find(controller: Controller) -> Result<Hierarchy, Error> {
         let found = read_mounts()?.iter().find_map(|mount| Hierarchy::of_mount(controller, mount));
         found.ok_or_else(|| Error::Unavailable {
@@ -118,7 +116,7 @@ impl Hierarchy {
         directory.ancestors().take_while(|group| group.starts_with(&self.mount_point))
     }
 
-    /// The directory of a cgroup as /proc/PID/cgroup names it; `None` when it is not below the mounted one.
+    /// The directory of a cgroup from /proc/PID/cgroup; `None` outside of the mounted one.
     fn directory(&self, group: &Path) -> Option<PathBuf> {
         let below = group.strip_prefix(&self.mounted).ok()?;
         let stays = !below.components().any(|part| part.as_os_str() == "..");
@@ -169,7 +167,7 @@ fn has_word(path: &Path, word: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
     pub limit_bytes: Bytes,
-    /// Charged to the cgroup that has the limit: anonymous memory, page cache, the kernel's own.
+    /// Charged memory: anonymous, page cache, kernel.
     pub used_bytes: Bytes,
     /// The page cache among it, which gives way when something else is loaded.
     pub file_bytes: Bytes,
@@ -178,7 +176,7 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Bytes that can be loaded without going over the limit, if the page cache of the cgroup gives way.
+    /// Bytes that fit below the limit if the page cache gives way.
     pub fn room_bytes(self) -> Bytes {
         let firm = self.used_bytes.0.saturating_sub(self.file_bytes.0);
         Bytes(self.limit_bytes.0.saturating_sub(firm))
@@ -217,7 +215,7 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
 
 /// The limit of one cgroup, if any (the root of version 2 has no such files).
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
-    // The words of version 1 that begin with total_ count the cgroups below, as those of version 2 do.
+    // In version 1 the total_ words include the cgroups below.
     let (limit_file, used_file, prefix) = match version {
         CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
         CgroupVersion::V2 => ("memory.max", "memory.current", ""),
@@ -225,7 +223,7 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     // Above memory.high (version 2) the kernel reclaims as it does at the limit.
     let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
-    // Version 2 says "max", which is no number; version 1 a number beyond any machine.
+    // "max" in version 2, a huge number in version 1.
     let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).ok()?;
     let statistic = |word: &str| -> Option<u64> {
@@ -242,9 +240,9 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
 
 // ---- throttle ----
 //
-// How the two versions write limits and counts of a device: `blkio.throttle.*`, and `io.max` and `io.stat`.
+// Limits and counts of a device in `blkio.throttle.*`, `io.max` and `io.stat`.
 
-/// The limits of a device: the file of version 1, and the word in version 2's.
+/// The limits' files in version 1, and keys in version 2.
 const LIMITS: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "rbps"),
     ("blkio.throttle.read_iops_device", "riops"),

@@ -19,10 +19,10 @@ use crate::units::Bytes;
 /// Own cgroups are called `pgthaw-NAMESPACE-PID-START-NUMBER`, by their maker's pid namespace, pid and start time.
 const PREFIX: &str = "pgthaw-";
 
-/// What `statfs` says of cgroups of version 1 and 2 (`CGROUP_SUPER_MAGIC`, `CGROUP2_SUPER_MAGIC` in linux/magic.h).
+/// `CGROUP_SUPER_MAGIC` and `CGROUP2_SUPER_MAGIC` of linux/magic.h.
 const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 
-/// Processes may fork while they are moved away, and dying ones linger: look again this often before giving up.
+/// Processes may fork while they are moved, and dying ones linger.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -52,7 +52,7 @@ impl OwnCgroup {
         OwnCgroup::create_in(hierarchy, &parent, home)
     }
 
-    /// Removes those that were made for processes that come from where `pid` is, by others that were killed.
+    /// Removes those made near `pid` by killed processes.
     pub fn sweep_for(hierarchy: &Hierarchy, pid: u32) -> Result<(), Error> {
         let (parent, home) = place_for(hierarchy, pid)?;
         sweep(&parent, &home, process::read_pid_namespace()?);
@@ -94,7 +94,7 @@ impl OwnCgroup {
         Ok(())
     }
 
-    /// Sends a process back to where it came from. One that is gone needs no home.
+    /// Returns a process to its home, if it lives.
     pub fn leave(&self, pid: u32) {
         let home = self.homes.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
         let home = home.unwrap_or_else(|| self.home.clone());
@@ -103,7 +103,7 @@ impl OwnCgroup {
         }
     }
 
-    /// Sends the processes home and removes the cgroup. Dropping does the same and keeps quiet.
+    /// Returns the processes and removes the cgroup; dropping ignores errors.
     pub fn remove(mut self) -> Result<(), Error> {
         self.is_removed = true;
         self.empty_and_remove()
@@ -122,13 +122,13 @@ impl OwnCgroup {
 impl Drop for OwnCgroup {
     fn drop(&mut self) {
         if !self.is_removed {
-            // What stays is empty or swept away at the next start; there is nobody left to tell.
+            // The next start sweeps it away.
             let _ = self.empty_and_remove();
         }
     }
 }
 
-/// A cgroup whose maker may have been killed, and where its processes came from.
+/// A cgroup of a maker who may have been killed, and its processes' home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftCgroup {
     directory: PathBuf,
@@ -185,7 +185,7 @@ fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> 
     Ok(())
 }
 
-/// Above a cgroup that is made for processes which come from where `pid` is, and where that is.
+/// The parent for a cgroup near `pid`, and the home of its processes.
 fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Error> {
     let home = hierarchy.directory_of(pid)?;
     let parent = match (hierarchy.version, home.parent()) {
@@ -195,7 +195,7 @@ fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Erro
     Ok((parent, home))
 }
 
-/// Removes the cgroups in `parent` that killed processes left. One that cannot be removed hurts nobody.
+/// Removes cgroups of killed processes in `parent`; failures are harmless.
 fn sweep(parent: &Path, home: &Path, namespace: u64) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -287,7 +287,7 @@ impl Maker {
 // Some processes of a server apart from its others: with limited reads, and a bounded part of the page cache where the
 // kernel can reclaim it without a limit.
 
-/// Version 2, Linux 5.19 and later: takes back as much as is written here, and keeps nothing of it.
+/// Reclaims as much as is written (version 2, Linux 5.19), without a lasting limit.
 const RECLAIM: &str = "memory.reclaim";
 const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
@@ -312,7 +312,7 @@ pub struct Isolation {
     can_reclaim: bool,
 }
 
-/// Removes those near a server whose makers were killed, whether or not they were written down.
+/// Removes cgroups of killed makers near a server, recorded or not.
 pub fn remove_left_near(server_pid: u32) {
     for controller in [Controller::Io, Controller::Cpu] {
         // Who may not make any has left none.
@@ -388,7 +388,7 @@ impl Isolation {
         }
     }
 
-    /// Lets those who are in read so much of the device and no more.
+    /// Limits the members' reads from the device.
     pub fn limit_reads(&self, limit: ReadLimit) -> Result<(), Error> {
         let Some(device) = self.device else { return Ok(()) };
         let files = &self.io.files;
@@ -407,7 +407,7 @@ impl Isolation {
         read_usage(self.io.files.version, self.device?, |file| fs::read_to_string(home.join(file))).ok()
     }
 
-    /// The page cache that is charged here; none where that is not counted apart.
+    /// The page cache charged here; 0 where it is not counted.
     pub fn read_cached(&self) -> Result<Bytes, Error> {
         if !self.can_reclaim {
             return Ok(Bytes(0));
@@ -422,7 +422,7 @@ impl Isolation {
     }
 }
 
-/// The page cache that is charged to a cgroup, shared memory left out, by its `memory.stat`.
+/// Page cache without shared memory, by `memory.stat`.
 fn cached_bytes(statistics: &str) -> u64 {
     let value = |line: &str| line.split_once(' ')?.1.trim().parse::<u64>().ok();
     let is_file = |line: &&str| ["inactive_file ", "active_file "].iter().any(|word| line.starts_with(word));
@@ -460,7 +460,6 @@ mod own_cgroup_tests {
         assert!(directory.join(PROCS_FILE).exists());
         let gone = place.path().join(format!("{dead}-1"));
         assert!(left(&gone).remove().is_ok() && left(place.path()).remove().is_err());
-        // A link of a maker's name leads to one that pgthaw did not make.
         let Ok(root) = Path::new("/proc/self/root/sys/fs/cgroup").canonicalize() else { return };
         std::os::unix::fs::symlink(root, &gone).unwrap();
         assert!(left(&gone).remove().is_err());

@@ -1,4 +1,4 @@
-//! What is asked of a file system, and whether it can be had here.
+//! A requested file system, and whether it is possible here.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ impl FileSystemKind {
         }
     }
 
-    /// Nothing is left for later: a thread that goes on making the file system would be measured too.
+    /// Nothing lazy: a background initialisation would be measured too.
     pub fn maker_arguments(self) -> &'static [&'static str] {
         match self {
             FileSystemKind::Ext4 => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
@@ -61,7 +61,7 @@ pub const PLACEHOLDERS: [&str; 4] = ["{device}", "{log_device}", "{directory}", 
 /// A program and its arguments.
 pub type Command = Vec<String>;
 
-/// Commands by which a file system is made, mounted and unmounted. No shell reads them.
+/// Commands that make, mount and unmount a file system, without a shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnCommands {
     pub make: Vec<Command>,
@@ -86,15 +86,15 @@ pub enum Making {
 pub struct FileSystemAsked {
     #[serde(flatten)]
     pub making: Making,
-    /// As `mount -o` has them; none beside commands of one's own, which have them themselves.
+    /// As in `mount -o`; none with own commands.
     pub options: Vec<String>,
-    /// Of the loop device: its I/O scheduler, and its sectors in bytes; `None` is the kernel's choice.
+    /// The loop device's I/O scheduler, and its sector bytes; `None`: the kernel's choice.
     pub scheduler: Option<String>,
     pub logical_block_bytes: Option<u32>,
 }
 
 impl FileSystemAsked {
-    /// The commands of one's own by which it is made and mounted, as one would type them.
+    /// The own making and mounting commands as typed.
     pub fn render_commands(&self) -> Vec<String> {
         let Making::Commands(own) = &self.making else { return Vec::new() };
         let render = |command: &Command| {
@@ -165,7 +165,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The command with what its placeholders stand for; each is part of one argument, whatever it holds.
+    /// Replaces the placeholders; each stays part of one argument.
     pub fn fill(&self, command: &[String]) -> Command {
         let values = [&self.device, &self.log_device, &self.directory, &self.name];
         let fill = |word: &String| {
@@ -309,7 +309,7 @@ fn chosen_scheduler(text: &str) -> String {
 /// Where they are on every distribution, and not always in PATH.
 const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
-/// The file of a program; an error that names the package that has it.
+/// A program's file; the error names its package.
 fn find(program: &str) -> Result<PathBuf, Error> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(PLACES.map(PathBuf::from));
@@ -346,10 +346,10 @@ pub(super) fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str
 
 const ENDED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Of what a program said when it failed, so much of the end is told.
+/// Bytes of a failed program's output in the error.
 const SAID_BYTES_MAX: u64 = 4096;
 
-/// The same, for as long as `goes_on` says so; then it is killed with all that it has started.
+/// Runs a program while `goes_on`; then kills its process group.
 fn run_while<'a>(
     program: &str,
     arguments: impl IntoIterator<Item = &'a str>,
@@ -362,7 +362,7 @@ fn run_while<'a>(
     let mut command = process::Command::new(find(program)?);
     command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
     command.stdout(printed.try_clone().map_err(wrong)?).stderr(complained.try_clone().map_err(wrong)?);
-    // A group of its own: Ctrl-C is for pgthaw, which undoes what was begun.
+    // Its own group: pgthaw handles Ctrl-C and undoes what was begun.
     let mut child = command.process_group(0).spawn().map_err(wrong)?;
     let status = loop {
         match child.try_wait().map_err(wrong)? {
@@ -387,7 +387,7 @@ fn run_while<'a>(
     Err(failed(if said.trim().is_empty() { status.to_string() } else { said.trim().to_owned() }))
 }
 
-/// The last of what was printed into a file, so many bytes at most.
+/// The last bytes of an output file.
 fn read_end(file: &mut File, most: u64) -> io::Result<String> {
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
@@ -396,7 +396,7 @@ fn read_end(file: &mut File, most: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Runs programs, each with its arguments, one after the other, for as long as `goes_on` says so.
+/// Runs programs in turn while `goes_on`.
 pub(super) fn run_each(commands: &[Vec<String>], goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
     for command in commands {
         let Some((program, arguments)) = command.split_first() else { continue };

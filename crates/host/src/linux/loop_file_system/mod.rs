@@ -31,7 +31,7 @@ const LOG_IMAGE: &str = "log-image";
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
-/// The image is written in pieces of this size, and has a multiple of it.
+/// Unit of writing the image; its size is a multiple.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// xfs takes no less than 300 MB.
@@ -51,12 +51,12 @@ pub struct LoopFileSystem {
 }
 
 impl LoopFileSystem {
-    /// A file system in this directory, which exists and is given to it; nothing is made yet.
+    /// A file system to be made in this existing directory.
     pub fn in_directory(directory: &Path) -> LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// A file system in a directory of this one's, which is removed with it; nothing is made yet.
+    /// A file system to be made in a subdirectory, removed with this one.
     pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
         let directory = self.directory.join(name);
         // The server's user goes through to its mount point.
@@ -94,7 +94,7 @@ impl LoopFileSystem {
         let failed = |error| Error::file("write", &path, error);
         let pieces = bytes.div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
-            // Nothing has its name yet but what a first try without success has left.
+            // Only a failed first try can have the name.
             let _ = fs::remove_file(&path);
             File::options().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)
         };
@@ -150,11 +150,11 @@ impl LoopFileSystem {
 
     /// Reads what the kernel says of the loop device.
     pub fn read_device(&self) -> Result<BlockDevice, Error> {
-        // One that is made of several devices has none of its own to tell.
+        // One on several devices has none of its own.
         read_block_device(&self.mount_point()).or_else(|error| self.read_attached(IMAGE).ok_or(error))
     }
 
-    /// What the kernel says of the device of its log, where it has one.
+    /// The log's device, if any.
     pub fn read_log_device(&self) -> Option<BlockDevice> {
         self.read_attached(LOG_IMAGE)
     }
@@ -174,7 +174,7 @@ impl LoopFileSystem {
         FileSystemFacts::read(&mount, &self.read_device()?, &self.image())
     }
 
-    /// Unmounts it, and removes the image with its directory. Dropping does the same and keeps quiet.
+    /// Unmounts it and removes its directory; dropping ignores errors.
     pub fn remove(mut self) -> Result<(), Error> {
         self.is_removed = true;
         self.take_away()
@@ -243,7 +243,7 @@ impl LoopFileSystem {
 
     /// How it is unmounted by commands of its own; `None`: as any other.
     fn read_unmount(&self) -> Option<Vec<asked::Command>> {
-        // Only this user has a file in it: what it says was this user's study.
+        // Only this user has files in it, so it came from this user's study.
         let own = OwnDirectory::open(&self.directory).ok()?;
         serde_json::from_str(&own.directory().read_text_at_most(UNMOUNT, SMALL_FILE_BYTES_MAX).ok()?).ok()
     }
@@ -271,11 +271,11 @@ impl LoopFileSystem {
                 remedy: "let make or mount in [file_systems] mount it at {directory}".into(),
             });
         }
-        // The server's user must get through, whatever the root of the file system says.
+        // The server's user must get through.
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to others", &path, error))?;
         self.forget_limits();
-        // It stays for as long as it is mounted: nothing but the mount has to be undone, then.
+        // It stays while mounted, so only the mount has to be undone.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
@@ -305,7 +305,7 @@ impl LoopFileSystem {
         self.parts().iter().try_for_each(LoopFileSystem::take_away)?;
         let (began, own) = (Instant::now(), self.read_unmount());
         if let Some(commands) = own.as_ref().filter(|_| self.find_mount().is_ok_and(|mount| mount.is_none())) {
-            // It may be half made, and hold its device; or there is nothing to undo.
+            // It may be half made, or nothing may have to be undone.
             let _ = run_each(commands, &|| began.elapsed() < UNMOUNT_LIMIT);
         }
         while let Some(mount) = self.find_mount()? {
@@ -314,7 +314,7 @@ impl LoopFileSystem {
                 put_back_queue(device);
             }
             let path = self.mount_point();
-            // What fails or hangs of its own commands may still be unmounted as any other.
+            // What its own commands cannot unmount, umount may.
             let umount = || run("umount", [&*path.to_string_lossy()]).map(drop);
             let unmounted = match &own {
                 Some(commands) => {
@@ -332,7 +332,7 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // First: whoever is killed meanwhile leaves what says whose it was, and not the image alone.
+        // The mark goes last: a kill now must not leave the image alone.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -358,7 +358,7 @@ impl LoopFileSystem {
             }
             for device in devices {
                 put_back_queue(&device);
-                // It may go by itself meanwhile, for its mount has ended; the kernel takes a moment for it.
+                // It may detach by itself after the unmount.
                 let _ = run("losetup", ["--detach", &device]);
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -369,7 +369,7 @@ impl LoopFileSystem {
 impl Drop for LoopFileSystem {
     fn drop(&mut self) {
         if !self.is_removed {
-            // What stays is removed by the next run; there is nobody left to tell.
+            // The next run removes the rest.
             let _ = self.take_away();
         }
     }
@@ -394,7 +394,7 @@ fn queue_directory(device: &str) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue")
 }
 
-/// A loop device outlives what was attached to it, and so would its settings.
+/// A loop device keeps its settings for the next image.
 fn put_back_queue(device: &str) {
     let queue = queue_directory(device);
     let own = fs::read_to_string(queue.join("discard_max_hw_bytes")).unwrap_or_default();
@@ -414,7 +414,6 @@ mod tests {
         FileSystemAsked { making: Making::Kind(kind), options, scheduler: None, logical_block_bytes: None }
     }
 
-    /// `None` where it cannot be had; the refusal says why and what to do.
     fn made(asked: &FileSystemAsked) -> Option<LoopFileSystem> {
         if let Err(error) = asked.check_available() {
             assert!(error.hint().is_some(), "{error}");

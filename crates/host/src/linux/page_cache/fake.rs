@@ -54,7 +54,7 @@ struct State {
     size_bytes: u64,
     /// Resident pages, in order, disjoint and not adjacent.
     resident: Vec<PageRange>,
-    /// Pages that were read while they were resident, in order, disjoint and not adjacent.
+    /// Pages read while resident; ordered, disjoint, not adjacent.
     active: Vec<PageRange>,
     /// Pages that no eviction removes.
     pinned: Vec<PageRange>,
@@ -85,7 +85,7 @@ impl FakePageCache {
         lock(&self.files).remove(path);
     }
 
-    /// Changes the file's length, as another process would. What is past its end is no longer cached.
+    /// Changes the file's length, as another process would.
     pub fn resize(&self, path: &Path, size_bytes: u64) {
         self.change(path, |state| {
             state.size_bytes = size_bytes;
@@ -93,12 +93,12 @@ impl FakePageCache {
         });
     }
 
-    /// Takes pages out of the cache, as the kernel does when it needs the memory.
+    /// Drops pages, as the kernel does under pressure.
     pub fn lose(&self, path: &Path, range: PageRange) {
         self.change(path, |state| subtract(&mut state.resident, range));
     }
 
-    /// Keeps these pages in the cache, whoever evicts the file (mapped or locked pages).
+    /// Keeps pages cached despite eviction (mapped or locked).
     pub fn pin(&self, path: &Path, range: PageRange) {
         self.change(path, |state| {
             add(&mut state.resident, range);
@@ -119,7 +119,7 @@ impl FakePageCache {
         self.change(path, |state| state.extents = extents.to_vec());
     }
 
-    /// Hides how far it reads ahead, as a file system does that has several disks.
+    /// Hides the read-ahead, as a file system on several disks does.
     pub fn hide_read_ahead(&self) {
         *lock(&self.hides_read_ahead) = true;
     }
@@ -343,7 +343,6 @@ impl InOrder for FakeInOrder {
     }
 }
 
-/// A test that panicked while holding a lock has failed already: the others go on.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

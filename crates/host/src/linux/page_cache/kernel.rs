@@ -18,7 +18,7 @@ use rustix::param::page_size;
 use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
-/// Pages that are looked at a time: less than a megabyte of memory, however large the file is.
+/// Pages of one look, in under a megabyte of memory.
 const WINDOW_PAGES: u64 = 16_384;
 
 /// Pages that the kernel maps around a fault: `fault_around_bytes` of `mm/memory.c`, 64 KiB.
@@ -27,7 +27,7 @@ const FAULT_AROUND_BYTES: u64 = 64 << 10;
 /// Faults of one system call: IOV_MAX.
 const FAULTS_MAX: usize = 1024;
 
-/// `Documentation/admin-guide/mm/pagemap.rst` of the kernel: a page's entry says whether it is mapped, and its frame.
+/// A page's entry has its presence and frame (`Documentation/admin-guide/mm/pagemap.rst`).
 const ENTRY_BYTES: usize = 8;
 const PRESENT: u64 = 1 << 63;
 const FRAME: u64 = (1 << 55) - 1;
@@ -36,7 +36,7 @@ const FRAME: u64 = (1 << 55) - 1;
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 
-/// Frames whose flags are read at once, and frames of no interest that are read over for it.
+/// Frames of one read of flags, and unneeded ones read over.
 const FRAMES_MAX: u64 = 4096;
 const FRAME_GAP_MAX: u64 = 16;
 
@@ -93,7 +93,7 @@ impl PageTables {
         Ok(activities)
     }
 
-    /// The frames of the window's mapped pages, each with the page's place in the window.
+    /// Frames of the mapped pages, with their places in the window.
     fn read_frames(&self, mapping: &Mapping, page_bytes: u64, pages: u64) -> io::Result<Vec<(u64, usize)>> {
         let mut entries = vec![0; pages as usize * ENTRY_BYTES];
         let first = mapping.address() / page_bytes;
@@ -180,7 +180,7 @@ impl Mapping {
 //
 // mincore(2): cached pages of a file, a byte for each, through windows of its mapping.
 
-/// Bytes that are mapped at a time: the answer then needs 64 KiB, however long the file is.
+/// Mapped bytes at a time; the answer takes 64 KiB.
 const WINDOW_BYTES: u64 = 256 << 20;
 
 /// Calls `visit` with every maximal run of resident pages of `range`, in order.
@@ -213,7 +213,7 @@ pub fn visit_resident(
 }
 
 impl Mapping {
-    /// Fills `answer`, a byte for each page of the window: bit 0 is set when the page is resident.
+    /// Fills `answer`, a byte for each page; bit 0 means resident.
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
         // The kernel counts by its own pages, whatever the caller takes for one.
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
@@ -259,7 +259,7 @@ impl Drop for Mapping {
 /// The system call's number on all architectures (unified since Linux 5.1). Neither rustix nor libc has it for x86-64.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// `struct cachestat_range` of `include/uapi/linux/mman.h`, in bytes. A length of 0 means to the end of the file.
+/// `struct cachestat_range` of `include/uapi/linux/mman.h`, in bytes; length 0: to the end.
 #[repr(C)]
 struct CachestatRange {
     offset: u64,

@@ -69,7 +69,7 @@ pub trait PageCache: Send + Sync {
 pub trait CachedFile: Send + Sync {
     fn size_bytes(&self) -> u64;
 
-    /// Counts the cached pages of `range` (cachestat, or mincore where the kernel has no cachestat).
+    /// Counts the cached pages of `range`, by cachestat or mincore.
     fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error>;
 
     /// The cached pages of `range` as maximal runs in order, in bounded memory. `Error::ResidencyHidden` when the
@@ -80,7 +80,7 @@ pub trait CachedFile: Send + Sync {
     /// `Error::Unavailable` for all but root.
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error>;
 
-    /// Where on its device the file lies. `Error::File` where the file system does not tell.
+    /// The file's extents on its device. `Error::File` where the file system hides them.
     fn read_extents(&self) -> Result<Vec<Extent>, Error>;
 
     /// Reads at `offset` through the page cache. Returns fewer bytes at the end of the file; 0 past it.
@@ -99,10 +99,8 @@ pub trait CachedFile: Send + Sync {
 }
 
 // ---- residency ----
-//
-// Which pages of a file are cached, at the least cost.
 
-/// Pages that are counted before they are listed: of most such windows the count already says all.
+/// Pages counted before listing; the count of most windows is enough.
 const WINDOW_BYTES: u64 = 32 << 20;
 
 /// The cached pages of a file in order, as maximal runs. Counts window by window (cachestat, quick) and lists pages
@@ -136,7 +134,7 @@ fn append(runs: &mut Vec<PageRange>, run: PageRange) {
 
 // ---- window ----
 //
-// How far the kernel reads ahead of who reads in order.
+// The kernel's read-ahead for a sequential reader.
 
 /// Longer windows gain little and outlast a stop. Far below /proc/sys/fs/pipe-max-size.
 const WINDOW_MAX: Bytes = Bytes(256 << 10);
@@ -156,7 +154,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window of a disk with this read-ahead; `None` where it is too long, or hardly any.
+    /// The window for a read-ahead; `None` if too long or too short.
     pub fn of(read_ahead: Bytes) -> Option<Window> {
         let doubled = Bytes(2 * read_ahead.0);
         let is_doubled = doubled <= WINDOW_MAX;

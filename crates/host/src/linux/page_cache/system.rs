@@ -66,7 +66,7 @@ impl SystemPageCache {
 
     fn adopt(&self, file: File, path: &Path) -> Result<SystemFile, Error> {
         let metadata = file.metadata().map_err(|error| Error::file("look at", path, error))?;
-        // No read-ahead: who reads through this knows which bytes it wants, and a limited disk pays for the others.
+        // No read-ahead: readers know their bytes, and limited disks pay for others.
         fadvise(&file, 0, None, Advice::Random).map_err(|error| Error::file("advise on", path, error.into()))?;
         Ok(SystemFile {
             file,
@@ -140,7 +140,7 @@ fn settle_lists(page: &[u8]) -> io::Result<()> {
     Ok(fadvise(&dirty, 0, None, Advice::DontNeed)?)
 }
 
-/// What the kernel answers when it is asked for pages that cannot be there.
+/// The kernel's answer for impossible pages.
 #[derive(Debug)]
 pub struct VisibilityTest {
     /// Does mincore(2) report them as absent? For a hidden file it reports all as present.
@@ -179,7 +179,7 @@ fn no_activity(reason: String) -> Error {
     }
 }
 
-/// Opens without changing the time of last access, which only the owner and CAP_FOWNER may ask for.
+/// Opens without changing the access time, where permitted (owner or CAP_FOWNER).
 fn open_without_atime(open: impl Fn(OFlags) -> io::Result<File>) -> io::Result<File> {
     match open(OFlags::RDONLY | OFlags::NOATIME) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(OFlags::RDONLY),
@@ -245,7 +245,7 @@ impl CachedFile for SystemFile {
         let page_bytes = self.cache.page_bytes;
         match count_cached(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes) {
             Ok(counts) => Ok(counts),
-            // EPERM may also be a container's filter of system calls: mincore's own test decides.
+            // EPERM may be a container's seccomp filter: mincore decides.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP)) => {
                 self.count_with_mincore(range)
             }
@@ -303,7 +303,7 @@ impl CachedFile for SystemFile {
 
     fn apply_evict(&self) -> Result<(), Error> {
         self.write_and_drop()?;
-        // Pages that another process was just using, or that were dirtied meanwhile, often go at the second try.
+        // Pages in use or dirtied meanwhile often go at the second try.
         let everything = PageRange::new(0, self.size_bytes.div_ceil(self.cache.page_bytes));
         match self.read_counts(everything) {
             Ok(counts) if counts.cached == 0 => Ok(()),
@@ -320,7 +320,7 @@ fn is_known_user(uid: u32) -> bool {
     uid != overflow || maps_every_user(&std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default())
 }
 
-/// Is this the uid_map of a namespace that knows every user, as the first one does?
+/// Is it the uid_map of the first namespace?
 fn maps_every_user(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -350,7 +350,7 @@ pub struct SystemInOrder {
 }
 
 impl SystemInOrder {
-    /// `file` is to be nobody else's: the kernel keeps with each open file how far it was read.
+    /// `file` must be exclusive: read-ahead state belongs to an open file.
     pub fn new(file: File, path: PathBuf, window: Window, page_bytes: u64) -> io::Result<SystemInOrder> {
         if window.is_doubled() {
             fadvise(&file, 0, None, Advice::Sequential)?;
@@ -388,7 +388,7 @@ impl InOrder for SystemInOrder {
     }
 }
 
-/// The null device. What stands there otherwise, as a file that somebody made, would get the data.
+/// The null device; a regular file there would receive the data.
 fn open_null() -> io::Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().write(true).custom_flags(nonblocking).open("/dev/null")?;

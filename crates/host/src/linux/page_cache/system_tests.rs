@@ -85,7 +85,7 @@ fn finds_where_the_warm_part_is() {
     let runs = read_resident_pages(&*file, page_bytes()).unwrap();
     let inside: u64 = runs.iter().map(|run| run.end.min(end).saturating_sub(run.start.max(start))).sum();
     assert!(inside > (end - start) * 19 / 20, "{runs:?}");
-    // Read-ahead may have fetched a little more, but not the other side of the file.
+    // Read-ahead may have loaded a little more.
     assert!(runs.iter().all(|run| run.start > start / 2), "{runs:?}");
 }
 
@@ -145,14 +145,14 @@ fn a_file_that_shrinks_while_open_is_no_error() {
     assert!(count(&file.read_resident(PageRange::new(0, 4 * MEGABYTE / page_bytes())).unwrap()) <= 1);
 }
 
-/// Only root can become another user, so this says nothing when run by anyone else.
+/// Only root can become another user.
 #[test]
 fn residency_is_hidden_from_who_may_not_know_it() {
     needs_root!();
     let (directory, path) = write_cold_file(MEGABYTE);
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    // User and capabilities belong to a thread: this one is changed and then ends.
+    // Credentials belong to a thread, which ends after this.
     let answer = std::thread::spawn(move || {
         let nobody = rustix::fs::Uid::from_raw(65534);
         rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
@@ -166,7 +166,7 @@ fn residency_is_hidden_from_who_may_not_know_it() {
     assert!(matches!(counts, Err(Error::ResidencyHidden(_))) || counts.is_ok_and(|counts| counts.cached < 200));
 }
 
-/// How many pages of a file are so active: idle, once, twice, more often.
+/// Number of pages of each activity.
 fn count_activities(file: &dyn CachedFile) -> [u64; 4] {
     let mut counts = [0; 4];
     let pages = file.size_bytes() / page_bytes();

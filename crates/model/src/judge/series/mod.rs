@@ -1,4 +1,4 @@
-//! A measured throughput curve: transactions in equal stretches of time, from whatever pgbench or a person wrote.
+//! A throughput curve in equal stretches, from pgbench's or anybody's file.
 
 mod reader;
 
@@ -17,7 +17,7 @@ const MOST_RATE: f64 = 1e12;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bucket {
     pub transactions: f64,
-    /// Seconds of the stretch for which there are figures; 0 where there are none.
+    /// Seconds with figures.
     pub covered_seconds: f64,
     /// Reads from the device by the workload.
     pub reads: f64,
@@ -58,11 +58,11 @@ pub struct Facts {
     pub clients: Option<u32>,
     /// pgbench's scaling factor.
     pub scale: Option<u32>,
-    /// Was it a script other than pgbench's own? Then the scale says nothing about its pages.
+    /// A script of the user's? Then the scale says nothing about pages.
     pub is_own_script: bool,
     /// Did something else read the data? Then the closed form does not apply.
     pub has_warmer: bool,
-    /// Did the clients hold back (`pgbench --rate`)? Then throughput does not say what the server could do.
+    /// Under `pgbench --rate` throughput does not show the server's capacity.
     pub is_rate_limited: bool,
 }
 
@@ -96,7 +96,7 @@ impl Series {
         self.check_length()
     }
 
-    /// The series, if it is long enough to be judged. That nothing was served is an answer too.
+    /// The series, if long enough, even with nothing served.
     pub fn check_length(self) -> Result<Series, Error> {
         match self.intervals() {
             intervals if intervals < FEWEST_INTERVALS => Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS }),
@@ -129,7 +129,7 @@ impl Series {
         self.buckets.iter().map(|bucket| bucket.covered_seconds).sum()
     }
 
-    /// This curve in at most `most` buckets; what is left of an uneven division at the end is dropped.
+    /// This curve in at most `most` buckets; drops an incomplete last one.
     pub fn coarsened(&self, most: usize) -> Series {
         let group = self.buckets.len().div_ceil(most.max(1)).max(1);
         Series {
@@ -142,7 +142,7 @@ impl Series {
 
 // ---- collector ----
 //
-// Gathers counts over time in bounded memory: when there are too many buckets, two become one.
+// Counts over time in bounded memory, by joining pairs of buckets.
 
 /// Buckets at most. A run of an hour in seconds fits.
 const MOST_BUCKETS: usize = 4096;
@@ -161,7 +161,7 @@ impl Collector {
         Collector { width_seconds, buckets: Vec::new(), has_reads: false }
     }
 
-    /// Adds what happened between two times, spread evenly. Nothing happens when there is no time between them.
+    /// Spreads transactions evenly between two times; ignores empty intervals.
     pub fn add(&mut self, start: f64, end: f64, transactions: f64, reads: Option<f64>) {
         if end <= start || start < 0.0 || !end.is_finite() {
             return;
@@ -205,7 +205,7 @@ impl Collector {
         }
     }
 
-    /// What was gathered. A last bucket that is covered to less than half is dropped.
+    /// The series, without a last bucket covered to less than half.
     pub fn finish(mut self, facts: Facts, remarks: Vec<String>) -> Series {
         while self.buckets.last().is_some_and(|last| last.covered_seconds < self.width_seconds / 2.0) {
             self.buckets.pop();

@@ -8,7 +8,7 @@ use pgbench::{
     parse_transaction,
 };
 
-/// A transaction of another thread of pgbench may stand this much too late in the log.
+/// Lateness of another thread's transactions in a log.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
 
 /// A time beyond it is none in seconds.
@@ -29,7 +29,7 @@ pub struct Reader {
     origin: f64,
     last_time: f64,
     collector: Option<Collector>,
-    /// Sum of throughput × latency over the progress lines that have both, and how many there are.
+    /// Sum and number of throughput × latency over lines that have both.
     in_flight: f64,
     latencies: u64,
     /// Intervals with a figure, and without.
@@ -113,7 +113,7 @@ impl Reader {
         let intervals = usize::from(self.first.is_some());
         let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
         let mut facts = Facts::of(&self.report);
-        // Little's law: as many transactions are under way as clients ask, unless they hold back.
+        // Little's law, unless clients hold back.
         if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
             facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
         }
@@ -202,7 +202,7 @@ impl Reader {
     fn push_interval(&mut self, start: f64, transactions: f64) -> Result<(), Error> {
         let next = Sample { end: start, rate: transactions, is_count: true, reads: None };
         let Some(whole) = self.first.replace(next) else { return Ok(()) };
-        // Threads log the same interval one after the other when their logs were joined and sorted.
+        // Joined and sorted logs repeat intervals for each thread.
         if whole.end == start {
             self.first = Some(Sample { rate: whole.rate + transactions, ..whole });
             return Ok(());
@@ -226,7 +226,7 @@ impl Reader {
         }
         self.check_length(end)?;
         self.last_time = self.last_time.max(end);
-        // What failed or was not begun is not served, and shows that nothing was.
+        // Failed and skipped transactions are not served, but prove coverage.
         if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
             collector.count((end - self.origin).max(0.0));
         }
@@ -260,7 +260,7 @@ fn detect(line: &str) -> Format {
 
 // ---- csv ----
 //
-// Time and rate in columns: with a header that names them, or the first two.
+// Columns of time and rate, by header or the first two.
 
 /// Where the columns are, and what separates them.
 #[derive(Clone, Debug, PartialEq)]
@@ -293,7 +293,7 @@ const COUNTS: [&str; 2] = ["transactions", "count"];
 const READS: [&str; 4] = ["reads", "device_reads", "reads_per_second", "foreground_reads"];
 
 impl Columns {
-    /// What the first line that has figures or their names says; `None` when it is neither.
+    /// The columns, by the first line with figures or names.
     pub fn detect(line: &str) -> Option<Columns> {
         let separator = [';', '\t', ','].into_iter().find(|separator| line.contains(*separator))?;
         let cells: Vec<String> = line.split(separator).map(normalise).collect();
@@ -303,7 +303,7 @@ impl Columns {
             let is_count = place(&RATES).is_none();
             return Some(Columns { separator, count, time, rate, is_count, reads: place(&READS) });
         }
-        // Four numbers between commas may be two with decimal commas: that needs a header.
+        // Four comma-separated numbers may be two with decimal commas.
         let is_plain = count == 2 || (count == 3 && separator != ',');
         let are_numbers = is_plain && parse_time(&cells[0]).is_some() && parse_number(&cells[1]).is_some();
         are_numbers.then_some(Columns { separator, count, time: 0, rate: 1, is_count: false, reads: None })
