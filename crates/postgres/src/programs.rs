@@ -38,7 +38,11 @@ impl Programs {
     pub fn find(bin_dir: Option<&Path>) -> Result<Programs, Error> {
         let found = match bin_dir {
             Some(named) => Some(named.to_owned()).filter(|directory| has_server(directory)),
-            None => bin_dir_of_pg_config().filter(|directory| has_server(directory)).or_else(newest_debian_bin_dir),
+            None => {
+                let asked = run(Command::new("pg_config").arg("--bindir")).ok();
+                let named = asked.map(|text| PathBuf::from(text.trim()));
+                named.filter(|directory| has_server(directory)).or_else(newest_debian_bin_dir)
+            }
         };
         match found {
             Some(bin_dir) => Ok(Programs { bin_dir, pgbench_dir: None }),
@@ -118,10 +122,6 @@ fn is_client(name: &str) -> bool {
 
 fn has_server(bin_dir: &Path) -> bool {
     bin_dir.join("postgres").is_file()
-}
-
-fn bin_dir_of_pg_config() -> Option<PathBuf> {
-    run(Command::new("pg_config").arg("--bindir")).ok().map(|text| PathBuf::from(text.trim()))
 }
 
 fn newest_debian_bin_dir() -> Option<PathBuf> {

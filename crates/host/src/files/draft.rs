@@ -102,7 +102,7 @@ const WHOLE_PREFIX: &str = ".pgthaw-draft-";
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = draft_beside(path)?;
     draft.file().write_all(content)?;
-    draft.place(name_of(path)?)
+    draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
 /// Creates a draft in the directory of `path`, to be placed there, and sweeps those of killed processes. Root acts as
@@ -114,10 +114,6 @@ pub fn draft_beside(path: &Path) -> io::Result<Draft> {
         remove_abandoned_drafts(&directory, WHOLE_PREFIX)?;
         Draft::create(directory, WHOLE_PREFIX, FILE_MODE)
     })?
-}
-
-fn name_of(path: &Path) -> io::Result<&OsStr> {
-    path.file_name().ok_or_else(|| io::ErrorKind::IsADirectory.into())
 }
 
 /// Removes the drafts of killed processes, of this user or the directory's owner, and returns their number.

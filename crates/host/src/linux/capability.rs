@@ -11,6 +11,7 @@ use super::block_device::{BlockDevice, read_block_device};
 use super::cgroup::{DiskLimit, ReadLimit, memory_directory_of, read_memory_limit};
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
 use super::machine::{Resource, read_loadable_memory, read_memory, read_mount, read_pressure};
+use super::own_program::find_in_path;
 use super::page_cache::{PageCache as _, SystemPageCache, test_visibility};
 use super::{Error, process};
 use crate::failure::{Capability, Explain as _, Lack};
@@ -86,10 +87,8 @@ pub fn check_host(target: &HostTarget) -> Vec<Capability> {
 
 /// Looks for other tools that pgthaw is compared with.
 pub fn check_programs() -> Vec<Capability> {
-    let path = env::var_os("PATH").unwrap_or_default();
     let check = |name: &'static str| {
-        let found = env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file());
-        let found = found.map(|file| file.display().to_string());
+        let found = find_in_path(name, &[]).map(|file| file.display().to_string());
         let found = found.ok_or_else(|| Lack::new("not in PATH", format!("apt-get install {name}")));
         Capability::of("other tools", name, found)
     };

@@ -54,9 +54,14 @@ pub fn read_own_program() {
 pub fn find_beside(name: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(|directory| directory.join(name));
+    beside.filter(|program| program.is_file()).or_else(|| find_in_path(name, &[]))
+}
+
+/// A program of this name on PATH, or in one of these directories.
+pub(super) fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let others = std::env::split_paths(&path).map(|directory| directory.join(name));
-    beside.into_iter().chain(others).find(|program| program.is_file())
+    let places = std::env::split_paths(&path).chain(others.iter().map(PathBuf::from));
+    places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
 /// The mapped part of the program's file. Symbols, a fifth of the file, are not needed.
@@ -134,7 +139,8 @@ pub fn home() -> Option<PathBuf> {
     if named.as_deref().is_some_and(|named| !is_foreign(named)) {
         return named;
     }
-    own_home().or(named)
+    let known = home_of(geteuid().as_raw()).filter(|home| home.is_dir() && !is_foreign(home));
+    known.or(named)
 }
 
 fn absolute(name: &str) -> Option<PathBuf> {
@@ -144,11 +150,6 @@ fn absolute(name: &str) -> Option<PathBuf> {
 fn is_foreign(home: &Path) -> bool {
     let access = accessat(CWD, home, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
     access.is_err_and(|error| error == rustix::io::Errno::ACCESS)
-}
-
-/// The home that the password database has for the user of this process.
-fn own_home() -> Option<PathBuf> {
-    home_of(geteuid().as_raw()).filter(|home| home.is_dir() && !is_foreign(home))
 }
 
 /// The home that the password database has for a user.

@@ -26,7 +26,7 @@ pub struct Reached {
 impl Reached {
     /// Connects as psql would. Without a named database tries `postgres`, then `template1`.
     pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection), Error> {
-        let resolved = options.resolve()?;
+        let resolved = ResolvedOptions::new(options)?;
         let rounds: &[Wants] = match resolved.wants {
             Wants::PreferStandby => &[Wants::Standby, Wants::Any],
             ref other => std::slice::from_ref(other),
@@ -210,7 +210,7 @@ pub struct PlainServer {
 impl PlainServer {
     /// What the options and the environment come to.
     pub fn new(options: &ConnectOptions) -> Result<PlainServer, Error> {
-        let resolved = options.resolve()?;
+        let resolved = ResolvedOptions::new(options)?;
         let candidate = &resolved.candidates[0];
         let identities = resolved.identities(candidate)?;
         let oneself = identities.iter().find(|identity| identity.system_user.is_none()).unwrap_or(&identities[0]);

@@ -1,9 +1,9 @@
 //! Connection options with every default filled in: which hosts, as whom, in which database.
 
+use std::env;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{env, io};
 
 use host::files::open_regular;
 use rand::seq::SliceRandom as _;
@@ -42,22 +42,18 @@ pub struct ConnectOptions {
 impl ConnectOptions {
     /// The socket file that these options lead to, if any.
     pub fn socket_file(&self) -> Option<PathBuf> {
-        self.resolve().ok()?.candidates.first()?.socket_file()
-    }
-
-    pub(super) fn resolve(&self) -> Result<ResolvedOptions, Error> {
-        ResolvedOptions::new(self)
+        ResolvedOptions::new(self).ok()?.candidates.first()?.socket_file()
     }
 
     /// The address in psql's words, for commands to paste, without defaults and password.
     pub fn describe(&self) -> Result<Address, Error> {
-        let resolved = self.resolve()?;
+        let resolved = ResolvedOptions::new(self)?;
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
     /// The address of the first server, if no candidate gets a password.
     pub fn withheld_from(&self) -> Result<Option<String>, Error> {
-        let resolved = self.resolve()?;
+        let resolved = ResolvedOptions::new(self)?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
         Ok(are_all.then(|| resolved.candidates[0].address()))
     }
@@ -429,13 +425,14 @@ const STICKY: u32 = 0o1000;
 /// # Errors
 /// `Error::Peer`; `Error::Connect` when nobody listens.
 pub async fn check_peer(socket: &Path, wanted: Option<&str>, has_password: bool) -> Result<(), Error> {
-    let is_open_place = socket.parent().is_some_and(is_world_writable);
+    let place = socket.parent().and_then(|place| place.metadata().ok());
+    let is_open_place = place.is_some_and(|place| place.mode() & WORLD_WRITABLE != 0);
     if wanted.is_none() && !(has_password && is_open_place) {
         return Ok(());
     }
-    let peer = read_peer(socket)
-        .await
-        .map_err(|source| Error::Connect { address: socket.display().to_string(), source: sqlx::Error::Io(source) })?;
+    let asked = UnixStream::connect(socket).await.and_then(|peer| peer.peer_cred());
+    let failed = |source| Error::Connect { address: socket.display().to_string(), source: sqlx::Error::Io(source) };
+    let peer = asked.map_err(failed)?.uid();
     let is_trusted = match wanted {
         Some(name) => SystemUser::named(name)?.uid == peer,
         None => SystemUser::is_trusted(peer),
@@ -462,14 +459,6 @@ pub fn is_in_trusted_place(file: &Path) -> bool {
     file.canonicalize().is_ok_and(|real| all_trusted(file) && all_trusted(&real))
 }
 
-async fn read_peer(socket: &Path) -> io::Result<u32> {
-    Ok(UnixStream::connect(socket).await?.peer_cred()?.uid())
-}
-
-fn is_world_writable(directory: &Path) -> bool {
-    std::fs::metadata(directory).is_ok_and(|found| found.mode() & WORLD_WRITABLE != 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::parse_connection_string;
@@ -477,7 +466,7 @@ mod tests {
 
     fn resolve(text: &str) -> Result<ResolvedOptions, Error> {
         let parameters = parse_connection_string(text).unwrap().unwrap();
-        ConnectOptions { parameters, ..ConnectOptions::default() }.resolve()
+        ResolvedOptions::new(&ConnectOptions { parameters, ..ConnectOptions::default() })
     }
 
     fn addresses(text: &str) -> Vec<String> {
@@ -493,7 +482,7 @@ mod tests {
             database: Some("a/b?c".into()),
             ..ConnectOptions::default()
         };
-        let resolved = options.resolve().unwrap();
+        let resolved = ResolvedOptions::new(&options).unwrap();
         let candidate = &resolved.candidates[0];
         assert_eq!(candidate.address(), "/run/somewhere:6543");
         assert_eq!(candidate.socket_file().unwrap(), Path::new("/run/somewhere/.s.PGSQL.6543"));

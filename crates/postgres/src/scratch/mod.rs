@@ -206,7 +206,9 @@ impl ScratchCluster {
         let logged = self.log_bytes();
         let mut command = self.start_command()?;
         prepare(&mut command);
-        let mut postmaster = command.spawn().map_err(|source| program_error("postgres", &source))?;
+        let mut postmaster = command
+            .spawn()
+            .map_err(|source| Error::Program { program: "postgres".into(), output: source.to_string() })?;
         let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was asked to be a pipe") };
         self.server = Some(RunningServer { postmaster, pipe });
         self.wait_until_ready(logged, is_given_up)
@@ -414,10 +416,6 @@ impl Borrowed {
         let pairs = own.into_iter().chain(given).flat_map(|setting| ["-c".to_owned(), setting]);
         pairs.collect()
     }
-}
-
-fn program_error(program: &str, source: &std::io::Error) -> Error {
-    Error::Program { program: program.into(), output: source.to_string() }
 }
 
 // ---- making ----

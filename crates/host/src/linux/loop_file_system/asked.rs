@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::linux::Error;
 use crate::linux::block_device::BlockDevice;
+use crate::linux::own_program::find_in_path;
 use crate::units::Bytes;
 
 /// A kind of file system that can be made.
@@ -311,10 +312,7 @@ const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
 /// A program's file; the error names its package.
 fn find(program: &str) -> Result<PathBuf, Error> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).chain(PLACES.map(PathBuf::from));
-    let found = places.map(|directory| directory.join(program)).find(|file| file.is_file());
-    found.ok_or_else(|| Error::Unavailable {
+    find_in_path(program, &PLACES).ok_or_else(|| Error::Unavailable {
         what: "a file system of one's own",
         reason: format!("there is no {program}"),
         remedy: package_of(program).map_or_else(

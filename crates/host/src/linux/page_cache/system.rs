@@ -219,12 +219,6 @@ impl SystemFile {
             .map_err(|error| Error::file("list the cached pages of", &self.path, error))
     }
 
-    fn count_with_mincore(&self, range: PageRange) -> Result<PageCounts, Error> {
-        let mut counts = PageCounts::default();
-        self.visit_resident(range, |run| counts.cached += run.pages())?;
-        Ok(counts)
-    }
-
     /// Dirty pages are never dropped, so they are written first.
     fn write_and_drop(&self) -> Result<(), Error> {
         self.file.sync_data().map_err(|error| Error::file("write out", &self.path, error))?;
@@ -247,7 +241,9 @@ impl CachedFile for SystemFile {
             Ok(counts) => Ok(counts),
             // EPERM may be a container's seccomp filter: mincore decides.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP)) => {
-                self.count_with_mincore(range)
+                let mut counts = PageCounts::default();
+                self.visit_resident(range, |run| counts.cached += run.pages())?;
+                Ok(counts)
             }
             Err(error) => Err(Error::file("count the cached pages of", &self.path, error)),
         }

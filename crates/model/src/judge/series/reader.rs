@@ -48,7 +48,7 @@ enum Format {
     Columns(Columns),
 }
 
-/// What was measured up to a time.
+/// What was measured up to a time. Rates are per second, or counts of the interval; NaN where the cell is empty.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     end: f64,
@@ -78,11 +78,7 @@ impl Reader {
             }
             Format::Transactions => self.push_transaction(line)?,
             Format::Columns(columns) if columns.is_header(line) => {}
-            Format::Columns(columns) => {
-                let figures = columns.parse(line, self.line)?;
-                let (end, rate) = (figures.time, figures.rate);
-                self.push_sample(Sample { end, rate, is_count: figures.is_count, reads: figures.reads })?;
-            }
+            Format::Columns(columns) => self.push_sample(columns.parse(line, self.line)?)?,
         }
         Ok(())
     }
@@ -264,7 +260,7 @@ fn detect(line: &str) -> Format {
 
 /// Where the columns are, and what separates them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Columns {
+struct Columns {
     separator: char,
     count: usize,
     time: usize,
@@ -272,18 +268,6 @@ pub struct Columns {
     /// Is the column transactions in the interval, and not in a second?
     is_count: bool,
     reads: Option<usize>,
-}
-
-/// Figures of a line.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
-    pub time: f64,
-    /// Transactions per second; NaN where the cell is empty.
-    pub rate: f64,
-    /// Instead of a rate, when the column was one of counts.
-    pub is_count: bool,
-    /// Reads in the same unit as `rate`.
-    pub reads: Option<f64>,
 }
 
 const TIMES: [&str; 10] =
@@ -294,7 +278,7 @@ const READS: [&str; 4] = ["reads", "device_reads", "reads_per_second", "foregrou
 
 impl Columns {
     /// The columns, by the first line with figures or names.
-    pub fn detect(line: &str) -> Option<Columns> {
+    fn detect(line: &str) -> Option<Columns> {
         let separator = [';', '\t', ','].into_iter().find(|separator| line.contains(*separator))?;
         let cells: Vec<String> = line.split(separator).map(normalise).collect();
         let place = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
@@ -310,12 +294,12 @@ impl Columns {
     }
 
     /// Is this the line that names the columns?
-    pub fn is_header(&self, line: &str) -> bool {
+    fn is_header(&self, line: &str) -> bool {
         line.split(self.separator).nth(self.time).is_some_and(|cell| TIMES.contains(&normalise(cell).as_str()))
     }
 
     /// The figures of line `number` of the file.
-    pub fn parse(&self, line: &str, number: u64) -> Result<Figures, Error> {
+    fn parse(&self, line: &str, number: u64) -> Result<Sample, Error> {
         let cells: Vec<&str> = line.split(self.separator).map(|cell| cell.trim().trim_matches('"')).collect();
         if cells.len() == 2 * self.count && self.separator == ',' {
             return Err(Error::DecimalCommas { line: number });
@@ -328,8 +312,8 @@ impl Columns {
             "" => Ok(f64::NAN),
             text => parse_number(text).ok_or_else(|| bad(text)),
         };
-        Ok(Figures {
-            time: parse_time(cells[self.time]).ok_or_else(|| bad(cells[self.time]))?,
+        Ok(Sample {
+            end: parse_time(cells[self.time]).ok_or_else(|| bad(cells[self.time]))?,
             rate: cell_number(cells[self.rate])?,
             is_count: self.is_count,
             reads: self.reads.map(|place| cell_number(cells[place])).transpose()?,
@@ -498,7 +482,7 @@ mod csv_tests {
     use super::*;
 
     fn read(header: &str, line: &str) -> Result<(f64, f64), Error> {
-        Columns::detect(header).unwrap().parse(line, 2).map(|figures| (figures.time, figures.rate))
+        Columns::detect(header).unwrap().parse(line, 2).map(|sample| (sample.end, sample.rate))
     }
 
     #[test]
