@@ -19,7 +19,7 @@ export interface Metric {
   unit: string;
   /** Of its figures in a table, where they have none themselves. */
   tableUnit?: string;
-  of: (point: PointSummary) => Range | null;
+  of: (point: PointSummary | null) => Range | null;
   render: (value: number) => string;
   renderAxis: (value: number) => string;
   isLowBetter: boolean;
@@ -61,8 +61,8 @@ export function declareMetrics(all: MetricFacts[]): void {
   [TPS, WORST, P50, P99] = ["tps", "worst-second", "p50", "p99"].map(named) as [Metric, Metric, Metric, Metric];
 }
 
-const figureOf = (key: string) => (point: PointSummary): Range | null => {
-  const spread = point[key] as Spread | null | undefined;
+const figureOf = (key: string) => (point: PointSummary | null): Range | null => {
+  const spread = point === null ? null : spreadOf(point, key);
   const reached = (end: number | null): number => end ?? Number.POSITIVE_INFINITY;
   return spread ? { median: reached(spread.median), min: reached(spread.min), max: reached(spread.max), interval: spread.interval } : null;
 };
@@ -88,8 +88,14 @@ export function besideOf(metric: Metric, point: PointSummary): string {
   return range !== null && Number.isFinite(range.median) ? `${ratio.render(range.median)} ${ratio.label}` : "";
 }
 
+/** The median of a point's trials, or a dash. */
+export function renderMedian(metric: Metric, point: PointSummary, render = metric.render): string {
+  const range = metric.of(point);
+  return range === null ? "–" : render(range.median);
+}
+
 /** The head of its column. */
-export const columnOf = ({ label, tableUnit }: Metric): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
+export const columnOf = ({ label, tableUnit }: Pick<Metric, "label" | "tableUnit">): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
 
 export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
 
