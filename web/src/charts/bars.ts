@@ -71,7 +71,7 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, rule, floor = nu
     yAxis: {
       ...categoryOf(theme, bars.map(({ name }) => name)),
       axisLabel: {
-        show: !isNarrow, color: theme.ink, fontSize: 13, interval: 0, width: 240, overflow: "break", lineHeight: 14,
+        show: !isNarrow, color: theme.ink, fontSize: 13, interval: 0, ...(bars.some(isLong) ? { width: 240, overflow: "break" as const, lineHeight: 14 } : {}),
         formatter: (name: string) => (name === subject?.name ? `{subject|${name}}` : name), rich: { subject: { fontWeight: 700, fontSize: 13, color: subject?.style.color ?? theme.ink } },
       },
     },
@@ -100,7 +100,7 @@ function barOf({ from, before = from, end, drawn, style: { color }, opacity = 1 
   if (drawn === "filled") return [...(before === from ? [] : [rect(from, before, { fill: color, opacity: 0.45 * opacity })]), rect(before, end, { fill: color, opacity })];
   if (drawn === "edge") return [rect(from, end, { fill: paper, stroke: color, lineWidth: 1.4, lineDash: [4, 3], opacity })];
   const lines = Array.from({ length: Math.max(0, Math.floor((at(end) - at(from) - 14) / 9)) + 1 }, (_, place) => at(from) + 9 * place);
-  return [rect(from, end, { fill: paper, stroke: color, lineWidth: 1, opacity }), ...lines.map((x) => stroke(x, y + 7, x + 14, y - 7, { stroke: color, lineWidth: 1, opacity }))];
+  return [rect(from, end, { fill: paper, stroke: color, lineWidth: 1, opacity }), ...lines.map((x) => stroke(x, y - 7, x + 14, y + 7, { stroke: color, lineWidth: 1.5, opacity }))];
 }
 
 /** A line with an end at each side that is known. */

@@ -159,7 +159,7 @@ export const ruleOf = (theme: Theme, isBound: boolean, at: { xAxis: number } | {
 });
 
 /** Rules are a series of their own, or stand in one. */
-export const rules = (data: ReturnType<typeof ruleOf>[]) => ({ silent: true, symbol: "none", animation: false, data, z: 3 });
+export const rules = (data: ReturnType<typeof ruleOf>[]) => ({ silent: true, symbol: "none", animation: false, data, z: 5 });
 
 /** What stands under the pointer. */
 export const pointer = (theme: Theme, trigger: "axis" | "item", formatter: TooltipComponentOption["formatter"] & object): TooltipComponentOption => ({

@@ -135,7 +135,7 @@ function optionOf(view: View, chart: TimeChart): EChartsOption {
     grid: places.map(({ top, bottom }) => isLone
       ? { left: 8, right: isNarrow ? 8 : 16, top: 22, bottom: 8, containLabel: true }
       // Room that a label of one panel takes would move its time axis away from the others'.
-      : { left: isNarrow ? 52 : 66, right: 16, top, height: bottom - top, outerBoundsMode: "none" as const }),
+      : { left: isNarrow ? 60 : 66, right: 16, top, height: bottom - top, outerBoundsMode: "none" as const }),
     title: isLone ? [] : places.map((place) => titleOf(place, theme)),
     axisPointer: { link: [{ xAxisIndex: "all" }] },
     xAxis: places.map((_, index) => ({
@@ -238,9 +238,10 @@ function timesTable(caption: string, { panels, renderInstant, instants }: TimeCh
   const curves = panels.flatMap((panel) => named(panel).map((line) => ({ ...line, panel })));
   const shown = instants?.ends ?? [...new Set(curves.flatMap(({ points }) => points.map(({ at }) => at)))].sort((a, b) => a - b);
   const columns = curves.map(({ points, panel: { render } }) => {
-    let next = 0;
+    let [next, last] = [0, undefined as Point<number | null> | undefined];
     return shown.map((until): Child => {
-      let last: Point<number | null> | undefined;
+      // What is looked at now and then stays as it was at the end of a row.
+      if (instants === undefined) last = undefined;
       for (; (points[next]?.at ?? Number.POSITIVE_INFINITY) <= until; next += 1) last = points[next];
       if (last === undefined || last.median === null) return "–";
       const around = ends(last, render);
