@@ -16,25 +16,10 @@ export interface Theme {
 }
 
 const LIGHT: Theme = {
-  isDark: false,
-  paper: "#ffffff",
-  surround: "#fbfbf9",
-  ink: "#1b2126",
-  soft: "#5b6670",
-  rule: "#dfe3e4",
-  warn: "#9a6700",
-  heat: ["#e8eef3", "#f0a868", "#9c3205"],
+  isDark: false, paper: "#ffffff", surround: "#fbfbf9", ink: "#1b2126", soft: "#5b6670", rule: "#dfe3e4", warn: "#9a6700", heat: ["#e8eef3", "#f0a868", "#9c3205"],
 };
-
 const DARK: Theme = {
-  isDark: true,
-  paper: "#181c20",
-  surround: "#121518",
-  ink: "#e9ecee",
-  soft: "#9ba6af",
-  rule: "#31383e",
-  warn: "#e3b341",
-  heat: ["#25303a", "#a8531c", "#ffc08a"],
+  isDark: true, paper: "#181c20", surround: "#121518", ink: "#e9ecee", soft: "#9ba6af", rule: "#31383e", warn: "#e3b341", heat: ["#25303a", "#a8531c", "#ffc08a"],
 };
 
 export const theme = (isDark: boolean): Theme => (isDark ? DARK : LIGHT);

@@ -6,7 +6,7 @@ import { type Option, table } from "../element";
 import { instant, ratio, ratioText, seconds, spread } from "../format";
 import type { SeriesStyle } from "../palette";
 import type { Limits, Ratio, Spread } from "../../generated/record";
-import { axisOf, categoryOf, type ChartPlan, fontFamily, niceAbove, ruleOf, rules, type View } from "./figure";
+import { categoryOf, type ChartPlan, fontFamily, niceAbove, ruleOf, rules, valuesOn, type View } from "./figure";
 
 interface Bar {
   name: string;
@@ -28,6 +28,7 @@ interface Bars {
   /** The first one stands on top. */
   bars: Bar[];
   axis: object;
+  renderAxis: (value: number) => string;
   /** A place on the axis that all stand beside. */
   rule: { at: number; label: string } | null;
   /** Within this of 1 lie equal sides too. */
@@ -50,7 +51,7 @@ const drawing = <S extends Stage>(of: (view: View<S>) => Bars): Pick<ChartPlan<S
   option: (view) => optionOf(view, of(view)),
 });
 
-function optionOf({ theme, isNarrow }: View, { bars: all, axis, rule, floor = null }: Bars): EChartsOption {
+function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule, floor = null }: Bars): EChartsOption {
   // The category axis counts from below.
   const bars = [...all].reverse();
   const subject = bars.find((one) => one.isSubject);
@@ -64,10 +65,11 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, rule, floor = nu
       return bar && { type: "group", children: shapes(bar, y, at) };
     },
   });
-  const area = floor === null ? {} : { markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: [[{ xAxis: 1 / floor }, { xAxis: floor }] as [object, object]] } };
+  const around = floor === null ? [] : [[{ xAxis: 1 / floor }, { xAxis: floor }] as [object, object]];
+  const at = rule === null ? [] : [ruleOf(theme, true, { xAxis: rule.at }, rule.label, { position: "end", distance: 4 })];
   return {
     grid: { left: 8, right: isNarrow ? 16 : 150, top: 24, bottom: 8, containLabel: true },
-    xAxis: { ...axisOf(theme), ...axis },
+    xAxis: { ...valuesOn(theme, renderAxis), ...axis },
     yAxis: {
       ...categoryOf(theme, bars.map(({ name }) => name)),
       axisLabel: {
@@ -85,7 +87,7 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, rule, floor = nu
         const style = { ...text, fill: theme.ink, backgroundColor: theme.surround, padding: [3, 3], font: `12px ${fontFamily()}`, verticalAlign: "middle" as const };
         return [...whiskerOf(bar.whisker, y, at, theme.ink), { type: "text", style }];
       }),
-      { type: "line", id: "rule", data: [], markLine: rules(rule === null ? [] : [ruleOf(theme, true, { xAxis: rule.at }, rule.label, { color: theme.ink, position: "end", distance: 4 })]), ...area },
+      { type: "line", id: "rule", data: [], markLine: rules(at), markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: around } },
     ],
   };
 }
@@ -96,7 +98,10 @@ const stroke = (x1: number, y1: number, x2: number, y2: number, style: object): 
 
 function barOf({ from, before = from, end, drawn, style: { color }, opacity = 1 }: Bar, y: number, at: (value: number) => number, paper: string): Shape[] {
   if (drawn === "edge" && end === from) return [];
-  const rect = (one: number, other: number, style: object): Shape => ({ type: "rect", shape: { x: Math.min(at(one), at(other)), y: y - 7, width: Math.max(2, Math.abs(at(one) - at(other))), height: 14 }, style });
+  const rect = (one: number, other: number, style: object): Shape => {
+    const [left, right] = [at(one), at(other)].sort((a, b) => a - b) as [number, number];
+    return { type: "rect", shape: { x: left, y: y - 7, width: Math.max(2, right - left), height: 14 }, style };
+  };
   if (drawn === "filled") return [...(before === from ? [] : [rect(from, before, { fill: color, opacity: 0.45 * opacity })]), rect(before, end, { fill: color, opacity })];
   if (drawn === "edge") return [rect(from, end, { fill: paper, stroke: color, lineWidth: 1.4, lineDash: [4, 3], opacity })];
   const lines = Array.from({ length: Math.max(0, Math.floor((at(end) - at(from) - 14) / 9)) + 1 }, (_, place) => at(from) + 9 * place);
@@ -126,12 +131,19 @@ export interface Time {
   isSubject?: boolean;
 }
 
+interface Times {
+  times: Time[];
+  bound: number | null;
+}
+
 /** A plan whose bars follow from what the reader chose. */
-export function timesPlan<S extends Stage>({ unit, ...head }: Pick<ChartPlan, "id" | "title" | "explanation"> & { unit: string }, of: (view: View<S>) => { times: Time[]; bound: number | null }): ChartPlan<S> {
-  const quotient = ({ times, limit }: Time, bound: number | null): string | null => (bound === null || times === null ? null : times.median === null ? `> ${ratio(limit / bound)}` : ratio(times.median));
+export function timesPlan<S extends Stage>(head: Pick<ChartPlan<S>, "id" | "title" | "explanation" | "unit">, of: (view: View<S>) => Times): ChartPlan<S> {
+  const quotient = ({ times, limit }: Time, bound: number | null): string | null => {
+    if (bound === null || times === null) return null;
+    return times.median === null ? `> ${ratio(limit / bound)}` : ratio(times.median);
+  };
   return {
     ...head,
-    unit: () => unit,
     ...drawing<S>((view) => {
       const { times, bound } = of(view);
       const ends = times.flatMap(({ time }) => [time.median, time.max]).filter((end) => end !== null);
@@ -141,9 +153,11 @@ export function timesPlan<S extends Stage>({ unit, ...head }: Pick<ChartPlan, "i
           const { median, min, max } = one.time;
           const beside = quotient(one, bound);
           const figures = [median === null ? `> ${one.limit} s` : instant(median), ...(beside === null ? [] : [`${beside} ×`])].join("   ");
-          return { ...one, from: 0, end: median ?? last, drawn: median === null ? "hatched" : "filled", whisker: min === null ? { low: last, high: last } : { low: min, high: max }, figures };
+          const whisker = min === null ? { low: last, high: last } : { low: min, high: max };
+          return { ...one, from: 0, end: median ?? last, drawn: median === null ? "hatched" : "filled", whisker, figures };
         }),
-        axis: { type: "value", min: 0, max: last, splitNumber: view.isNarrow ? 4 : 8, axisLabel: { ...axisOf(view.theme).axisLabel, formatter: (value: number) => `${Number(value.toPrecision(3))} s` } },
+        axis: { type: "value", min: 0, max: last, splitNumber: view.isNarrow ? 4 : 8 },
+        renderAxis: (value) => `${Number(value.toPrecision(3))} s`,
         rule: bound === null ? null : { at: bound, label: `bound ${seconds(bound)}` },
       };
     }),
@@ -158,26 +172,21 @@ export function timesPlan<S extends Stage>({ unit, ...head }: Pick<ChartPlan, "i
   };
 }
 
-/** What is divided. */
-interface Quantity {
-  id: string;
-  /** What stands at the line of equality. */
-  to: string;
-  find: (name: string) => Ratio | null;
-}
+/** What is divided, and what stands at the line of equality. */
+type Quantity = { id: string; to: string; find: (name: string) => Ratio | null };
 
 interface Ratios {
-  title?: string;
+  title: string;
   /** What is divided by what. */
-  about?: string;
-  floor?: number | null;
+  about: string;
+  floor: number | null;
   names: string[];
   quantities: Quantity[];
   style: (name: string, isDark: boolean) => SeriesStyle;
 }
 
 /** One way ÷ another, or ÷ the bound, from the line of equality on, with the interval of the median. `null` when there are none. */
-export function ratiosPlan<S extends Stage>({ title = "Ratios within the rounds", about = "Each is divided by the other one of the same round.", floor = null, names, quantities: all, style }: Ratios): ChartPlan<S> | null {
+export function ratiosPlan<S extends Stage>({ title, about, floor, names, quantities: all, style }: Ratios): ChartPlan<S> | null {
   const quantities = all.filter((quantity) => names.some((name) => quantity.find(name) !== null));
   const first = quantities[0];
   if (!first) return null;
@@ -189,15 +198,17 @@ export function ratiosPlan<S extends Stage>({ title = "Ratios within the rounds"
     unit: (view) => `${chosen(view).id}; of times less is sooner, of all else more is better`,
     controls: quantities.length === 1 ? [] : [{ name: "of", label: "Ratio", options: quantities.map(({ id }): Option => [id, id]) }],
     ...drawing<S>((view) => {
-      const found = names.flatMap((name) => { const ratio = chosen(view).find(name); return ratio === null ? [] : [{ name, ratio }]; });
-      const ends = found.flatMap(({ ratio: { median, interval } }) => [median, interval ?? median]).flatMap(({ at_least: low, at_most: high }) => [low, high ?? 0]).filter((end) => end > 0).concat(floor === null ? [] : [1 / floor, floor]);
+      const found = names.map((name) => ({ name, ratio: chosen(view).find(name) })).filter((one): one is { name: string; ratio: Ratio } => one.ratio !== null);
+      const limits = found.flatMap(({ ratio: { median, interval } }) => [median, interval ?? median]).flatMap(({ at_least: low, at_most: high }) => [low, high ?? 0]);
+      const ends = [...limits.filter((end) => end > 0), ...(floor === null ? [] : [1 / floor, floor])];
       return {
         bars: found.map(({ name, ratio }): Bar => ({ name, style: style(name, view.theme.isDark), from: 1, ...ratioBar(ratio), figures: ratioText(ratio) })),
         axis: {
-          type: "log", logBase: 2, axisLabel: { ...axisOf(view.theme).axisLabel, formatter: (value: number) => String(Number(value.toPrecision(2))) },
+          type: "log", logBase: 2,
           // Whole powers, with a little room beyond what is drawn.
           min: 2 ** Math.floor(Math.log2(Math.min(1, ...ends) / 1.1)), max: 2 ** Math.ceil(Math.log2(Math.max(1, ...ends) * 1.1)),
         },
+        renderAxis: (value) => String(Number(value.toPrecision(2))),
         rule: { at: 1, label: chosen(view).to },
         floor,
       };

@@ -145,25 +145,26 @@ export const axisOf = ({ soft, rule }: Theme) => ({
   axisLabel: { color: soft, hideOverlap: true },
 });
 
+export const valuesOn = (theme: Theme, formatter: (value: number) => string) => ({ ...axisOf(theme), axisLabel: { ...axisOf(theme).axisLabel, formatter } });
+
 /** An axis of names, or of values that have no distances. */
 export const categoryOf = (theme: Theme, data: string[]) => ({ ...axisOf(theme), type: "category" as const, data, axisTick: { show: false } });
 
-/** Dashes of lines that are no series. */
-export const DASHES_OF_BOUND = [4, 3];
-const DASHES_OF_LEVEL = [2, 3];
-
 /** A line across a chart or upright in it, and its label: a bound in ink, or a level softly. */
 export const ruleOf = (theme: Theme, isBound: boolean, at: { xAxis: number } | { yAxis: number }, label: string, more: object) => ({
-  ...at, lineStyle: { color: isBound ? theme.ink : theme.soft, type: isBound ? DASHES_OF_BOUND : DASHES_OF_LEVEL, width: 1 },
+  ...at, lineStyle: { color: isBound ? theme.ink : theme.soft, type: isBound ? [4, 3] : [2, 3], width: 1 },
   label: { formatter: label, color: isBound ? theme.ink : theme.soft, fontSize: 11, ...more },
 });
 
 /** Rules are a series of their own, or stand in one. */
 export const rules = (data: ReturnType<typeof ruleOf>[]) => ({ silent: true, symbol: "none", animation: false, data, z: 5 });
 
+type Pointed = { seriesId?: string; seriesIndex?: number; dataIndex: number; value?: unknown };
+
 /** What stands under the pointer. */
-export const pointer = (theme: Theme, trigger: "axis" | "item", formatter: TooltipComponentOption["formatter"] & object): TooltipComponentOption => ({
-  trigger, confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 }, formatter,
+export const pointer = (theme: Theme, trigger: "axis" | "item", told: (pointed: Pointed[]) => HTMLElement | ""): TooltipComponentOption => ({
+  trigger, confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
+  formatter: (params) => told([params].flat()),
 });
 
 export type PointerRow = [style: SeriesStyle | null, name: Child, value: string, range?: string];

@@ -2,12 +2,12 @@
 
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption } from "echarts";
 import { element, keys, type Option, swatch, table } from "../element";
-import { bytes, sizeSteps } from "../format";
+import { sizeSteps } from "../format";
 import { columnOf, type Metric, P50, P99, rangeText, renderMedian, TPS, WORST } from "../metrics";
 import { DASHES, SYMBOLS, type SeriesStyle, seriesStyle } from "../palette";
 import { doubtOf, type StudyState, valuesOf } from "../pivot";
 import type { PointSummary } from "../../generated/record";
-import { axisOf, categoryOf, type ChartPlan, niceAbove, pointer, pointerList, type PointerRow, type View } from "./figure";
+import { axisOf, categoryOf, type ChartPlan, niceAbove, pointer, pointerList, type PointerRow, valuesOn, type View } from "./figure";
 
 const PANEL_HEIGHT = 270;
 const LONE_HEIGHT = 380;
@@ -24,10 +24,13 @@ const coloursOf = ({ axes, layout: { y }, theme }: StudyState): HTMLElement | nu
   y === "" ? null : keys(valuesOf(axes, y).map((value, place) => [swatch(seriesStyle(place, theme.isDark)), value]), y);
 
 /** A line of points; a ring marks one with something against it. */
-const lineOf = ({ color, dash }: SeriesStyle, path: string, { paper }: Study["theme"], points: (PointSummary | null)[], valueOf: (point: PointSummary | null, place: number) => object): LineSeriesOption => ({
-  type: "line", symbol: `path://${path}`, symbolSize: 9, symbolKeepAspect: true, emphasis: { disabled: true }, lineStyle: { color, type: dash.length > 0 ? dash : "solid" },
-  data: points.map((point, place) => ({ ...valueOf(point, place), itemStyle: point === null || doubtOf(point) === null ? { color } : { color: paper, borderColor: color, borderWidth: 1.5 } })),
-});
+function lineOf({ theme }: Study, { color, dash, symbol }: SeriesStyle, points: (PointSummary | null)[], valueOf: (point: PointSummary | null, place: number) => object): LineSeriesOption {
+  const ring = { color: theme.paper, borderColor: color, borderWidth: 1.5 };
+  return {
+    type: "line", symbol: `path://${symbol.path}`, symbolSize: 9, symbolKeepAspect: true, emphasis: { disabled: true }, lineStyle: { color, type: dash.length > 0 ? dash : "solid" },
+    data: points.map((point, place) => ({ ...valueOf(point, place), itemStyle: point === null || doubtOf(point) === null ? { color } : ring })),
+  };
+}
 
 export const lines: ChartPlan<StudyState> = {
   id: "lines",
@@ -57,7 +60,6 @@ function linesOption(view: Study): EChartsOption {
   // Of all that was reached.
   const highest = Math.max(0, ...ranges.flatMap(({ min, median, max }) => [min, median, max]).filter(Number.isFinite));
   const lowest = Math.min(...ranges.map(({ min }) => min).filter(Number.isFinite));
-  const { axisLabel, ...axis } = axisOf(theme);
   return {
     grid: places.map(({ left, top }) => ({ left: left + 58, width: width - 66, top: top + 36, height: height - 90 })),
     title: facets.map((facet, index) => ({
@@ -66,16 +68,16 @@ function linesOption(view: Study): EChartsOption {
     })),
     xAxis: facets.map((_, gridIndex) => ({
       ...categoryOf(theme, xs), gridIndex, name: layout.x, nameLocation: "middle", nameGap: 26, axisLine: { lineStyle: { color: theme.soft } },
-      axisLabel: { ...axisLabel, width: Math.max(40, width / xs.length - 6), overflow: "truncate" },
+      axisLabel: { ...axisOf(theme).axisLabel, width: Math.max(40, width / xs.length - 6), overflow: "truncate" },
     })),
     yAxis: facets.map((_, gridIndex) => ({
-      ...axis, gridIndex, axisLabel: { ...axisLabel, formatter: metric.renderAxis },
+      ...valuesOn(theme, metric.renderAxis), gridIndex,
       ...(metric.isLog
         ? { type: "log" as const, min: 10 ** Math.floor(Math.log10(Math.max(1, lowest))), max: 10 ** Math.ceil(Math.log10(Math.max(10, highest))) }
-        : { type: "value" as const, min: 0, ...(highest <= 0 ? {} : metric.renderAxis === bytes ? sizeSteps(highest) : { max: niceAbove(highest) }), splitNumber: 4 }),
+        : { type: "value" as const, min: 0, ...(highest <= 0 ? {} : metric.isSize ? sizeSteps(highest) : { max: niceAbove(highest) }), splitNumber: 4 }),
     })),
-    tooltip: pointer(theme, "axis", (params) => {
-      const first = (Array.isArray(params) ? params : [params]).find((one) => one.seriesId?.startsWith("line:"));
+    tooltip: pointer(theme, "axis", (all) => {
+      const first = all.find(({ seriesId }) => seriesId?.startsWith("line:"));
       if (!first) return "";
       const [facet, x] = [facets[Math.floor((first.seriesIndex ?? 0) / 2 / ys.length)] ?? "", xs[first.dataIndex] ?? ""];
       const rows = ys.flatMap((y, place): PointerRow[] => {
@@ -85,8 +87,8 @@ function linesOption(view: Study): EChartsOption {
       return pointerList([[layout.facet === "" ? "" : `${layout.facet} ${facet}`, `${layout.x} ${x}`].filter((part) => part.trim() !== "").join(", ")], rows);
     }),
     series: facets.flatMap((facet, grid) => ys.flatMap((y, place) => {
-      const found = xs.map((x) => view.state.pointAt(x, y, facet));
-      return seriesOf(view, found, seriesStyle(place, theme.isDark), 10 * highest).map((one) => ({ ...one, id: `${one.id}:${facet}:${y}`, name: y, xAxisIndex: grid, yAxisIndex: grid }) as SeriesOption);
+      const drawn = seriesOf(view, xs.map((x) => view.state.pointAt(x, y, facet)), seriesStyle(place, theme.isDark), 10 * highest);
+      return drawn.map((one) => ({ ...one, id: `${one.id}:${facet}:${y}`, name: y, xAxisIndex: grid, yAxisIndex: grid }) as SeriesOption);
     })),
   };
 }
@@ -97,10 +99,10 @@ const allPoints = ({ state }: Study): PointSummary[] =>
     .flatMap(([facet = "", y = "", x = ""]) => state.pointAt(x, y, facet) ?? []);
 
 /** The medians, and an upright at each. Of trials that did not get there, the upright leaves the picture: its end is `beyond`. */
-function seriesOf({ state: { metric }, theme }: Study, found: (PointSummary | null)[], style: SeriesStyle, beyond: number): [CustomSeriesOption, LineSeriesOption] {
-  const { color, symbol, width } = style;
+function seriesOf(view: Study, found: (PointSummary | null)[], style: SeriesStyle, beyond: number): [CustomSeriesOption, LineSeriesOption] {
+  const [{ metric }, { color, width }] = [view.state, style];
   const reached = (value: number | undefined): number | null => (value !== undefined && Number.isFinite(value) ? value : null);
-  const line = lineOf(style, symbol.path, theme, found, (point) => ({ value: reached(metric.of(point)?.median) }));
+  const line = lineOf(view, style, found, (point) => ({ value: reached(metric.of(point)?.median) }));
   const whiskers: CustomSeriesOption = {
     type: "custom", id: "range", silent: true, z: 3, clip: true, encode: { x: 0, y: [1, 2] },
     data: found.flatMap((point, index) => {
@@ -110,7 +112,8 @@ function seriesOf({ state: { metric }, theme }: Study, found: (PointSummary | nu
     }),
     renderItem: (_, api) => {
       const [from, to] = [1, 2].map((end) => api.coord([api.value(0), api.value(end)])) as [[number, number], [number, number]];
-      return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: api.value(3) === 1 ? { stroke: color, lineWidth: 6, opacity: 0.35 } : { stroke: color, lineWidth: 1.5, opacity: 0.65 } };
+      const strength = api.value(3) === 1 ? { lineWidth: 6, opacity: 0.35 } : { lineWidth: 1.5, opacity: 0.65 };
+      return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: { stroke: color, ...strength } };
     },
   };
   return [whiskers, { ...line, id: "line", z: 4, connectNulls: false, lineStyle: { ...line.lineStyle, width } }];
@@ -146,7 +149,6 @@ function tradeOffOption(view: Study): EChartsOption {
   const metric = against(view);
   const shown = new Map<string, PointSummary>();
   const isFaceted = layout.facet !== "";
-  const { axisLabel, ...axis } = axisOf(theme);
   const series = facetsOf(view).flatMap((facet, panel) => valuesOf(axes, layout.y).map((y, place): LineSeriesOption => {
     const id = `curve:${panel}:${place}`;
     const placed = valuesOf(axes, layout.x).map((x) => ({ x, point: view.state.pointAt(x, y, facet) })).filter(({ point }) => TPS.of(point) !== null && metric.of(point) !== null);
@@ -154,7 +156,7 @@ function tradeOffOption(view: Study): EChartsOption {
     const style = seriesStyle(place, theme.isDark);
     // Where symbols tell small multiples apart, dashes tell the lines.
     const [symbol, dash] = isFaceted ? [signOf(panel), DASHES[place % DASHES.length] ?? style.dash] : [style.symbol, style.dash];
-    const line = lineOf({ ...style, dash }, symbol.path, theme, placed.map(({ point }) => point), (point, index) => ({
+    const line = lineOf(view, { ...style, dash, symbol }, placed.map(({ point }) => point), (point, index) => ({
       value: [TPS.of(point)?.median ?? 0, metric.of(point)?.median ?? 0],
       label: { show: true, position: "top", color: theme.soft, fontSize: 11, formatter: () => placed[index]?.x ?? "" },
     }));
@@ -163,10 +165,9 @@ function tradeOffOption(view: Study): EChartsOption {
   }));
   return {
     grid: { left: 8, right: 24, top: 20, bottom: 30, containLabel: true },
-    xAxis: { ...axis, type: "value", min: 0, name: TPS.unit, nameLocation: "middle", nameGap: 28, splitNumber: view.isNarrow ? 4 : 8, axisLabel: { ...axisLabel, formatter: TPS.renderAxis } },
-    yAxis: { ...axis, ...(metric.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }), axisLabel: { ...axisLabel, formatter: metric.renderAxis } },
-    tooltip: pointer(theme, "item", (params) => {
-      const one = Array.isArray(params) ? params[0] : params;
+    xAxis: { ...valuesOn(theme, TPS.renderAxis), type: "value", min: 0, name: TPS.unit, nameLocation: "middle", nameGap: 28, splitNumber: view.isNarrow ? 4 : 8 },
+    yAxis: { ...valuesOn(theme, metric.renderAxis), ...(metric.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }) },
+    tooltip: pointer(theme, "item", ([one]) => {
       const point = shown.get(`${one?.seriesId}:${one?.dataIndex}`);
       return point === undefined ? "" : pointerList([point.label], [TPS, WORST, P50, P99].map((metric) => [null, metric.label, renderMedian(metric, point)]));
     }),

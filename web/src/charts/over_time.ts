@@ -4,11 +4,11 @@ import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type CurveStage, type PointsStage, WarmersStage } from "../curve_stage";
 import { aheadOf, type Curve, fittedCurve, overTransactions, rateCurve, servedCurve, shareCurve, stateCurve, tickInstants, transactionStep, type Values, valueAt } from "../curves";
 import type { Option } from "../element";
-import { after, bandwidth, bytes, compact, count, latency, ratio } from "../format";
+import { after, BANDWIDTHS, bytes, compact, count, COUNTS, LATENCIES, ratio, type Scale, SIZES } from "../format";
 import { spreadOf } from "../metrics";
 import type { Traffic, TrialSeries } from "../../generated/record";
 import type { ChartPlan, Control, View } from "./figure";
-import { type Line, onAxis, type Panel, type Scale, type TimeChart, timePlan } from "./time_chart";
+import { type Line, onAxis, type Panel, type TimeChart, timePlan } from "./time_chart";
 
 const duringSecond = (at: number): string => (Number.isInteger(at + 0.5) ? `second ${at + 0.5} (${at - 0.5} s to ${at + 0.5} s)` : `around ${at} s`);
 const afterSeconds = (at: number): string => `after ${at} s`;
@@ -24,8 +24,10 @@ const lineOf = (state: CurveStage, curve: Curve): Line => {
   return { ...curve, id: curve.name, style: state.style(curve.name), opacity: state.opacity(curve.name), isSubject, shade: state.focus === curve.name ? 0.3 : isSubject ? 0.2 : 0.1 };
 };
 
+type Drawing = Scale & Pick<Panel, "floor" | "levels" | "more">;
+
 /** A chart of one panel. */
-const chartOf = (state: CurveStage, curves: Curve[], panel: Scale & Pick<Panel, "levels" | "more">, renderInstant = duringSecond, isOverTransactions = false): TimeChart => ({
+const chartOf = (state: CurveStage, curves: Curve[], panel: Drawing, renderInstant = duringSecond, isOverTransactions = false): TimeChart => ({
   panels: [{ ...panel, id: "all", weight: 1, lines: curves.map((curve) => lineOf(state, curve)) }],
   longest: isOverTransactions ? null : state.longest, bound: state.bound, renderInstant,
 });
@@ -34,16 +36,13 @@ const chartOf = (state: CurveStage, curves: Curve[], panel: Scale & Pick<Panel, 
 const curvesOf = (state: CurveStage, curve: (name: string) => Curve): Curve[] => state.visible.map(curve);
 const rates = (state: CurveStage, values: (series: TrialSeries) => Values): Curve[] => curvesOf(state, (name) => rateCurve(state.trials, name, values));
 
-const TRANSACTIONS: Scale = { render: count, renderAxis: compact };
-const BANDWIDTH: Scale = { render: bandwidth, renderAxis: bandwidth };
-
 /** What a span has of its own. */
 const QUANTITIES: Record<string, { label: string; unit: string; scale: Scale; of: (series: TrialSeries) => Values }> = {
-  throughput: { label: "transactions", unit: "transactions per second", scale: TRANSACTIONS, of: ({ tps }) => tps.mean },
-  writes: { label: "writes", unit: "writes per second, by anybody", scale: TRANSACTIONS, of: ({ machine }) => machine?.["device_writes"] ?? [] },
-  written: { label: "written", unit: "written per second, by anybody", scale: BANDWIDTH, of: ({ machine }) => machine?.["device_written_bytes"] ?? [] },
-  reads: { label: "reads", unit: "reads per second, by anybody", scale: TRANSACTIONS, of: ({ device_reads: reads }) => reads },
-  read: { label: "read", unit: "read per second, by anybody", scale: BANDWIDTH, of: ({ device_read_bytes: read }) => read.mean },
+  throughput: { label: "transactions", unit: "transactions per second", scale: COUNTS, of: ({ tps }) => tps.mean },
+  writes: { label: "writes", unit: "writes per second, by anybody", scale: COUNTS, of: ({ machine }) => machine?.["device_writes"] ?? [] },
+  written: { label: "written", unit: "written per second, by anybody", scale: BANDWIDTHS, of: ({ machine }) => machine?.["device_written_bytes"] ?? [] },
+  reads: { label: "reads", unit: "reads per second, by anybody", scale: COUNTS, of: ({ device_reads: reads }) => reads },
+  read: { label: "read", unit: "read per second, by anybody", scale: BANDWIDTHS, of: ({ device_read_bytes: read }) => read.mean },
 };
 
 const quantityOf = ({ choices }: View) => QUANTITIES[choices["quantity"] ?? ""] ?? (QUANTITIES["throughput"] as (typeof QUANTITIES)[string]);
@@ -65,13 +64,13 @@ const servedCurves = ({ state }: Warmers): Curve[] => curvesOf(state, (name) => 
 export const throughput: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "throughput", title: "Throughput",
   explanation: "Each line is the median of the repeats and each band reaches from the lowest to the highest. A ring marks where a strategy was warm. A thin dashed line is the closed form that fits a trial best, where nothing but the workload warmed it.",
-  unit: (view) => (view.choices["over"] === "transactions" ? "transactions per second, over the transactions served" : `transactions per second; from one tick on a line to the next it served ${count(transactionStep(servedCurves(view)))} transactions`),
+  unit: (view) => `transactions per second${view.choices["over"] === "transactions" ? ", over the transactions served" : `; from one tick on a line to the next it served ${count(transactionStep(servedCurves(view)))} transactions`}`,
   height: tall,
   controls: [control("axis", "Vertical axis", LINEAR, LOG), control("over", "Horizontal axis", ["seconds", "seconds"], ["transactions", "transactions"])],
 }, (view) => {
   const { state, choices } = view;
   const [curves, served, isOver] = [rates(state, ({ tps }) => tps.mean), servedCurves(view), choices["over"] === "transactions"];
-  const scale: Scale = { ...TRANSACTIONS, tableUnit: "tps", isLog: choices["axis"] === "log", floor: 1 };
+  const scale: Drawing = { ...COUNTS, tableUnit: "tps", isLog: choices["axis"] === "log", floor: 1 };
   return chartOf(state, isOver ? curves.map((curve, place) => overTransactions(curve, served[place] ?? curve)) : curves, {
     ...scale,
     levels: state.steady === null ? [] : [{ value: state.steady, label: `steady ${compact(state.steady)}`, position: "insideStartTop" }],
@@ -84,7 +83,7 @@ const marksOf = (id: string, z: number, data: ScatterSeriesOption["data"] & obje
   ({ type: "scatter", id, data, silent: true, tooltip: { show: false }, z, ...more });
 
 /** Short uprights on each curve after every so many transactions: where they lie close it is fast. */
-function ticks(curves: Curve[], served: Curve[], state: WarmersStage, scale: Scale): ScatterSeriesOption {
+function ticks(curves: Curve[], served: Curve[], state: WarmersStage, scale: Drawing): ScatterSeriesOption {
   const step = transactionStep(served);
   const data = curves.flatMap((curve, place) => tickInstants(served[place] ?? curve, step).map((at) => ({
     name: curve.name, value: [at, onAxis(scale, valueAt(curve, at) ?? 0)], itemStyle: { color: state.style(curve.name).color, opacity: state.opacity(curve.name) },
@@ -95,11 +94,12 @@ function ticks(curves: Curve[], served: Curve[], state: WarmersStage, scale: Sca
 /** The fit of each trial that has one. */
 const fits = (state: WarmersStage): LineSeriesOption[] => state.trials.flatMap(({ name, repeat, judgement }): LineSeriesOption[] => !state.isVisible(name) || !judgement?.fit ? [] : [{
   type: "line", id: `fit:${name}:${repeat}`, name, data: fittedCurve(judgement.fit, state.longest).map(([at, tps]) => [at, Math.max(1, tps)]),
-  lineStyle: { color: state.theme.ink, width: 1, type: [5, 4], opacity: 0.8 * state.opacity(name) }, silent: true, symbol: "none", emphasis: { disabled: true }, tooltip: { show: false }, z: 4,
+  lineStyle: { color: state.theme.ink, width: 1, type: [5, 4], opacity: 0.8 * state.opacity(name) },
+  silent: true, symbol: "none", emphasis: { disabled: true }, tooltip: { show: false }, z: 4,
 }]);
 
 /** A ring on each curve at the strategy's median warm time. */
-function warmMarks(curves: Curve[], state: WarmersStage, scale: Scale): ScatterSeriesOption {
+function warmMarks(curves: Curve[], state: WarmersStage, scale: Drawing): ScatterSeriesOption {
   const data = state.points.flatMap((point) => {
     const curve = curves.find(({ name }) => name === point.label);
     const at = spreadOf(point, "warm_after_seconds")?.median ?? null;
@@ -143,7 +143,7 @@ export const served: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   controls: [control("as", "Shown as", ["total", "total"], ["ahead", "ahead of nothing"])],
 }, (view) => {
   const [curves, baseline] = [servedCurves(view), servedCurve(view.state.trials, "nothing")];
-  return chartOf(view.state, view.choices["as"] === "ahead" ? curves.map((curve) => aheadOf(curve, baseline)) : curves, { ...TRANSACTIONS, tableUnit: "transactions" }, afterSeconds);
+  return chartOf(view.state, view.choices["as"] === "ahead" ? curves.map((curve) => aheadOf(curve, baseline)) : curves, { ...COUNTS, tableUnit: "transactions" }, afterSeconds);
 });
 
 export const resident: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
@@ -154,7 +154,7 @@ export const resident: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   const total = state.study.sweep.warmup?.database_bytes;
   const curves = curvesOf(state, (name) => stateCurve(state.trials, name, ({ startBytes }) => startBytes, (series) => series.os_resident_bytes));
   const levels = total === undefined ? [] : [{ value: total, label: `the database, ${bytes(total)}`, position: "insideEndTop" as const }];
-  return chartOf(state, curves, { render: bytes, renderAxis: bytes, isSize: true, levels }, afterSeconds);
+  return chartOf(state, curves, { ...SIZES, levels }, afterSeconds);
 });
 
 export const device: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
@@ -165,7 +165,7 @@ export const device: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
 }, ({ state, choices }) => {
   const { rbps, riops } = state.study.sweep.warmup?.disk ?? { rbps: null, riops: null };
   const isReads = choices["of"] === "reads";
-  const [limit, scale] = isReads ? [riops, { ...TRANSACTIONS, tableUnit: "reads/s" }] : [rbps, BANDWIDTH];
+  const [limit, scale] = isReads ? [riops, { ...COUNTS, tableUnit: "reads/s" }] : [rbps, BANDWIDTHS];
   const curves = rates(state, (series) => (isReads ? series.device_reads : series.device_read_bytes.mean));
   return chartOf(state, curves, { ...scale, levels: limit === null ? [] : [{ value: limit, label: `limit ${scale.render(limit)}`, position: "insideEndTop" }] });
 });
@@ -175,6 +175,4 @@ export const latencies: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   explanation: "The mean, or the longest, of each second. A second without any transaction has none: its line is drawn through.",
   unit: ({ choices }) => (choices["of"] === "max" ? "longest of the second" : "mean of the second"), height: low,
   controls: [control("of", "Statistic", ["mean", "mean"], ["max", "longest"]), control("axis", "Vertical axis", LOG, LINEAR)],
-}, ({ state, choices }) => chartOf(state, rates(state, (series) => (choices["of"] === "max" ? series.latency_us_max : series.latency_us_mean)), {
-  render: latency, renderAxis: latency, isLog: choices["axis"] === "log",
-}));
+}, ({ state, choices }) => chartOf(state, rates(state, (series) => (choices["of"] === "max" ? series.latency_us_max : series.latency_us_mean)), { ...LATENCIES, isLog: choices["axis"] === "log" }));

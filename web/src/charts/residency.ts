@@ -9,13 +9,6 @@ import type { RelationResidency, TrialData } from "../../generated/record";
 import { categoryOf, type ChartPlan, type Control, pointer, pointerList, type View } from "./figure";
 import type { TrialStage } from "./trial_chart";
 
-/** Rows of shares, each from the left to the right. */
-interface Strips {
-  id: string;
-  title: string;
-  strips: number[][];
-}
-
 interface Heat {
   rows: string[];
   rowHeight: number;
@@ -23,10 +16,10 @@ interface Heat {
   names: number;
   fontSize: number;
   /** Beside each other, or below on a narrow page. */
-  panels: Strips[];
-  /** Names of the columns; none: only the title stands there. */
+  panels: { id: string; strips: number[][] }[];
+  /** Names of the columns; none: only the panel's stands there. */
   columns: string[] | null;
-  told: (panel: Strips, row: string, column: number, share: number, columns: number) => string[];
+  told: (panel: string, row: string, column: number, share: number, columns: number) => string[];
 }
 
 /** Between two panels, with the title of the lower one. */
@@ -42,9 +35,9 @@ function heatOption({ theme, isNarrow, width }: View, { rows, rowHeight, names, 
     grid: panels.map((_, index) => isLone || isNarrow
       ? { left: names, right: isLone ? 16 : 4, top: (isLone ? 6 : HEAD) + index * (block + GAP), height: block }
       : { left: names + index * (half + 20), width: half, top: HEAD, height: block }),
-    xAxis: panels.map(({ title }, index) => ({
+    xAxis: panels.map(({ id }, index) => ({
       ...categoryOf(theme, columns ?? Array.from({ length: most }, (_, place) => String(place))), gridIndex: index,
-      ...(columns === null ? { name: title, nameLocation: "middle" as const, position: "top" as const, nameGap: 6, nameTextStyle: { color: theme.soft, fontSize: 12 }, axisLabel: { show: false } } : {}),
+      ...(columns === null ? { name: id, nameLocation: "middle" as const, position: "top" as const, nameGap: 6, axisLabel: { show: false } } : {}),
     })),
     yAxis: panels.map((_, index) => ({
       ...categoryOf(theme, rows), inverse: true, gridIndex: index,
@@ -54,11 +47,10 @@ function heatOption({ theme, isNarrow, width }: View, { rows, rowHeight, names, 
       min: 0, max: 1, dimension: 2, calculable: false, orient: "horizontal", left: isNarrow ? 0 : names, bottom: 0, itemHeight: 90, itemWidth: 9,
       text: ["all", "nothing resident"], textStyle: { color: theme.soft, fontSize: 11 }, inRange: { color: theme.heat },
     },
-    tooltip: pointer(theme, "item", (params) => {
-      const one = Array.isArray(params) ? params[0] : params;
+    tooltip: pointer(theme, "item", ([one]) => {
       const [panel, value] = [panels[one?.seriesIndex ?? 0], one?.value];
       const [column = 0, row = 0, share = 0] = Array.isArray(value) ? (value as number[]) : [];
-      return panel === undefined ? "" : pointerList(told(panel, rows[row] ?? "", column, share, most), []);
+      return panel === undefined ? "" : pointerList(told(panel.id, rows[row] ?? "", column, share, most), []);
     }),
     series: panels.map(({ id, strips }, index) => ({
       type: "heatmap", id, xAxisIndex: index, yAxisIndex: index, progressive: 0,
@@ -92,8 +84,8 @@ export function heatMaps(state: WarmersStage): ChartPlan<WarmersStage>[] {
       const { visible, trials } = view.state;
       return heatOption(view, {
         rows: visible, rowHeight: ROW_HEIGHT, names: 140, fontSize: 11, columns: null,
-        panels: INSTANTS.map((instant) => ({ id: instant, title: instant, strips: visible.map((name) => stripOf(trials, name, relation.relation, instant, tier)) })),
-        told: ({ title }, name, piece, share, pieces) => [`${name}, ${title}`, `${percent(share)} of the piece from ${percent(piece / pieces)} to ${percent((piece + 1) / pieces)}`],
+        panels: INSTANTS.map((instant) => ({ id: instant, strips: visible.map((name) => stripOf(trials, name, relation.relation, instant, tier)) })),
+        told: (instant, name, piece, share, pieces) => [`${name}, ${instant}`, `${percent(share)} of the piece from ${percent(piece / pieces)} to ${percent((piece + 1) / pieces)}`],
       });
     },
     numbers: (view) => sharesTable(view.state, [relation]),
@@ -140,7 +132,7 @@ export const relationCourses: ChartPlan<TrialStage> = {
     const ends = (courses[0]?.course.shares ?? []).map((_, place) => (place + 1) * stepOf(courses));
     return heatOption(view, {
       rows: courses.map(({ relation }) => relation), rowHeight: 24, names: view.isNarrow ? 110 : 200, fontSize: 12, columns: ends.map((end) => `${end} s`),
-      panels: [{ id: "relations", title: "", strips: courses.map(({ course }) => course.shares) }],
+      panels: [{ id: "relations", strips: courses.map(({ course }) => course.shares) }],
       told: (_, relation, place, share) => [relation, `${percent(share)} resident after ${seconds(ends[place] ?? 0)}`],
     });
   },

@@ -6,7 +6,7 @@ import { compact, count, latency, percent } from "../format";
 import { hueStyle, seriesStyle } from "../palette";
 import type { StudyState } from "../pivot";
 import type { TimedPoint } from "../../generated/record";
-import { axisOf, categoryOf, type ChartPlan, pointer, pointerList, type PointerRow, type View } from "./figure";
+import { axisOf, categoryOf, type ChartPlan, pointer, pointerList, type PointerRow, valuesOn, type View } from "./figure";
 import { KINDS, type TimeKind } from "./trial_chart";
 
 const HEIGHT = 200;
@@ -25,7 +25,8 @@ export const timeByUsers: ChartPlan<StudyState> = {
   option,
   numbers: (view) => {
     const kinds = kindsOf(view.state);
-    const rows = view.state.study.timed.map((point) => [nameOf(point), ...kinds.map((kind) => told(view, point, kind)), kinds.reduce((sum, kind) => sum + valueOf(point, kind, false), 0).toFixed(2)]);
+    const all = (point: TimedPoint): number => kinds.reduce((sum, kind) => sum + valueOf(point, kind, false), 0);
+    const rows = view.state.study.timed.map((point) => [nameOf(point), ...kinds.map((kind) => told(view, point, kind)), all(point).toFixed(2)]);
     return table("Where the time of the client backends went", ["users", ...kinds.map(({ label }) => label), "in all (backends)"], rows);
   },
 };
@@ -56,7 +57,6 @@ function option(view: View<StudyState>): EChartsOption {
   const { theme, state } = view;
   const { timed } = state.study;
   const isShare = isShared(view);
-  const { axisLabel, ...axis } = axisOf(theme);
   const panels = [
     { title: "Transactions per minute", render: compact, values: timed.map(({ tps }) => (tps === null ? null : 60 * tps)) },
     { title: "Response", render: latency, values: timed.map(({ response_us: response }) => response) },
@@ -65,7 +65,8 @@ function option(view: View<StudyState>): EChartsOption {
   const series = panels.flatMap(({ title, values, gridIndex: place }): SeriesOption[] => {
     const shared = { xAxisIndex: place, yAxisIndex: place, emphasis: { disabled: true } };
     const { color, symbol } = seriesStyle(place, theme.isDark);
-    if (values !== null) return [{ ...shared, type: "line", id: title, name: title, data: values, symbol: `path://${symbol.path}`, symbolSize: 9, symbolKeepAspect: true, lineStyle: { color }, itemStyle: { color } }];
+    const line = { ...shared, type: "line" as const, id: title, name: title, symbol: `path://${symbol.path}`, symbolSize: 9, symbolKeepAspect: true, lineStyle: { color }, itemStyle: { color } };
+    if (values !== null) return [{ ...line, data: values }];
     return kindsOf(state).map((kind) => ({
       ...shared, type: "bar", id: kind.column, name: kind.label, stack: "time", data: timed.map((point) => valueOf(point, kind, isShare)), barCategoryGap: "20%",
       itemStyle: { color: hueStyle(kind.hue, theme.isDark).color, borderColor: theme.surround, borderWidth: 1 },
@@ -75,12 +76,12 @@ function option(view: View<StudyState>): EChartsOption {
     grid: panels.map(({ top, isLast }) => ({ left: view.isNarrow ? 56 : 72, right: 16, top, height: isLast ? STACK_HEIGHT : HEIGHT, outerBoundsMode: "none" as const })),
     title: panels.map(({ title, top }) => ({ text: title, left: 0, top: top - TITLE, padding: 0, textStyle: { fontSize: 12.5, fontWeight: 600, color: theme.ink } })),
     xAxis: panels.map(({ gridIndex, isLast }) => ({
-      ...categoryOf(theme, timed.map(nameOf)), gridIndex, axisLine: { lineStyle: { color: theme.soft } }, axisLabel: { ...axisLabel, show: isLast },
+      ...categoryOf(theme, timed.map(nameOf)), gridIndex, axisLine: { lineStyle: { color: theme.soft } }, axisLabel: { ...axisOf(theme).axisLabel, show: isLast },
       ...(isLast ? { name: "users", nameLocation: "middle" as const, nameGap: 26 } : {}),
     })),
-    yAxis: panels.map(({ gridIndex, isLast, render }) => ({ ...axis, gridIndex, min: 0, ...(isLast && isShare ? { max: 1 } : {}), splitNumber: 4, axisLabel: { ...axisLabel, formatter: render } })),
-    tooltip: pointer(theme, "axis", (params) => {
-      const point = timed[(Array.isArray(params) ? params : [params])[0]?.dataIndex ?? -1];
+    yAxis: panels.map(({ gridIndex, isLast, render }) => ({ ...valuesOn(theme, render), gridIndex, min: 0, ...(isLast && isShare ? { max: 1 } : {}), splitNumber: 4 })),
+    tooltip: pointer(theme, "axis", ([one]) => {
+      const point = timed[one?.dataIndex ?? -1];
       if (!point) return "";
       const head = [nameOf(point), ...(point.tps === null ? [] : [`${count(60 * point.tps)} per minute`, ...(point.response_us === null ? [] : [latency(point.response_us)])])];
       return pointerList([head.join(", ")], kindsOf(state).map((kind): PointerRow => [hueStyle(kind.hue, theme.isDark), kind.label, told(view, point, kind)]));

@@ -4,7 +4,7 @@ import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption,
 import type { Stage } from "../appearance";
 import type { Curve, Point } from "../curves";
 import { type Child, element, table } from "../element";
-import { compact, range, seconds, sizeSteps } from "../format";
+import { compact, range, type Scale, seconds, sizeSteps } from "../format";
 import type { SeriesStyle, Symbol, Theme } from "../palette";
 import { axisOf, type ChartPlan, pointer, pointerList, ruleOf, rules, type View } from "./figure";
 
@@ -18,23 +18,12 @@ export interface Line extends Curve<number | null> {
   isSubject?: boolean;
 }
 
-/** What an axis of values shows. */
-export interface Scale {
-  render: (value: number) => string;
-  renderAxis: (value: number) => string;
-  /** Of the numbers in the table, where they have none themselves. */
-  tableUnit?: string;
-  isLog?: boolean;
-  /** An axis of sizes has their steps. */
-  isSize?: boolean;
+export interface Panel extends Scale {
+  id: string;
   /** The axis ends here; otherwise with what is drawn. */
   max?: number;
   /** A log axis has no zero: what is lower is drawn here. */
   floor?: number;
-}
-
-export interface Panel extends Scale {
-  id: string;
   /** None where there is one panel alone. */
   title?: string;
   /** How high it is beside the others. */
@@ -122,7 +111,8 @@ function titleLines(panel: Panel, width: number): string[] {
 function titleOf({ panel, title, titleTop }: Place, theme: Theme): TitleComponentOption {
   const letters = (color: string) => ({ color, fontSize: 12, fontWeight: 400 as const });
   const rich = Object.fromEntries(named(panel).map(({ style }, place) => [`c${place}`, letters(style.color)]));
-  return { text: title.join("\n"), left: 0, top: titleTop, padding: 0, textStyle: { fontSize: 12.5, lineHeight: TITLE_LINE, fontWeight: 600, color: theme.ink, rich: { ...rich, name: letters(theme.soft) } } };
+  const textStyle = { fontSize: 12.5, lineHeight: TITLE_LINE, fontWeight: 600 as const, color: theme.ink, rich: { ...rich, name: letters(theme.soft) } };
+  return { text: title.join("\n"), left: 0, top: titleTop, padding: 0, textStyle };
 }
 
 function optionOf(view: View, chart: TimeChart): EChartsOption {
@@ -149,8 +139,8 @@ function optionOf(view: View, chart: TimeChart): EChartsOption {
       ...(panel.isLog ? { type: "log" as const, ...(panel.floor === undefined ? {} : { min: panel.floor }) } : { type: "value" as const }),
       ...(panel.max === undefined ? {} : { max: panel.max, interval: panel.max / 2 }), ...(panel.isSize ? { min: 0, ...sizeSteps(mostOf(panel)) } : {}),
     })),
-    tooltip: pointer(theme, "axis", (params) => {
-      const value = (Array.isArray(params) ? params : [params]).find((one) => one.seriesId?.startsWith("line:"))?.value;
+    tooltip: pointer(theme, "axis", (all) => {
+      const value = all.find(({ seriesId }) => seriesId?.startsWith("line:"))?.value;
       return Array.isArray(value) && typeof value[0] === "number" ? listAt(value[0], chart) : "";
     }),
     series: places.flatMap(({ panel }, index) => {
@@ -160,9 +150,10 @@ function optionOf(view: View, chart: TimeChart): EChartsOption {
   };
 }
 
-const mostOf = ({ lines, levels = [] }: Panel): number => Math.max(1, ...lines.flatMap(({ points }) => points.map(({ median, max }) => max ?? median ?? 0)), ...levels.map(({ value }) => value));
+const mostOf = ({ lines, levels = [] }: Panel): number =>
+  Math.max(1, ...lines.flatMap(({ points }) => points.map(({ median, max }) => max ?? median ?? 0)), ...levels.map(({ value }) => value));
 
-export const onAxis = ({ isLog, floor = 1 }: Scale, value: number): number => (isLog ? Math.max(value, floor) : value);
+export const onAxis = ({ isLog, floor = 1 }: Pick<Panel, "isLog" | "floor">, value: number): number => (isLog ? Math.max(value, floor) : value);
 
 /** Points beyond which neighbours are joined on screen: keeping the smallest and the largest, so that no stall is lost. */
 const MANY_POINTS = 4000;
@@ -212,7 +203,8 @@ const BESIDE_AXIS = 0.12;
 /** The bound, upright, and the panel's own levels, across. */
 function rulesOf({ id, levels = [] }: Panel, { bound = null, longest }: TimeChart, theme: Theme): LineSeriesOption {
   const across = levels.map(({ value, label, position }) => ruleOf(theme, false, { yAxis: value }, label, { position }));
-  const upright = bound === null || longest === null ? [] : [ruleOf(theme, true, { xAxis: bound }, `bound ${seconds(bound)}`, { position: "end", distance: 4, align: bound < BESIDE_AXIS * longest ? "left" : "center" })];
+  const align = (bound ?? 0) < BESIDE_AXIS * (longest ?? 0) ? "left" : "center";
+  const upright = bound === null || longest === null ? [] : [ruleOf(theme, true, { xAxis: bound }, `bound ${seconds(bound)}`, { position: "end", distance: 4, align })];
   return { type: "line", id: `rules:${id}`, data: [], markLine: rules([...upright, ...across]) };
 }
 

@@ -4,11 +4,11 @@ import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type Appearance, Stage } from "../appearance";
 import { middles, type Values } from "../curves";
 import { element, keys, swatch, table } from "../element";
-import { bandwidth, bytes, compact, count, latency, percent, seconds } from "../format";
+import { BANDWIDTHS, compact, count, COUNTS, LATENCIES, percent, type Scale, seconds, SIZES } from "../format";
 import { GREY, type Hue, hueStyle, OCHRE, type SeriesStyle, seriesStyle, type Theme, WAITS } from "../palette";
 import type { LoadSample, Measure, SweepTrial, TimedPoint, TrialData, TrialSeries } from "../../generated/record";
-import { DASHES_OF_BOUND, type ChartPlan } from "./figure";
-import { type Line, type Panel, type Scale, timePlan } from "./time_chart";
+import { type ChartPlan, ruleOf, rules } from "./figure";
+import { type Line, type Panel, timePlan } from "./time_chart";
 
 /** A trial on the page, and one that is held beside it. */
 export class TrialStage extends Stage {
@@ -29,7 +29,10 @@ export const trialChart: ChartPlan<TrialStage> = timePlan({
   id: "trial", title: "Second by second",
   explanation: "All panels share the time axis. A band reaches from the least to the most. Grey uprights are checkpoints, darker while they synchronise files; yellow ones are stalls, each below a triangle.",
   unit: ({ state: { shown } }) => (shown.series.width > 1 ? `each point joins ${shown.series.width} seconds; its band holds the least and the most of them` : "each point is a second"),
-  legend: ({ state, theme }) => (state.other === null ? null : keys(state.trials.map(({ trial }, place) => [swatch(trialStyle(place, theme)), `point ${trial.number}, repeat ${trial.repeat}`]), "", "The other’s lines are dashed; areas and marks are of this one.")),
+  legend: ({ state: { other, trials }, theme }) => {
+    if (other === null) return null;
+    return keys(trials.map(({ trial }, place) => [swatch(trialStyle(place, theme)), `point ${trial.number}, repeat ${trial.repeat}`]), "", "The other’s lines are dashed; areas and marks are of this one.");
+  },
 }, ({ state, theme }) => {
   const { shown, trials } = state;
   const looked = trials.map(({ trial }) => looksOf(trial).at(-1)?.seconds ?? 0);
@@ -93,20 +96,17 @@ const hasAny = (values: Values): boolean => values.some((value) => value !== nul
 const oneDigit = (value: number): string => value.toFixed(1);
 const short = (value: number): string => (value < 10 ? String(Number(value.toPrecision(2))) : compact(value));
 
-const SIZES: Scale = { render: bytes, renderAxis: bytes, isSize: true };
-const BANDWIDTHS: Scale = { render: bandwidth, renderAxis: bandwidth };
-const LATENCIES: Scale = { render: latency, renderAxis: latency, isLog: true };
 const BACKENDS: Scale = { tableUnit: "backends", render: (value) => value.toFixed(2), renderAxis: short };
 const PER_SECOND: Scale = { tableUnit: "per second", render: short, renderAxis: short };
 
 /** How numbers of a unit are told, and their axis. */
-const SCALES: Record<Measure["unit"], Scale> = {
+const SCALES: Record<Measure["unit"], Scale & Pick<Panel, "max">> = {
   backends: BACKENDS, processors: { ...BACKENDS, tableUnit: "processors" }, bytes: SIZES, bytes_per_second: BANDWIDTHS, per_second: PER_SECOND,
   requests: { tableUnit: "requests", render: oneDigit, renderAxis: short }, microseconds: LATENCIES, ratio: { render: percent, renderAxis: percent, max: 1 },
 };
 
 /** Panels that a trial has which still runs, too. */
-export const THROUGHPUT = { id: "tps", title: "Transactions per second", tableUnit: "tps", render: count, renderAxis: compact, weight: 1.5 };
+export const THROUGHPUT = { id: "tps", title: "Transactions per second", ...COUNTS, tableUnit: "tps", weight: 1.5 };
 export const RESIDENT = { id: "resident", title: "The database in the page cache", ...SIZES, weight: 1 };
 export const DEVICE = { id: "device", title: "The device", ...BANDWIDTHS, weight: 1.2 };
 
@@ -142,7 +142,10 @@ function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
     const known = curves.get(wait);
     // Several events are one to the reader.
     if (known) known.values = known.values.map((value, span) => (value === null ? null : value + (values[span] ?? 0)));
-    else curves.set(wait, { name: kind === "Client" ? client : wait, values, hue: (WAITS as Record<string, Hue>)[wait] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"] });
+    else {
+      const hue = (WAITS as Record<string, Hue>)[wait] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"];
+      curves.set(wait, { name: kind === "Client" ? client : wait, values, hue });
+    }
   }
   return [...curves.values()];
 }
@@ -222,7 +225,8 @@ function phasesOf({ checkpoints, checkpoint_begun: begun, lasted_seconds: lasted
     const [from, written] = [Math.max(0, end - total), Math.max(0, end - total + writing)];
     return [{ from, until: written, isSync: false, name: reason, told: `${told}: writing` }, { from: written, until: end, isSync: true, name: "", told: `${told}: synchronising` }];
   });
-  return begun === null || begun === undefined ? ended : [...ended, { from: begun.began_after_seconds, until: lasted, isSync: false, name: begun.reason, told: `checkpoint (${begun.reason}) that did not end within the trial` }];
+  if (!begun) return ended;
+  return [...ended, { from: begun.began_after_seconds, until: lasted, isSync: false, name: begun.reason, told: `checkpoint (${begun.reason}) that did not end within the trial` }];
 }
 
 const stallsOf = ({ stalls }: TrialSeries): Phase[] => stalls.map(({ from_second: from, until_second: until }) => ({ from, until, isSync: false, name: "", told: "stall" }));
@@ -243,14 +247,13 @@ function marks({ trial, series }: TrialData, theme: Theme, index: number): (Line
   });
   // An upright where what warmed the server had done its work.
   const end = trial.strategy_outcome?.ended_after_seconds ?? null;
-  const label = { show: index === 0, formatter: `${String(trial.point["strategy"])} ended`, color: theme.soft, fontSize: 10, position: "insideEndTop" as const };
-  const upright: LineSeriesOption = {
-    type: "line", id: `warmer-end:${index}`, data: [], silent: true, z: 2,
-    markLine: { silent: true, symbol: "none", animation: false, data: end === null ? [] : [{ xAxis: end, lineStyle: { color: theme.ink, type: DASHES_OF_BOUND, width: 1 }, label }] },
-  };
+  const label = { show: index === 0, color: theme.soft, fontSize: 10, position: "insideEndTop" };
+  const ended = end === null ? [] : [ruleOf(theme, true, { xAxis: end }, `${String(trial.point["strategy"])} ended`, label)];
+  const upright: LineSeriesOption = { type: "line", id: `warmer-end:${index}`, data: [], silent: true, z: 2, markLine: rules(ended) };
   // Where a stall was: colour alone does not tell it. They point into it from what was usual.
   const triangles: ScatterSeriesOption = {
-    type: "scatter", id: "stall-marks", silent: true, z: 6, tooltip: { show: false }, symbol: "triangle", symbolRotate: 180, symbolSize: [10, 8], itemStyle: { color: theme.warn, opacity: 1 },
+    type: "scatter", id: "stall-marks", silent: true, z: 6, tooltip: { show: false },
+    symbol: "triangle", symbolRotate: 180, symbolSize: [10, 8], itemStyle: { color: theme.warn, opacity: 1 },
     data: series.stalls.map((stall) => [(stall.from_second + stall.until_second) / 2, stall.usual_tps]),
   };
   return [
@@ -267,7 +270,7 @@ const marksAt = ({ trial, series }: TrialData, at: number): string[] =>
 export function stalls({ series: { second, stalls: all } }: TrialData): HTMLElement | null {
   if (second.length === 0) return null;
   if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: no second fell below half of what was usual around it by more than chance.");
-  const rows = all.map(({ from_second: from, until_second: until, least_tps: least, usual_tps: usual, seen }) => [`${from}–${until} s`, count(least), count(usual), seen.length === 0 ? "nothing" : seen.join("; ")]);
+  const rows = all.map(({ from_second: from, until_second: until, least_tps: least, usual_tps: usual, seen }) => [`${from}–${until} s`, count(least), count(usual), seen.join("; ") || "nothing"]);
   return element("div", {},
     element("h3", {}, all.length === 1 ? "One stall" : `${all.length} stalls`),
     element("p", { class: "lead" }, "Seconds below half of what was usual around them, beyond what chance explains; marked in the chart."),

@@ -71,9 +71,11 @@ async function compared(source: Source, appearance: Appearance, a: Side, b: Side
 
 function ratioCells({ cells }: SweepComparison): HTMLElement {
   const rows = cells.map(({ label, ratio: found, p, p_holm: holm, smallest_detectable: least, cycles }): Child[] => [
-    label || "all", ratioText(found), String(found.pairs), ratio(found.coverage), p.toFixed(4), holm.toFixed(4), least === null ? "–" : `${ratio(least)} ×`, cycles === 0 ? "whole trials" : String(cycles),
+    label || "all", ratioText(found), String(found.pairs), ratio(found.coverage), p.toFixed(4), holm.toFixed(4),
+    least === null ? "–" : `${ratio(least)} ×`, cycles === 0 ? "whole trials" : String(cycles),
   ]);
-  return table("Ratios by cell", ["cell", "B ÷ A (×)", "pairs", "interval holds in (of cases)", "p", "p (Holm)", "detectable", "checkpoint cycles"], rows, { id: "ratio-cells", className: "low" });
+  const titles = ["cell", "B ÷ A (×)", "pairs", "interval holds in (of cases)", "p", "p (Holm)", "detectable", "checkpoint cycles"];
+  return table("Ratios by cell", titles, rows, { id: "ratio-cells", className: "low" });
 }
 
 /** Facts of a study that say when it ran and how it came out, not what it was. */
@@ -86,5 +88,6 @@ function differences(a: StudyData, b: StudyData): HTMLElement {
   ])) as [Map<string, string>, Map<string, string>];
   const names = [...new Set([...ofA.keys(), ...ofB.keys()])].filter((name) => ofA.get(name) !== ofB.get(name));
   const link = ({ sweep }: StudyData): HTMLElement => element("a", { href: linkTo(["study", sweep.id]) }, sweep.id);
-  return table("What the studies differ in", ["", "A", "B"], [["study", link(a), link(b)], ...names.map((name): Child[] => [name, ...[ofA, ofB].map((facts) => code(facts.get(name) ?? ""))])], { className: "pairs", texts: [0, 1, 2] });
+  const rows = names.map((name): Child[] => [name, code(ofA.get(name) ?? ""), code(ofB.get(name) ?? "")]);
+  return table("What the studies differ in", ["", "A", "B"], [["study", link(a), link(b)], ...rows], { className: "pairs", texts: [0, 1, 2] });
 }

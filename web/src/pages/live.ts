@@ -31,7 +31,8 @@ class LiveStage extends Stage {
     this.trial = trial;
     const { seconds, samples, position, trials, label, repeat } = trial;
     const done = samples.at(-1);
-    const second = done === undefined ? "the start state is being made" : `second ${done.second}${seconds === null ? "" : ` of ${seconds}`}${done.tps === null ? "" : `, ${count(done.tps)} transactions per second`}`;
+    const served = done === undefined || done.tps === null ? "" : `, ${count(done.tps)} transactions per second`;
+    const second = done === undefined ? "the start state is being made" : `second ${done.second}${seconds === null ? "" : ` of ${seconds}`}${served}`;
     this.#told.textContent = `trial ${position} of ${trials}: ${label}, repeat ${repeat} · ${second} · ${leftOf(trial)}`;
     this.#bar.hidden = seconds === null;
     this.#bar.max = seconds ?? 1;

@@ -25,7 +25,11 @@ export async function studiesPage(source: Source, appearance: Appearance): Promi
     const found = all.filter((line) => wanted.every((word) => textOf(line).includes(word)));
     results.replaceChildren(paragraph("soft", found.length === all.length ? `${count(all.length)} in all` : `${count(found.length)} of ${count(all.length)}`), listOf(found, running, chosen, choose, source.isServed));
   };
-  const box = element("input", { type: "search", id: "filter", value: readAddress().query.get("filter") ?? "", placeholder: "question, host, axis, date", input: () => { remember({ filter: box.value }); draw(); } });
+  const filter = (): void => {
+    remember({ filter: box.value });
+    draw();
+  };
+  const box = element("input", { type: "search", id: "filter", value: readAddress().query.get("filter") ?? "", placeholder: "question, host, axis, date", input: filter });
   draw();
   return [
     element("h1", { tabindex: -1 }, "Studies"),
@@ -53,6 +57,10 @@ const textOf = (line: StudyLine): string => [line.id, line.question, line.host, 
 
 function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string[], choose: (id: string, isChosen: boolean) => void, isServed: boolean): HTMLElement {
   const columns = ["question", "began (UTC)", "state", "varies", "trials", "host", "server", ...(isServed ? ["compare"] : [])];
+  const checkbox = ({ id, question }: StudyLine): HTMLElement => {
+    const box = element("input", { type: "checkbox", "aria-label": `Compare ${question}`, checked: chosen.includes(id), change: () => choose(id, box.checked) });
+    return box;
+  };
   const rows = lines.map((line): Child[] => line.damaged !== null ? damagedRow(line, line.damaged, columns.length) : [
     element("a", { href: linkTo(["study", line.id]) }, line.question === "" ? line.id : line.question),
     time(line.started_at ?? "").slice(0, 19),
@@ -61,7 +69,7 @@ function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string
     `${count(line.trials)} of ${count(line.points * line.repeats)}${line.failures > 0 ? `, ${count(line.failures)} failed` : ""}`,
     line.host,
     line.server.split(" ")[0] ?? "",
-    ...(isServed ? [element("input", { type: "checkbox", "aria-label": `Compare ${line.question}`, checked: chosen.includes(line.id), change: (event) => choose(line.id, (event.target as HTMLInputElement).checked) })] : []),
+    ...(isServed ? [checkbox(line)] : []),
   ]);
   return table("Studies", columns, rows, { className: "studies", texts: columns.flatMap((title, place) => (title === "trials" ? [] : [place])) });
 }

@@ -22,7 +22,8 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const found = /^(\d+)-(\d+)$/.exec(beside ?? "");
   const [data, other] = await Promise.all([source.trial(id, number, repeat), found && source.trial(id, Number(found[1]), Number(found[2]))]);
   const label = labelOf(study, number);
-  const crumbs = element("nav", { class: "crumbs", "aria-label": "Where this is" }, element("a", { href: linkTo(["study", study.sweep.id]) }, study.subject === "" ? study.sweep.id : study.subject), " / ", label);
+  const up = element("a", { href: linkTo(["study", study.sweep.id]) }, study.subject || study.sweep.id);
+  const crumbs = element("nav", { class: "crumbs", "aria-label": "Where this is" }, up, " / ", label);
   const top = [crumbs, ...heading(label), paragraph("study", summary(outline)), siblings(study, outline, beside)];
   if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
   const stage = new TrialStage(appearance, data, other, study.measures);
@@ -89,10 +90,11 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
   const { start_state: state, checkpoints: all, fresh_copy: fresh, warming, cycle_tps: cycle } = trial;
   const [job, brought] = [warming?.job, warming?.brought];
   const isIdle = looksOf(trial).length > 0;
+  const inCache = state !== null && state.total_bytes > 0 ? state.os_resident_bytes / state.total_bytes : 0;
   return [
     ["Point", Object.entries(trial.point).filter(([, value]) => value !== null && !Array.isArray(value)).map(([name, value]) => [name, String(value)])],
     ["Trial", [
-      ["started", state === null ? "not" : `${state.verdict}: ${percent(state.total_bytes > 0 ? state.os_resident_bytes / state.total_bytes : 0)} of ${bytes(state.total_bytes)} in the page cache`],
+      ["started", state === null ? "not" : `${state.verdict}: ${percent(inCache)} of ${bytes(state.total_bytes)} in the page cache`],
       ["lasted", seconds(trial.lasted_seconds)],
       // It ended with its transactions, from cold.
       ...factsIf(job, ({ warmer_seconds: before, load_seconds: load, whole_seconds: whole }) => [
@@ -134,8 +136,9 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     one.part, one.disk ?? "–", one.device, count(one.reads_per_second), bandwidth(one.read_bytes_per_second), count(one.writes_per_second), bandwidth(one.written_bytes_per_second),
     one.bytes_per_write === null ? "–" : bytes(one.bytes_per_write), percent(one.busy_ratio),
   ]);
+  const titles = ["part", "its disk", "device", "reads per second", "read", "writes per second", "written", "a write", "busy"];
   return element("div", {}, element("h3", {}, "Devices of the server’s parts, means over the trial, by anybody"),
-    table("Devices of the server’s parts", ["part", "its disk", "device", "reads per second", "read", "writes per second", "written", "a write", "busy"], rows, { className: "low", texts: [0, 1, 2] }));
+    table("Devices of the server’s parts", titles, rows, { className: "low", texts: [0, 1, 2] }));
 }
 
 /** What warmed the server, or the job beside its load, and the end of what it printed. */
@@ -152,9 +155,11 @@ function hosts({ generators }: SweepTrial): HTMLElement | null {
   if (!generators) return null;
   const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;
   const rows = generators.hosts.map((one) => [
-    one.host, one.pgbench_version, count(one.clients), count(one.jobs), milliseconds(one.started_after_ms), `${milliseconds(one.clock_offset_ms)} ± ${milliseconds(one.clock_uncertainty_ms)}`, count(one.transactions), count(one.tps),
+    one.host, one.pgbench_version, count(one.clients), count(one.jobs), milliseconds(one.started_after_ms),
+    `${milliseconds(one.clock_offset_ms)} ± ${milliseconds(one.clock_uncertainty_ms)}`, count(one.transactions), count(one.tps),
   ]);
-  return table("Hosts that made the load", ["host", "pgbench", "clients", "threads", "began after", "its clock ahead by", "transactions", "throughput (tps)"], rows, { className: "low", texts: [0, 1] });
+  const titles = ["host", "pgbench", "clients", "threads", "began after", "its clock ahead by", "transactions", "throughput (tps)"];
+  return table("Hosts that made the load", titles, rows, { className: "low", texts: [0, 1] });
 }
 
 function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
@@ -167,13 +172,16 @@ function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
   const row = (name: string, one: LatencyHistogram | null): Child[][] => one === null ? [] : [
     [name, count(one.count), `${latency(one.mean_us)} ± ${latency(one.stddev_us)}`, ...[0.5, 0.9, 0.95, 0.99, 0.999].map((share) => percentile(one, share)), latency(one.max_us)],
   ];
-  const rows = [...row("all scripts", all), ...scripts.flatMap(({ script, response, service }) => [...row(service === null ? script : `${script}, since it was due`, response), ...row(`${script}, since it began`, service)])];
-  return table("Latency by script, mean ± standard deviation, with intervals of 95 %", ["", "answered (transactions)", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest"], rows, { className: "low" });
+  const ofScripts = scripts.flatMap(({ script, response, service }) => [...row(service === null ? script : `${script}, since it was due`, response), ...row(`${script}, since it began`, service)]);
+  const titles = ["", "answered (transactions)", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest"];
+  return table("Latency by script, mean ± standard deviation, with intervals of 95 %", titles, [...row("all scripts", all), ...ofScripts], { className: "low" });
 }
 
 function checkpoints({ checkpoints: all }: SweepTrial): HTMLElement {
   if (all.length === 0) return paragraph("soft", "No checkpoint ended within the trial.");
-  const rows = all.map((one) => [seconds(one.ended_after_seconds), one.reason, count(one.buffers), seconds(one.write_seconds), seconds(one.sync_seconds), seconds(one.longest_sync_seconds), seconds(one.total_seconds)]);
+  const rows = all.map((one) => [
+    seconds(one.ended_after_seconds), one.reason, count(one.buffers), ...[one.write_seconds, one.sync_seconds, one.longest_sync_seconds, one.total_seconds].map(seconds),
+  ]);
   return table("Checkpoints", ["ended after", "why", "written (buffers)", "writing", "synchronising", "longest file", "in all"], rows, { className: "low", texts: [1] });
 }
 
@@ -189,5 +197,6 @@ function buffers({ buffers_before: before, buffers_after: after }: SweepTrial): 
     const found = all.find((one) => one.usage_count === usage);
     return [count(found?.buffers ?? 0), count(found?.dirty ?? 0)];
   })]);
-  return folded("shared_buffers by usage count, before and after", () => table("shared_buffers", ["usage count", "before (buffers)", "of them dirty (buffers)", "after (buffers)", "of them dirty (buffers)"], rows, { texts: [] }));
+  const titles = ["usage count", "before (buffers)", "of them dirty (buffers)", "after (buffers)", "of them dirty (buffers)"];
+  return folded("shared_buffers by usage count, before and after", () => table("shared_buffers", titles, rows, { texts: [] }));
 }

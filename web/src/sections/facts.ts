@@ -75,7 +75,8 @@ export function downloads(study: StudyData, source: Source, hasSeconds: boolean)
   const { sweep, points, trials } = study;
   const metrics = metricsOf(study);
   const fields = ["number", "repeat", "position", "started_at", "start_verdict", "failure", ...metrics.map(({ key }) => key)];
-  const everyTrial = (): string => csv([...sweep.varied, ...fields], trials.map((trial) => [...valuesAt(study, trial.number), ...fields.map((field) => trial[field] as Value | undefined ?? null)]));
+  const everyTrial = (): string =>
+    csv([...sweep.varied, ...fields], trials.map((trial) => [...valuesAt(study, trial.number), ...fields.map((field) => (trial[field] as Value | undefined) ?? null)]));
   const everyPoint = (): string => csv(
     [...sweep.varied, ...metrics.flatMap(({ id }) => [id, `${id}_min`, `${id}_max`]), "trials", "failures"],
     points.map((point) => {
@@ -106,7 +107,9 @@ const valuesAt = ({ points }: StudyData, number: number): string[] => points.fin
 /** Spans of a second, unless there are many. */
 async function samplesCsv(study: StudyData, source: Source): Promise<string> {
   const { sweep, trials } = study;
-  const fields = ["second", "tps", "latency_us_mean", "latency_us_min", "latency_us_max", "latency_us_deviation", "foreground_read_bytes", "device_read_bytes", "device_reads", "os_resident_bytes"] as const;
+  const fields = [
+    "second", "tps", "latency_us_mean", "latency_us_min", "latency_us_max", "latency_us_deviation", "foreground_read_bytes", "device_read_bytes", "device_reads", "os_resident_bytes",
+  ] as const;
   const rows: Value[][] = [];
   for (const { number, repeat, position } of trials) {
     const series = (await source.trial(sweep.id, number, repeat))?.series;

@@ -51,11 +51,13 @@ function servedFigures({ points }: StudyData): HTMLElement | null {
 
 /** The job that was done soonest, and the one that took longest. */
 function jobFigures({ points }: StudyData): HTMLElement | null {
-  const done = points.flatMap((point) => { const at = spreadOf(point, "whole_seconds")?.median ?? null; return at === null ? [] : [{ point, at }]; }).sort((a, b) => a.at - b.at);
+  const all = points.map((point) => ({ point, at: spreadOf(point, "whole_seconds")?.median ?? Number.NaN }));
+  const done = all.filter(({ at }) => !Number.isNaN(at)).sort((a, b) => a.at - b.at);
   const ends = [...new Set([done[0], done.at(-1)])].filter((one) => one !== undefined);
   return ends.length === 0 ? null : figures("The study in figures", ends.map(({ point, at }, place) => {
     const before = beforeLoad(point);
-    return [place === 0 ? "soonest done after" : "latest done after", seconds(at), joined("; ", point.values.join(", ") || point.label, before > 0 ? `${seconds(before)} of it before the job began` : "")];
+    const note = joined("; ", point.values.join(", ") || point.label, before > 0 ? `${seconds(before)} of it before the job began` : "");
+    return [place === 0 ? "soonest done after" : "latest done after", seconds(at), note];
   }));
 }
 

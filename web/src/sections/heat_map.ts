@@ -1,6 +1,7 @@
 // What is drawn of a study and which axis goes where, for all of its pictures at once; and the heat map: two axes, a table a small
 // multiple, whose cells are links to the trials.
 
+import { pointerList, type PointerRow } from "../charts/figure";
 import { element, type Option, paragraph, select } from "../element";
 import { besideOf, endsOf, intervalText, metricsOf, rangeText, renderMedian } from "../metrics";
 import { heatColor, inkOn } from "../palette";
@@ -38,7 +39,7 @@ function choices(state: StudyState): HTMLElement[] {
 export function heatMap(state: StudyState): HTMLElement {
   const panels = element("div", { class: "heat-panels" });
   const scale = element("p", { class: "heat-scale soft" });
-  const bubble = element("div", { class: "bubble pointer", role: "tooltip", id: "heat-bubble", hidden: true });
+  const bubble = element("div", { class: "bubble", role: "tooltip", id: "heat-bubble", hidden: true });
   const draw = (): void => {
     const shade = shadeOf(state);
     panels.replaceChildren(...valuesOf(state.axes, state.layout.facet).map((facet) => panelOf(state, facet, shade, bubble)));
@@ -51,21 +52,17 @@ export function heatMap(state: StudyState): HTMLElement {
   return element("figure", { id: "heat", class: "heat" }, element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, explanation)), scale, panels, bubble);
 }
 
-/** Where on the scale a value is, 0 to 1. */
-interface Shade {
-  low: number;
-  high: number;
-  of: (value: number) => number;
-}
+type Shade = ReturnType<typeof shadeOf>;
 
-function shadeOf({ study, metric }: StudyState): Shade {
+/** The ends of the scale, and where on it a value is, 0 to 1. */
+function shadeOf({ study, metric }: StudyState) {
   const values = study.points.flatMap((point) => metric.of(point)?.median ?? []).filter(Number.isFinite);
   const high = Math.max(...values);
   // Never less than from half to whole: all colours of the scale between two equals would make a difference of them.
   const low = Math.min(...values, high / 2);
   const on = metric.isLog ? (value: number) => Math.log(Math.max(1, value)) : (value: number) => value;
   const width = on(high) - on(low);
-  return { low, high, of: (value) => (Number.isFinite(value) ? (width > 0 ? (on(value) - on(low)) / width : 0.5) : 1) };
+  return { low, high, of: (value: number): number => (Number.isFinite(value) ? (width > 0 ? (on(value) - on(low)) / width : 0.5) : 1) };
 }
 
 function scaleOf({ theme, metric }: StudyState, { low, high }: Shade): (Node | string)[] {
@@ -140,14 +137,14 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
 }
 
 function showBubble({ study, metric: chosen }: StudyState, bubble: HTMLElement, cell: HTMLElement, point: PointSummary): void {
-  const rows = metricsOf(study).map((metric) => {
+  const rows = metricsOf(study).map((metric): PointerRow => {
     const range = metric.of(point);
-    return element("tr", {}, element("td", {}, metric.label), element("td", { class: "number" }, renderMedian(metric, point)), element("td", { class: "number soft" }, range === null ? "" : rangeText(range, metric.render)));
+    return [null, metric.label, renderMedian(metric, point), range === null ? "" : rangeText(range, metric.render)];
   });
   const median = chosen.of(point);
   const interval = median === null ? "" : intervalText(median, chosen.render);
   const warnings = againstOf(point).map(({ text, trials }) => paragraph("against", `${text} (${trials} of ${point.trials})`));
-  bubble.replaceChildren(element("p", {}, `${point.label} · ${point.trials} trials`), element("table", {}, ...rows), ...(interval === "" ? [] : [element("p", {}, `${chosen.label}: the median lies in ${interval}`)]), ...warnings);
+  bubble.replaceChildren(pointerList([`${point.label} · ${point.trials} trials`], rows, interval === "" ? [] : [`${chosen.label}: the median lies in ${interval}`]), ...warnings);
   bubble.hidden = false;
   const [box, place] = [bubble.offsetParent?.getBoundingClientRect() ?? new DOMRect(), cell.getBoundingClientRect()];
   bubble.style.left = `${Math.max(0, Math.min(place.left - box.left, box.width - bubble.offsetWidth))}px`;

@@ -2,7 +2,7 @@
 
 import { readAddress, remember, linkTo } from "../address";
 import { cell, type Child, code, element, folded, ofPoints, type Option, paragraph, select, table } from "../element";
-import { bytes, count, percent, ratio, ratioText } from "../format";
+import { count, percent, ratio, ratioText } from "../format";
 import { columnOf, type Metric, METRICS, metricsOf, P50, P99, rangeText, renderMedian, TPS, WORST } from "../metrics";
 import { doubtOf, type StudyState } from "../pivot";
 import type { BackgroundWrites, PointSummary, StudyData, SweepTrial } from "../../generated/record";
@@ -21,7 +21,7 @@ export function everyPoint(study: StudyData): HTMLElement {
   };
   const figureOf = (metric: Metric, point: PointSummary): HTMLElement => {
     const range = metric.of(point);
-    return cell(renderMedian(metric, point), range === null ? "" : rangeText(range, metric.render === bytes ? bytes : metric.renderAxis));
+    return cell(renderMedian(metric, point), range === null ? "" : rangeText(range, metric.renderAxis));
   };
   return ofPoints(points.length, () => table("Every point", [...named, ...metrics.map(columnOf)],
     points.map((point): Child[] => [linksOf(point), ...(varied.length > 0 ? point.values : [point.label]), ...metrics.map((metric) => figureOf(metric, point))]),
@@ -51,8 +51,10 @@ export function fooled(state: StudyState): HTMLElement {
     const [tps, worst] = [TPS.of(point), WORST.of(point)];
     return tps === null || worst === null || tps.median === 0 ? "–" : percent(worst.median / tps.median);
   };
-  const shown = (some: PointSummary[]): HTMLElement => table("The points by throughput", ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"],
-    some.map((point) => [element("a", { href: state.linkToPoint(point.number) }, point.label), ...metrics.map((metric, place) => bar(metric, place, point)), share(point)]), { className: "fooled", texts: [0, 1, 2, 3, 4] });
+  const row = (point: PointSummary): Child[] =>
+    [element("a", { href: state.linkToPoint(point.number) }, point.label), ...metrics.map((metric, place) => bar(metric, place, point)), share(point)];
+  const titles = ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"];
+  const shown = (some: PointSummary[]): HTMLElement => table("The points by throughput", titles, some.map(row), { className: "fooled", texts: [0, 1, 2, 3, 4] });
   return element("div", { id: "fooled" },
     element("h3", {}, "Don’t be fooled by throughput"),
     paragraph("lead", "The fastest points, and what their users got in the worst second and in the slowest hundredth of transactions. The best of each column is marked; it is seldom the same point, and none that measured something else than was asked for. The worst second is that of the median trial, whose first and last are left out."),
@@ -69,7 +71,8 @@ const WRITES: [keyof BackgroundWrites, string][] = [
 export function background({ study: { points } }: StudyState): HTMLElement {
   // A median of few trials may be a half.
   const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));
-  const rows = points.flatMap((point) => (point.background === null ? [] : [[point.label, renderMedian(TPS, point, count), ...WRITES.map(([name]) => figure(point.background?.[name] ?? 0))]]));
+  const rows = points.filter((point) => point.background !== null)
+    .map((point) => [point.label, renderMedian(TPS, point, count), ...WRITES.map(([name]) => figure(point.background?.[name] ?? 0))]);
   return element("div", {},
     element("h3", {}, "Checkpoints, and who wrote the buffers"),
     paragraph("lead", "Counted by the server during a trial, the median of the trials. Buffers that backends wrote themselves made a user wait; “writer held back” counts how often the background writer had to stop at bgwriter_lru_maxpages."),
@@ -81,7 +84,8 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
   if (all.length === 0) return null;
   const times = (value: number | null): string => (value === null ? "–" : `${ratio(value)} ×`);
   const rows = all.flatMap(({ metric, cells }) => cells.map(({ label, ratio: found, p, floor, smallest_detectable: least, false_share: wrong }): Child[] => [
-    METRICS.find(({ id }) => id === metric)?.label ?? metric, label || "all", ratioText(found), String(found.pairs), p.toFixed(4), times(floor), times(least), wrong === null ? "–" : percent(wrong),
+    METRICS.find(({ id }) => id === metric)?.label ?? metric, label || "all",
+    ratioText(found), String(found.pairs), p.toFixed(4), times(floor), times(least), wrong === null ? "–" : percent(wrong),
   ]));
   return element("div", {},
     element("h3", {}, "What equal sides differ by"),
@@ -124,7 +128,8 @@ export function beside({ study }: StudyState, source: Source): HTMLElement | nul
 const figuresOf = (metrics: Metric[], a: PointSummary, b: PointSummary): HTMLElement =>
   table("Figures of both", ["figure", "A", "B", "B ÷ A (×)"], metrics.map((metric) => {
     const quotient = (metric.of(b)?.median ?? Number.NaN) / (metric.of(a)?.median || Number.NaN);
-    return [columnOf(metric), renderMedian(metric, a), renderMedian(metric, b), metric.of(a)?.median !== Number.POSITIVE_INFINITY && Number.isFinite(quotient) ? `${ratio(quotient)} ×` : "–"];
+    const isKnown = Number.isFinite(metric.of(a)?.median) && Number.isFinite(quotient);
+    return [columnOf(metric), renderMedian(metric, a), renderMedian(metric, b), isKnown ? `${ratio(quotient)} ×` : "–"];
   }), { className: "pairs" });
 
 /** What was asked for and what the server said, where two trials differ in it. */
@@ -138,5 +143,6 @@ export function differencesOf(a: SweepTrial, b: SweepTrial, sides: [string, stri
   const names = [...new Set(both.flatMap((settings) => [...settings.keys()]))].filter((name) => both[0]?.get(name) !== both[1]?.get(name));
   const told = (value: string | undefined): HTMLElement => (value === undefined ? element("span", { class: "soft" }, missing) : code(value));
   if (names.length === 0) return paragraph("soft", "No setting differs.");
-  return table("Settings that differ", ["setting", ...sides], names.map((name) => [code(name), ...both.map((settings) => told(settings.get(name)))]), { className: "pairs", texts: [0, 1, 2] });
+  const rows = names.map((name) => [code(name), ...both.map((settings) => told(settings.get(name)))]);
+  return table("Settings that differ", ["setting", ...sides], rows, { className: "pairs", texts: [0, 1, 2] });
 }

@@ -26,7 +26,8 @@ export function timeTable({ study }: StudyState): HTMLElement {
     // Who looks now and then counts no commands, and cannot tell who is ready from who runs.
     const countedOf = (number: number): number | null => (point.ready_seconds === null ? null : number);
     const figures: [number | null, number][] = [
-      [point.activity_reports, point.statistics_seconds], [countedOf(point.commands), point.reading_seconds], [countedOf(point.handled), point.handled_seconds], [point.lwlock_waits, point.lwlock_seconds],
+      [point.activity_reports, point.statistics_seconds], [countedOf(point.commands), point.reading_seconds],
+      [countedOf(point.handled), point.handled_seconds], [point.lwlock_waits, point.lwlock_seconds],
     ];
     const range = [point.explained_ratio_min, point.explained_ratio_max].map((one) => (one === null ? "–" : (100 * one).toFixed(2)));
     return [
@@ -47,6 +48,8 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
   if (!time) return null;
   const [runs, kernel] = [time.programs.reduce((sum, one) => sum + one.runs, 0), time.programs.reduce((sum, one) => sum + one.total_ns, 0)];
   const share = (ratio: number | null): string => (ratio === null ? "–" : exactShare(ratio));
+  const inKernel = runs > 0 ? `, of it in the kernel ${seconds(kernel / 1e9)} in ${count(runs)} runs (${count(kernel / runs)} ns each)` : "";
+  const recovered = `${count(time.recovered)} beginnings on a processor that were not told (${seconds(time.recovered_seconds)}), ${count(time.wakes_missed)} ends of waits`;
   const facts: Facts = [
     ["from", SOURCES[time.source] ?? time.source],
     ...time.refused.map(({ source, reason }): [string, string] => [`not from ${source}`, reason]),
@@ -54,8 +57,8 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
     ...(time.is_cut_short ? [["ended before the trial", "it took more than 2 % of all processors: time = true in the study file lets it go on"]] satisfies Facts : []),
     ["with an event that could not be read", seconds(time.unknown_seconds)],
     ["processes not followed", count(time.lost_processes)],
-    ["processor time of the account itself", `${seconds(time.cost_seconds)}${runs > 0 ? `, of it in the kernel ${seconds(kernel / 1e9)} in ${count(runs)} runs (${count(kernel / runs)} ns each)` : ""}`],
-    ...(time.recovered + time.wakes_missed > 0 ? [["recovered", `${count(time.recovered)} beginnings on a processor that were not told (${seconds(time.recovered_seconds)}), ${count(time.wakes_missed)} ends of waits`]] satisfies Facts : []),
+    ["processor time of the account itself", `${seconds(time.cost_seconds)}${inKernel}`],
+    ...(time.recovered + time.wakes_missed > 0 ? [["recovered", recovered]] satisfies Facts : []),
   ];
   const names = [...(time.handled_statistic ? [time.handled_statistic] : []), ...time.statistics];
   const lived = time.statistics.reduce((sum, one) => sum + one.total_ns, 0);

@@ -47,7 +47,11 @@ export function trust(study: StudyData): HTMLElement {
   const hasFailed = trials.some((trial) => trial.failure !== null) || ofPoints.some(({ kind }) => kind === "strategy_failed");
   const hasHeadStart = study.points.some(({ verdicts }) => verdicts.some(({ sentence }) => sentence.includes("head start")));
   const allCold = trials.length > 0 && !hasHeadStart && trials.every((trial) => trial.start_verdict === "cold");
-  const good = [`${here}, in random order within blocks (seed ${study.exact.seed}).`, ...(hasFailed ? [] : ["No trial failed."]), ...(allCold ? ["Every trial began cold, as was measured right before it."] : [])].map(goodItem);
+  const good = [
+    `${here}, in random order within blocks (seed ${study.exact.seed}).`,
+    ...(hasFailed ? [] : ["No trial failed."]),
+    ...(allCold ? ["Every trial began cold, as was measured right before it."] : []),
+  ].map(goodItem);
   const title = bad.length === 0 ? "Nothing speaks against these numbers" : `${bad.length === 1 ? "One thing speaks" : `${count(bad.length)} things speak`} against these numbers`;
   const [shown, rest] = [bad.slice(0, SHOWN), bad.slice(SHOWN)];
   return element("section", { class: bad.length === 0 ? "trust" : "trust warned", "aria-labelledby": "trust" },

@@ -24,7 +24,8 @@ export function warmUpSections(state: WarmersStage, study: StudyState): HTMLElem
   return [
     section("warming", "How it warmed up", legend, figure(throughput, state),
       fold("meanwhile", "Meanwhile: what users got, memory and the device",
-        figure(served, state), interferencePlan && figure(interferencePlan, state), interferencePlan && trafficTable(traffic), ...[resident, device, latencies].map((plan) => figure(plan, state)))),
+        figure(served, state), interferencePlan && figure(interferencePlan, state), interferencePlan && trafficTable(traffic),
+        ...[resident, device, latencies].map((plan) => figure(plan, state)))),
     fold("result", "Times and ratios of every warmer", figure(timesOf(study.study), study), ratioPlan && figure(ratioPlan, study), achieved(state), verdicts(state)),
     residency(state),
   ];
@@ -107,7 +108,10 @@ function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_shar
 function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLElement {
   const share = (one: LeastShare | null): string => (one === null ? "–" : `${ratio(one.share)} in second ${one.second}${one.repeat === null ? "" : ` of round ${one.repeat}`}`);
   const median = (value: Spread | null): string => spread(value, count, "").median;
-  const titles = ["warmer", "lowest second (÷ nothing)", "least of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "nothing had served by its warm time (transactions)", "served in all ÷ nothing (×)"];
+  const titles = [
+    "warmer", "lowest second (÷ nothing)", "least of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "nothing had served by its warm time (transactions)",
+    "served in all ÷ nothing (×)",
+  ];
   const later = deadline === null ? [] : [`served by ${seconds(deadline)} (transactions)`, "÷ nothing (×)", "pgthaw's ÷ that (×)"];
   const rows = warmers.map((one) => [
     one.strategy, share(one.lowest), share(one.least),

@@ -10,7 +10,7 @@ import type { StudyState } from "../pivot";
 import type { PointSummary, StudyData, WarmerRatio } from "../../generated/record";
 
 /** Do its trials end when what is wanted is resident? */
-export const isOfWarmers = ({ points }: StudyData): boolean => points.some((point) => spreadOf(point, "resident_after_seconds") !== null || spreadOf(point, "load_bytes_per_second") !== null);
+export const isOfWarmers = ({ points }: StudyData): boolean => points.some((point) => ["resident_after_seconds", "load_bytes_per_second"].some((key) => spreadOf(point, key) !== null));
 
 /** Do its trials end with so few transactions, from a cold start, that they draw no curve? */
 export const isOfJobs = (study: StudyData): boolean => chosenOf(study, null).id === "whole";
@@ -39,18 +39,22 @@ function timesBy(study: StudyData, isDark: boolean, key: string, more: (point: P
   return study.points.flatMap((point, place) => {
     const [time, strategy] = [spreadOf(point, key), names[place] ?? ""];
     if (time === null) return [];
-    return [{ place, time: { name: nameOf(study, point), time, times: null, limit: point.measured_seconds ?? 0, style: strategyStyle(strategy, names, isDark), isSubject: strategy === "pgthaw", ...more(point) } }];
+    const style = strategyStyle(strategy, names, isDark);
+    return [{ place, time: { name: nameOf(study, point), time, times: null, limit: point.measured_seconds ?? 0, style, isSubject: strategy === "pgthaw", ...more(point) } }];
   });
 }
 
 /** Bars of what each trial waits for. */
 export function timesOf(study: StudyData): ChartPlan<StudyState> {
   const isWarm = isWarmUp(study);
-  const [id, title, unit, told, key] = isWarm
-    ? ["warm-times", "Seconds until warm", "seconds since the workload began", "bytes ÷ bandwidth. Hatched: not warm within the trial.", "warm_after_seconds"]
-    : ["resident-times", "Seconds until resident", "seconds since the warmer began", "the least that the disk allows for the best merging of gaps. Hatched: not reached by half of the repeats. Paler: until shared_buffers were back too.", "resident_after_seconds"];
-  const explanation = `The median of the repeats, with a whisker from the soonest to the latest, and its ratio to the bound: ${told}`;
-  return timesPlan({ id, title, explanation, unit }, ({ theme: { isDark } }) => {
+  const [id, title, unit, key] = isWarm
+    ? ["warm-times", "Seconds until warm", "seconds since the workload began", "warm_after_seconds"]
+    : ["resident-times", "Seconds until resident", "seconds since the warmer began", "resident_after_seconds"];
+  const bound = isWarm
+    ? "bytes ÷ bandwidth. Hatched: not warm within the trial."
+    : "the least that the disk allows for the best merging of gaps. Hatched: not reached by half of the repeats. Paler: until shared_buffers were back too.";
+  const explanation = `The median of the repeats, with a whisker from the soonest to the latest, and its ratio to the bound: ${bound}`;
+  return timesPlan({ id, title, explanation, unit: () => unit }, ({ theme: { isDark } }) => {
     const reached = timesBy(study, isDark, key, (point) => ({ times: spreadOf(point, "bound_ratio") }));
     const buffers = timesBy(study, isDark, "buffers_after_seconds", (point) => ({ name: `${nameOf(study, point)}: shared_buffers`, opacity: 0.5, isSubject: false }));
     const bounds = new Set(study.points.flatMap((point) => spreadOf(point, "bound_seconds")?.median ?? []));
@@ -60,7 +64,7 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
 }
 
 const jobTimes: ChartPlan<StudyState> = timesPlan({
-  id: "job-times", title: "Seconds until the job was done", unit: "seconds since the cold start",
+  id: "job-times", title: "Seconds until the job was done", unit: () => "seconds since the cold start",
   explanation: "The median of the repeats from a cold start, with a whisker from the soonest to the latest. Paler: what warmed the server before the job began.",
 }, ({ state: { study }, theme: { isDark } }) => ({
   times: timesBy(study, isDark, "whole_seconds", (point) => ({ name: point.values.join(", ") || point.label, before: beforeLoad(point) })).map(({ time }) => time), bound: null,
@@ -74,6 +78,7 @@ export function ratiosOf({ ratios }: StudyData): ChartPlan<StudyState> | null {
   const dividends = new Map(ratios.map((one) => [rowOf(one), one.dividend]));
   const quantities = [...new Set(ratios.map(quantityOf))].sort((a, b) => Number(a.startsWith("50")) - Number(b.startsWith("50")));
   return ratiosPlan({
+    title: "Ratios within the rounds", about: "Each is divided by the other one of the same round.", floor: null,
     names: [...dividends.keys()],
     quantities: quantities.map((id) => ({ id, to: id.split(" ÷ ")[1] ?? "", find: (name) => ratios.find((one) => quantityOf(one) === id && rowOf(one) === name) ?? null })),
     style: (name, isDark) => strategyStyle(dividends.get(name) ?? "", [...dividends.values()], isDark),
