@@ -10,7 +10,7 @@ import { bandwidth, bytes, count, latency, percent, range, seconds, time } from 
 import { metricOf } from "../metrics";
 import { differencesOf } from "../sections/tables";
 import { timeOfTrial } from "../sections/time";
-import { againstBox, plainVerdict, told } from "../sections/trust";
+import { againstBox, plainVerdict } from "../sections/trust";
 import type { LatencyHistogram, StudyData, SweepTrial, TrialData, TrialOutline } from "../../generated/record";
 import type { Source } from "../source";
 
@@ -67,7 +67,7 @@ function siblings({ sweep, trials, ...study }: StudyData, shown: TrialOutline, b
 }
 
 function warnings(trial: SweepTrial): HTMLElement {
-  const all = [...(trial.failure === null ? [] : [plainVerdict(`It failed: ${trial.failure}`)]), ...told(trial)];
+  const all = [...(trial.failure === null ? [] : [plainVerdict(`It failed: ${trial.failure}`)]), ...trial.verdicts];
   return all.length === 0 ? paragraph("soft", "The trial says nothing against itself.") : againstBox("What the trial says against itself", all);
 }
 

@@ -38,7 +38,7 @@ export function trust(study: StudyData): HTMLElement {
   const hasEnded = sweep.ended_at !== null;
   const unfinished = hasEnded ? [] : [plainVerdict(`The study has not ended: it still runs, or was stopped. So far ${count(trials.length)} of ${count(planned)} trials are here.`)];
   const ofPoints = verdictsOf(study);
-  const ofSweep = told(sweep).filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
+  const ofSweep = sweep.verdicts.filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
   const all = [...[...unfinished, ...ofSweep, ...remarks.map(plainVerdict)].map((verdict) => ({ verdict, place: "" })), ...ofPoints.map((verdict) => ({ verdict, place: where(verdict) }))];
   // What measured something else than was asked for comes first, whoever says it.
   const bad = all.sort((a, b) => Number(isRefused(b.verdict.kind)) - Number(isRefused(a.verdict.kind))).map(({ verdict, place }) => badItem(verdict, place));
@@ -58,12 +58,6 @@ export function trust(study: StudyData): HTMLElement {
     element("h2", { id: "trust" }, title),
     shown.length > 0 && element("ul", {}, ...shown),
     element("details", {}, element("summary", {}, rest.length > 0 ? `${rest.length} more, and what is in order` : "What is in order"), element("ul", {}, ...rest, ...good)));
-}
-
-/** Verdicts, and texts that say more than they do: an older pgthaw kept texts alone. */
-export function told({ verdicts: all, warnings }: { verdicts: MeasurementVerdict[]; warnings: string[] }): MeasurementVerdict[] {
-  const texts = new Set(all.map(({ sentence, remedy }) => `${sentence}: ${remedy}`));
-  return [...all, ...warnings.filter((text) => !texts.has(text)).map(plainVerdict)];
 }
 
 interface Placed extends MeasurementVerdict {
