@@ -78,7 +78,7 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule
       },
     },
     series: [
-      series("bars", 3, (bar, y, at) => barOf(bar, y, (value) => at(value, "left"), theme.paper)),
+      series("bars", 2, (bar, y, at) => barOf(bar, y, (value) => at(value, "left"), theme.paper)),
       series("labels", 4, (bar, y, at) => {
         const { low, high } = bar.whisker;
         const text = isNarrow
@@ -87,7 +87,7 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule
         const style = { ...text, fill: theme.ink, backgroundColor: theme.surround, padding: [3, 3], font: `12px ${fontFamily()}`, verticalAlign: "middle" as const };
         return [...whiskerOf(bar.whisker, y, at, theme.ink), { type: "text", style }];
       }),
-      { type: "line", id: "rule", data: [], markLine: rules(at), markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: around } },
+      { type: "line", id: "rule", data: [], markLine: { ...rules(at), z: 3 }, markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: around } },
     ],
   };
 }
