@@ -55,12 +55,12 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule
   // The category axis counts from below.
   const bars = [...all].reverse();
   const subject = bars.find((one) => one.isSubject);
-  const series = (id: string, z: number, shapes: (bar: Bar, y: number, at: (value: number | null, open: "left" | "right") => number) => Shape[]): CustomSeriesOption => ({
+  const series = (id: string, z: number, shapes: (bar: Bar, y: number, at: Place) => Shape[]): CustomSeriesOption => ({
     type: "custom", id, z, silent: true, data: bars.map(({ end }, row) => [end, row]),
     renderItem: ({ dataIndex: row, coordSys }, api) => {
       const { x: left, width } = coordSys as unknown as { x: number; width: number };
-      const at = (value: number | null, open: "left" | "right"): number =>
-        value === null ? (open === "left" ? left : left + width) : Math.max(left, Math.min(left + width, (api.coord([value, row]) as [number, number])[0]));
+      const at: Place = (value, end) =>
+        value === null ? (end === "left" ? left : left + width) : Math.max(left, Math.min(left + width, (api.coord([value, row]) as [number, number])[0]));
       const [bar, [, y]] = [bars[row], api.coord([1, row]) as [number, number]];
       return bar && { type: "group", children: shapes(bar, y, at) };
     },
@@ -94,6 +94,9 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule
 
 type Shape = Exclude<CustomSeriesRenderItemReturn, undefined | null>;
 
+/** Where a value is on the page. One that is not known is at this end of the axis. */
+type Place = (value: number | null, end: "left" | "right") => number;
+
 const stroke = (x1: number, y1: number, x2: number, y2: number, style: object): Shape => ({ type: "line", shape: { x1, y1, x2, y2 }, style });
 
 function barOf({ from, before = from, end, drawn, style: { color }, opacity = 1 }: Bar, y: number, at: (value: number) => number, paper: string): Shape[] {
@@ -109,7 +112,7 @@ function barOf({ from, before = from, end, drawn, style: { color }, opacity = 1 
 }
 
 /** A line with an end at each side that is known. */
-function whiskerOf({ low, high }: Bar["whisker"], y: number, at: (value: number | null, open: "left" | "right") => number, ink: string): Shape[] {
+function whiskerOf({ low, high }: Bar["whisker"], y: number, at: Place, ink: string): Shape[] {
   if (low === high) return [];
   const [style, left, right] = [{ stroke: ink, lineWidth: 1.3 }, at(low, "left"), at(high, "right")];
   const ends = [...(low === null ? [] : [left]), ...(high === null ? [] : [right])];
