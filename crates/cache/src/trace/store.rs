@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::error::Error;
-use super::film::FilmHeader;
-use super::film_file::Film;
+use super::film::{Film, FilmHeader};
 use super::record::Recorded;
 use crate::warm::{STATE, state_directory};
 use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
@@ -451,8 +450,8 @@ fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Genera
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::film::FilmWriter;
     use crate::trace::film::{Event, EventKind, Totals};
-    use crate::trace::film_file::FilmWriter;
     use crate::trace::fixtures::{self, film_relation};
     use std::sync::Arc;
 

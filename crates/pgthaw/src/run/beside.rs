@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use super::arguments::RunArguments;
+use super::RunArguments;
 use crate::Target;
 use host::failure::Explain as _;
 use host::linux::block_device::{DeviceNumber, read_block_device};
