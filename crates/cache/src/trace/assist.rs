@@ -116,7 +116,7 @@ impl Assist {
     /// When the one film that was named is damaged, or of another cluster.
     pub fn plan(self) -> Result<Planned, Error> {
         let is_the_one = matches!(self.which, Which::File(_));
-        match self.decide() {
+        match Arc::new(self).decide() {
             Err(error) if !is_the_one => Ok(Planned::nothing(format!("its films cannot be used: {error}"), Vec::new())),
             decided => decided,
         }
@@ -139,7 +139,7 @@ impl Assist {
         }
     }
 
-    fn decide(self) -> Result<Planned, Error> {
+    fn decide(self: Arc<Assist>) -> Result<Planned, Error> {
         let like = self.find(None)?;
         let (name, mut remarks) = (like.name, like.remarks);
         let Some(film) = like.film else {
@@ -177,20 +177,13 @@ impl Assist {
         Ok(Planned { film, job, lost, decision, tells_device, remarks, touched, had_workers, unread: None })
     }
 
-    fn planning(&self, alone: Option<Film<File>>, film: Film<File>) -> Planning {
-        Planning {
-            device: self.device,
-            room: self.room,
-            untouched: self.untouched,
-            started_at: self.started_at,
-            map: Arc::clone(&self.map),
-            films: alone.into_iter().chain([film]).collect(),
-        }
+    fn planning(self: &Arc<Assist>, alone: Option<Film<File>>, film: Film<File>) -> Planning {
+        Planning { assist: Arc::clone(self), films: alone.into_iter().chain([film]).collect() }
     }
 
     /// A newer film with more of what is there, where much of the best one was rewritten or truncated since. An older film of the same files
     /// lost the same.
-    fn find_newer(&self, best: &Told) -> Result<Option<Told>, Error> {
+    fn find_newer(self: &Arc<Assist>, best: &Told) -> Result<Option<Told>, Error> {
         let is_named = matches!(self.which, Which::File(_));
         let mut after = best.plan.films.last().map(|film| film.header().recorded_at);
         while !is_whole(&best.touched) && !is_named {
@@ -217,11 +210,7 @@ struct Told {
 /// The films of a job, the one first that shows best how it goes alone.
 #[derive(Debug)]
 struct Planning {
-    device: DeviceProfile,
-    room: Option<Bytes>,
-    untouched: Bytes,
-    started_at: Option<Timestamp>,
-    map: Arc<Map>,
+    assist: Arc<Assist>,
     films: Vec<Film<File>>,
 }
 
@@ -231,7 +220,7 @@ impl Planning {
     }
 
     fn geometry(&self) -> Geometry {
-        let source = &self.map.source;
+        let source = &self.assist.map.source;
         Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks }
     }
 
@@ -243,8 +232,8 @@ impl Planning {
 
     fn read(&self, remarks: &mut Vec<String>) -> Result<Touched, Error> {
         let films: Vec<&Film<File>> = self.films.iter().collect();
-        let is_older = |film: &Film<File>| self.started_at.is_some_and(|at| film.header().recorded_at < at);
-        let touched = Touched::read(&films, &self.map, self.films.iter().all(is_older))?;
+        let is_older = |film: &Film<File>| self.assist.started_at.is_some_and(|at| film.header().recorded_at < at);
+        let touched = Touched::read(&films, &self.assist.map, self.films.iter().all(is_older))?;
         let bytes = |blocks| self.header().bytes(blocks);
         if !touched.gone.is_empty() {
             let told = format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", "));
@@ -275,12 +264,12 @@ impl Planning {
     fn circumstances(&self, touched: Bytes, part: f64) -> Circumstances {
         let header = self.header();
         // What the job reads goes through shared_buffers, which grow by it until they are full.
-        let grown = self.untouched.min(touched);
+        let grown = self.assist.untouched.min(touched);
         Circumstances {
             run: Run::of(header).part(part),
-            device: self.device,
+            device: self.assist.device,
             geometry: self.geometry(),
-            room: self.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
+            room: self.assist.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
             device_bytes: header.device_bytes.map(|bytes| Bytes((bytes.0 as f64 * part) as u64)),
             is_paced: header.requested_bytes.is_some(),
         }

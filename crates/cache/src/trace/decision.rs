@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::error::Error;
 use super::film::{Event, EventKind, Film};
 use super::simulation::{GAIN_MIN, Job, Run, Way};
-use super::touched::{Touched, plan_reads};
+use super::touched::Touched;
 use crate::warm::plan::{Geometry, Read};
 use crate::warm::{DeviceProfile, map_on_threads};
 use host::units::Bytes;
@@ -170,25 +170,6 @@ fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     Job::new(touched, run, device, now.geometry.block_size)
 }
 
-/// Planned reads, and the way to bring them.
-struct Candidate {
-    way: Way,
-    reads: Vec<Read>,
-}
-
-impl Candidate {
-    fn simulate(&self, job: &Job) -> f64 {
-        match self.way {
-            Way::SetFirst => job.simulate_set_first(&self.reads),
-            _ => job.simulate(&self.reads),
-        }
-    }
-}
-
-fn rank(way: Way, seconds: f64) -> f64 {
-    if way == Way::SetFirst { seconds / (1.0 - FIRST_GAIN_MIN) } else { seconds }
-}
-
 /// Of a job whose film fits.
 fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
     let nothing = job.simulate(&[]);
@@ -205,18 +186,24 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let candidates = find_candidates(touched, job, most, geometry);
     // Of a long film each takes a while.
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let seconds = map_on_threads(candidates.len(), processors, |at| candidates[at].simulate(job));
-    for (candidate, seconds) in candidates.iter().zip(&seconds) {
-        let told = match candidate.way {
+    let seconds = map_on_threads(candidates.len(), processors, |at| match &candidates[at] {
+        (Way::SetFirst, reads) => job.simulate_set_first(reads),
+        (_, reads) => job.simulate(reads),
+    });
+    for ((way, _), seconds) in candidates.iter().zip(&seconds) {
+        let told = match way {
             Way::Sorted => &mut forecasts.sorted,
             Way::Region => &mut forecasts.region,
             _ => &mut forecasts.set_first,
         };
         *told = Some(told.map_or(*seconds, |told| told.min(*seconds)));
     }
-    let ranked = |(candidate, seconds): &(Candidate, f64)| rank(candidate.way, *seconds);
+    let ranked = |((way, _), seconds): &((Way, Vec<Read>), f64)| match way {
+        Way::SetFirst => seconds / (1.0 - FIRST_GAIN_MIN),
+        _ => *seconds,
+    };
     let best = candidates.into_iter().zip(seconds).min_by(|one, other| ranked(one).total_cmp(&ranked(other)));
-    let Some((Candidate { way, reads }, seconds)) = best else {
+    let Some(((way, reads), seconds)) = best else {
         return Decision::nothing("what is to be brought with the gaps between it would not be sure to stay");
     };
     let told = render_forecasts(seconds, nothing);
@@ -234,10 +221,10 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
 }
 
 /// What could be brought: of plans that price a read in different ways those that fit.
-fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<Candidate> {
+fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<(Way, Vec<Read>)> {
     let plan = |price: f64| {
-        let device = DeviceProfile { reads_per_second: job.device().reads_per_second / price, ..job.device() };
-        let sorted = plan_reads(touched.wanted(), device, geometry);
+        let device = DeviceProfile { reads_per_second: job.device.reads_per_second / price, ..job.device };
+        let sorted = touched.plan_reads(None, device, geometry);
         most.is_none_or(|most| bytes_of(&sorted, geometry) <= most).then_some(sorted)
     };
     let mut plans: Vec<Vec<Read>> = READ_PRICES.into_iter().filter_map(plan).collect();
@@ -249,7 +236,7 @@ fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: 
         let region = by_first_touch(touched, &sorted);
         [(Way::Sorted, sorted.clone()), (Way::Region, region), (Way::SetFirst, sorted)]
     };
-    plans.into_iter().flat_map(of_plan).map(|(way, reads)| Candidate { way, reads }).collect()
+    plans.into_iter().flat_map(of_plan).collect()
 }
 
 fn bytes_of(reads: &[Read], geometry: Geometry) -> Bytes {
@@ -291,8 +278,8 @@ fn decide_windowed(
     if most < WINDOW_ROOM_MIN {
         return declined(forecasts, "that is too little to read ahead");
     }
-    let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device())?;
-    let seconds = forecast_windows(&windows, &job.device(), job.own_seconds());
+    let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device)?;
+    let seconds = forecast_windows(&windows, &job.device, job.own_seconds);
     forecasts.windowed = Some(seconds);
     let told = render_forecasts(seconds, forecasts.nothing);
     if !is_worth_it(seconds, forecasts.nothing) {
@@ -418,7 +405,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
     for (blocks, until) in cuts.into_iter().rev() {
         let last_touched = blocks.iter().zip(&later).map(|(blocks, later)| blocks - later).collect();
         later.iter_mut().zip(&blocks).for_each(|(later, blocks)| *later |= blocks);
-        let reads = plan_reads(touched.wanted_among(&blocks), device, geometry);
+        let reads = touched.plan_reads(Some(&blocks), device, geometry);
         let planned: u64 = reads.iter().map(|read| read.range.blocks()).sum();
         let bytes = Bytes(planned * u64::from(geometry.block_size));
         windows.push(Window { reads, bytes, until, last_touched });

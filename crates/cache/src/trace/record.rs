@@ -42,20 +42,14 @@ pub struct Recorded {
 #[derive(Debug)]
 pub struct Recording {
     going: Going,
-    thread: JoinHandle<Result<Taken, Error>>,
+    /// Hands back its writer, and what the source said at its end.
+    thread: JoinHandle<Result<(FilmWriter, SourceEnd), Error>>,
     came: Arc<Mutex<Came>>,
     started: Instant,
     header: FilmHeader,
     devices: Devices,
     before: Option<DeviceCounters>,
     progress: Arc<Progress>,
-}
-
-/// What the thread hands back.
-#[derive(Debug)]
-struct Taken {
-    writer: FilmWriter,
-    end: SourceEnd,
 }
 
 impl Recording {
@@ -112,7 +106,7 @@ impl Recording {
         let seconds = self.started.elapsed().as_secs_f64();
         let after = self.devices.read().ok().flatten();
         drop(self.going);
-        let Taken { writer, end } = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let (writer, end) = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let device = self.before.zip(after);
         let requested = self.progress.requested();
         let header = FilmHeader {
@@ -174,7 +168,7 @@ struct Looking {
 
 impl Looking {
     /// Looks again and again until it is over, and once more.
-    fn run(mut self, over: &Over) -> Result<Taken, Error> {
+    fn run(mut self, over: &Over) -> Result<(FilmWriter, SourceEnd), Error> {
         let mut took = Duration::ZERO;
         while self.source.wait(took, over) {
             let begun = Instant::now();
@@ -182,7 +176,7 @@ impl Looking {
             took = begun.elapsed();
         }
         let end = self.look(|source, visit| source.end(visit))?;
-        Ok(Taken { end, writer: self.writer })
+        Ok((self.writer, end))
     }
 
     fn look<T>(

@@ -280,16 +280,6 @@ impl Job {
         cheaper
     }
 
-    /// The device as the job saw it.
-    pub fn device(&self) -> DeviceProfile {
-        self.device
-    }
-
-    /// Seconds in which it does not wait for the device.
-    pub fn own_seconds(&self) -> f64 {
-        self.own_seconds
-    }
-
     /// Seconds that a list of reads takes.
     fn load_seconds(&self, reads: &[Read]) -> f64 {
         reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum()
@@ -363,7 +353,7 @@ enum Reader {
 }
 
 /// One run of the job.
-pub(super) struct Simulation<'a> {
+struct Simulation<'a> {
     job: &'a Job,
     readers: Vec<Reader>,
     /// The next step of each, by its place among its own; and how many have been begun by all.
@@ -657,43 +647,43 @@ const SEVERAL: f64 = 1.5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// The pieces that it touches, in order.
-    pub(super) steps: Vec<Step>,
+    steps: Vec<Step>,
     /// Their places, by fork and position.
-    pub(super) order: Vec<u32>,
+    order: Vec<u32>,
     /// Blocks of all of them.
-    pub(super) blocks: u64,
+    blocks: u64,
     /// Seconds in which it does not wait for the device.
-    pub(super) own_seconds: f64,
+    pub own_seconds: f64,
     /// The steps of each of its processes, in order.
-    pub(super) readers: Vec<Vec<u32>>,
+    readers: Vec<Vec<u32>>,
     /// How many of them fetch at once, in the mean.
-    pub(super) at_once: f64,
+    at_once: f64,
     /// The device as the job saw it: never slower than the film proves.
-    pub(super) device: DeviceProfile,
-    pub(super) block_size: u32,
+    pub device: DeviceProfile,
+    block_size: u32,
 }
 
 /// A piece, with what the job needs to fetch it alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) piece: Piece,
+struct Step {
+    piece: Piece,
     /// Blocks of it that are not cached.
-    pub(super) missing_blocks: u32,
+    missing_blocks: u32,
     /// Reads that they take one after another, and the device's seconds for all of them.
-    pub(super) reads: u32,
-    pub(super) seconds: f64,
+    reads: u32,
+    seconds: f64,
     /// The kernel reads it ahead, while the job works on what came before.
-    pub(super) is_ahead: bool,
+    is_ahead: bool,
 }
 
 impl Job {
     /// Do several of its processes fetch at once, and not one after the other?
-    pub(super) fn fetches_at_once(&self) -> bool {
+    fn fetches_at_once(&self) -> bool {
         self.at_once >= SEVERAL
     }
 
     /// Seconds of its own work for a block.
-    pub(super) fn block_seconds(&self) -> f64 {
+    fn block_seconds(&self) -> f64 {
         self.own_seconds * self.at_once / self.blocks.max(1) as f64
     }
 
@@ -705,18 +695,18 @@ impl Job {
     }
 
     /// Seconds that one read of so many blocks takes.
-    pub(super) fn read_seconds(&self, blocks: u32) -> f64 {
+    fn read_seconds(&self, blocks: u32) -> f64 {
         seconds(&self.device, 1.0, f64::from(blocks) * f64::from(self.block_size))
     }
 }
 
 /// The device as one of `at_once` processes finds it that ask at the same time: while it waits the others are served.
-pub(super) fn beside(device: DeviceProfile, at_once: f64) -> DeviceProfile {
+fn beside(device: DeviceProfile, at_once: f64) -> DeviceProfile {
     DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device }
 }
 
 /// [`DeviceProfile::seconds`], of a part of a read too.
-pub(super) fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
+fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
     of_reads + of_bytes - device.overlap * of_reads.min(of_bytes)
 }
@@ -897,9 +887,9 @@ mod tests {
     #[test]
     fn what_a_read_alone_waits_is_not_the_jobs_own() {
         // 20,000 reads a second of many at once, and 1000 of one after another.
-        let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device() };
+        let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device };
         let run = |seconds| Run { seconds, device_reads: None, is_cold: true, ..RUN };
-        let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds();
+        let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds;
         // The blocks' bytes are 1 s, the reads 10 s.
         is_near(own(&index_loop(), 13.0), 2.0);
         is_near(Job::new(&index_loop(), run(13.0), device, BLOCK).simulate(&[]), 13.0);
@@ -909,7 +899,7 @@ mod tests {
         let fetchers = (0..10_000).map(|at: u32| (at % 4) as u8).collect();
         let four = Touched { fetchers, at_once: 4.0, ..index_loop() };
         is_near(Job::new(&four, run(4.0), device, BLOCK).simulate(&[]), 4.0);
-        is_near(Job::new(&four, run(4.0), device, BLOCK).device().wait_seconds(), 1e-3 / 4.0 - 1.0 / 20_000.0);
+        is_near(Job::new(&four, run(4.0), device, BLOCK).device.wait_seconds(), 1e-3 / 4.0 - 1.0 / 20_000.0);
         // What the kernel reads ahead waits for nothing.
         let scan = touched(&(0..625).map(|at| (at * 16, 16)).collect::<Vec<_>>(), 0..0);
         assert!(own(&scan, 3.0) > 1.9, "{}", own(&scan, 3.0));
@@ -1012,9 +1002,9 @@ mod tests {
             Job::new(&helped, run, device(), BLOCK)
         };
         // The preload takes a second.
-        is_near(of(6.0).own_seconds(), 5.0);
+        is_near(of(6.0).own_seconds, 5.0);
         is_near(of(6.0).simulate(&[]), 16.0);
-        is_near(of(1.0).own_seconds(), 0.05);
+        is_near(of(1.0).own_seconds, 0.05);
     }
 
     #[test]
@@ -1091,7 +1081,7 @@ mod tests {
     fn less_memory_costs_a_read_each_time() {
         let (touched, device, run) = looped();
         let job = Job::new(&touched, run, device, BLOCK);
-        is_near(job.own_seconds(), 2.0);
+        is_near(job.own_seconds, 2.0);
         is_near(job.simulate_fetching(1.0), 3.0);
         is_near(job.simulate_fetching(5.0), 7.0);
         is_near(job.price().0, 1.0);
@@ -1099,7 +1089,7 @@ mod tests {
         // One that lacked memory gains by more of it.
         let lacking = Run { seconds: 7.0, device_reads: Some(5000), fetches: 5.0, ..run };
         let job = Job::new(&touched, lacking, device, BLOCK);
-        is_near(job.own_seconds(), 2.0);
+        is_near(job.own_seconds, 2.0);
         is_near(job.simulate_fetching(1.0), 3.0);
         is_near(job.simulate_fetching(5.0), 7.0);
     }
@@ -1110,7 +1100,7 @@ mod tests {
         let slow = Job::new(&touched, run, DeviceProfile { reads_per_second: 500.0, ..device }, BLOCK);
         is_near(slow.price().1, 2e-3);
         let fast = Job::new(&touched, Run { seconds: 0.5, ..run }, device, BLOCK);
-        is_near(fast.own_seconds(), 0.025);
+        is_near(fast.own_seconds, 0.025);
         is_near(fast.simulate_fetching(1.0), 0.5);
     }
 
@@ -1120,7 +1110,7 @@ mod tests {
         touched.forks[0].found.insert_range(0..2000);
         let warm = Run { seconds: 2.0, device_reads: None, source: PriceSource::Warm, ..run };
         let job = Job::new(&touched, warm, device, BLOCK);
-        is_near(job.own_seconds(), 2.0);
+        is_near(job.own_seconds, 2.0);
         is_near(job.simulate_fetching(1.0), 3.0);
         // A scan is read ahead: 16 blocks of a read, which come while it works.
         let mut scan = self::touched(&(0..10).map(|at| (at * 100, 100)).collect::<Vec<_>>(), 0..0);

@@ -392,25 +392,20 @@ impl Films {
     /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
     /// those that know what it asked for.
     pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
-        let path = self.find_of(cluster, name)?;
-        let mut films = self.read_alike(&path, name);
-        let (count, has_others) = (films.len().max(1), self.has_others(&films, name));
+        let newest = self.find_newest(cluster, name)?;
+        let mut films = self.read_alike(&newest.path, name);
         films.retain(|(_, header)| header.sampling.is_some());
-        let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
-        Ok(Chosen { path: alone, films: count, why: TELLS_ALONE, has_others })
+        let path = find_alone(&films, largest_blocks(&films)).map_or(newest.path, |one| one.path.clone());
+        Ok(Chosen { path, why: TELLS_ALONE, ..newest })
     }
 
     /// As [`Films::find_of`], with how many there were to choose from.
     pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
         let path = self.find_of(cluster, name)?;
-        let films = self.read_alike(&path, name);
-        let has_others = self.has_others(&films, name);
-        Ok(Chosen { path, films: films.len().max(1), why: NEWEST_OF_THEM, has_others })
-    }
-
-    /// Are there films under this label of other clusters than of this one's?
-    fn has_others(&self, films: &[(Generation, FilmHeader)], label: &str) -> bool {
-        !films.is_empty() && self.newest_of_clusters(label).count() > 1
+        let films = self.read_alike(&path, name).len();
+        // Where it is a label, clusters that are not this one may have films of it too.
+        let has_others = films > 0 && self.newest_of_clusters(name).count() > 1;
+        Ok(Chosen { path, films: films.max(1), why: NEWEST_OF_THEM, has_others })
     }
 
     /// The films of the command of this one, which `name` means, that are called so; none where it is no label.

@@ -221,15 +221,28 @@ impl Touched {
         touched.insert_range(start..end);
     }
 
-    /// What to plan reads for: every touched block is as good as another.
-    pub fn wanted(&self) -> Vec<WantedFork> {
-        self.forks.iter().map(|one| wanted(one, one.touched.clone(), one.resident.clone())).collect()
-    }
-
-    /// The same of these blocks of each fork alone, whatever is cached.
-    pub fn wanted_among(&self, blocks: &[RoaringBitmap]) -> Vec<WantedFork> {
-        let forks = self.forks.iter().zip(blocks);
-        forks.map(|(one, blocks)| wanted(one, blocks.clone(), RoaringBitmap::new())).collect()
+    /// The reads that bring what is missing, by file and position; `among`: of these blocks of each fork alone, whatever is cached. The job
+    /// reads beside them.
+    pub fn plan_reads(&self, among: Option<&[RoaringBitmap]>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
+        let wanted = self.forks.iter().enumerate().map(|(at, fork)| {
+            let (blocks, resident) = match among {
+                Some(blocks) => (blocks[at].clone(), RoaringBitmap::new()),
+                None => (fork.touched.clone(), fork.resident.clone()),
+            };
+            WantedFork {
+                precedence: Precedence::ByHeat,
+                is_index: false,
+                blocks: fork.blocks,
+                levels: vec![(1.0, blocks)],
+                resident,
+                places: Vec::new(),
+            }
+        });
+        let plan = Plan::new(wanted.collect(), geometry, device, Situation::Shared, None);
+        let mut scratch = Scratch::default();
+        let mut reads: Vec<Read> = (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec()).collect();
+        reads.sort_unstable_by_key(|read| (read.fork, read.range.start));
+        reads
     }
 
     /// The place in [`Touched::forks`] of each file of them.
@@ -292,26 +305,6 @@ pub fn count_in(set: &RoaringBitmap, start: u32, blocks: u32) -> u32 {
         _ if set.is_empty() => 0,
         ..=ASKED_ONE_BY_ONE => (start..start + blocks).filter(|block| set.contains(*block)).count() as u32,
         _ => set.range_cardinality(start..start + blocks) as u32,
-    }
-}
-
-/// The reads that bring what is missing of these forks, by file and position. The job reads beside them.
-pub fn plan_reads(wanted: Vec<WantedFork>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
-    let plan = Plan::new(wanted, geometry, device, Situation::Shared, None);
-    let mut scratch = Scratch::default();
-    let mut reads: Vec<Read> = (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec()).collect();
-    reads.sort_unstable_by_key(|read| (read.fork, read.range.start));
-    reads
-}
-
-fn wanted(fork: &TouchedFork, blocks: RoaringBitmap, resident: RoaringBitmap) -> WantedFork {
-    WantedFork {
-        precedence: Precedence::ByHeat,
-        is_index: false,
-        blocks: fork.blocks,
-        levels: vec![(1.0, blocks)],
-        resident,
-        places: Vec::new(),
     }
 }
 
