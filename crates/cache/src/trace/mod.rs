@@ -23,7 +23,7 @@ pub use error::Error;
 pub use film::{Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter, ProbeShare, Sampled, Totals};
 pub use put_back::{Journal, Journals, Left, PutBack, PuttingBack};
 pub use record::{Came, JobSeen, Own, Polling, Recorded, Recording, Source};
-pub use requests::{AskSessions, Followed, Named, Requests, Wanted};
+pub use requests::{AskSessions, Named, Requests, Wanted};
 pub use simulation::{Job, PriceSource, Run, Way};
 pub use store::{FilmStore, databases_of};
 pub use touched::{

@@ -65,6 +65,7 @@ pub struct PutBack {
 }
 
 /// What is put back, and where.
+#[derive(Debug)]
 pub struct PuttingBack<'a> {
     pub directory: &'a DataDirectory,
     /// `None`: the page cache alone.
@@ -75,12 +76,6 @@ pub struct PuttingBack<'a> {
     pub room: SystemRoom,
     pub device: PlannedDevice,
     pub control: Arc<Control>,
-}
-
-impl std::fmt::Debug for PuttingBack<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PuttingBack").field("directory", &self.directory).finish_non_exhaustive()
-    }
 }
 
 impl PuttingBack<'_> {

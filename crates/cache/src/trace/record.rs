@@ -318,6 +318,7 @@ impl Own {
     }
 }
 
+#[derive(Debug)]
 struct Segment {
     relation: usize,
     fork: Fork,
@@ -329,6 +330,7 @@ struct Segment {
 }
 
 /// The page cache of a cluster's files, looked at again and again.
+#[derive(Debug)]
 pub struct Polling {
     cache: Arc<dyn PageCache>,
     directory: PathBuf,
@@ -337,12 +339,6 @@ pub struct Polling {
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
-}
-
-impl std::fmt::Debug for Polling {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Polling").field("directory", &self.directory).finish_non_exhaustive()
-    }
 }
 
 impl Polling {

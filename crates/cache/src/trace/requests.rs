@@ -77,24 +77,23 @@ impl std::fmt::Debug for Requests {
     }
 }
 
-/// Whose reads are followed, and what this process brings itself meanwhile.
-#[derive(Debug)]
-pub struct Followed {
-    pub wanted: Wanted,
-    pub postmaster_pid: Option<u32>,
-    pub own: Arc<Own>,
-}
-
 impl Requests {
-    /// Watches the files of a map in this directory.
+    /// Watches the files of a map in this directory, for whose reads are wanted of the server that runs as a postmaster. `own` is what this
+    /// process brings itself meanwhile.
     ///
     /// # Errors
     /// When the kernel takes no program: without the right to it, in a container, or where pgthaw was built without one.
-    pub fn open(map: &Map, directory: &Path, page_bytes: u64, followed: Followed) -> Result<Requests, Error> {
+    pub fn open(
+        map: &Map,
+        directory: &Path,
+        page_bytes: u64,
+        (wanted, postmaster_pid): (Wanted, Option<u32>),
+        own: Arc<Own>,
+    ) -> Result<Requests, Error> {
         let (files, watched) = Files::new(map, directory, page_bytes);
         let unit_pages = Units::of(map, page_bytes).unit_pages();
         let probe = PageProbe::open(&watched, unit_pages, &directory.join(CONTROL))?;
-        Requests::new(Box::new(probe), files, followed)
+        Requests::new(Box::new(probe), files, Whose::new(wanted, postmaster_pid), own)
     }
 
     /// What can be told of the program that [`Requests::open`] will want in a directory, before it is known which files that has; `None` where
@@ -106,14 +105,12 @@ impl Requests {
         Some(PagesRoom { unit_pages, control: directory.path.join(CONTROL), units })
     }
 
-    fn new(mut watch: Box<dyn PageWatch>, files: Files, followed: Followed) -> Result<Requests, Error> {
-        let Followed { wanted, postmaster_pid, own } = followed;
+    fn new(mut watch: Box<dyn PageWatch>, files: Files, mut whose: Whose, own: Arc<Own>) -> Result<Requests, Error> {
         let sampling = Sampling::default();
         watch.tell_again_below(sampling.below())?;
-        let mut whose = Whose::new(wanted, postmaster_pid);
         whose.refresh();
         let is_decided = whose.is_decided();
-        for pid in postmaster_pid.map(read_children).transpose()?.unwrap_or_default() {
+        for pid in whose.postmaster_pid.map(read_children).transpose()?.unwrap_or_default() {
             if whose.of(pid) == Verdict::Other && is_decided {
                 watch.leave_out(pid)?;
             }

@@ -201,10 +201,9 @@ impl Job {
         let device = beside(device, at_once);
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
         // A job that was helped worked while it was brought what it needs, or afterwards: at least what is left of its time was its own.
-        let own_seconds = match proves {
-            true => cold.own_seconds(run.seconds, &device, block_size),
-            false => cold.own_seconds(run.seconds - preload_seconds(&device, run.preloaded), &device, block_size),
-        };
+        // A preload takes at least its bytes: its reads are large.
+        let preload_seconds = if proves { 0.0 } else { run.preloaded.0 as f64 / device.bandwidth.0.max(1) as f64 };
+        let own_seconds = cold.own_seconds(run.seconds - preload_seconds, &device, block_size);
         let own_seconds = own_seconds.max(least);
         let step = |piece: &Piece, missing_blocks: u32| {
             let bytes = f64::from(missing_blocks) * f64::from(block_size);
@@ -280,11 +279,6 @@ impl Job {
         cheaper
     }
 
-    /// Seconds that a list of reads takes.
-    fn load_seconds(&self, reads: &[Read]) -> f64 {
-        reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum()
-    }
-
     /// Seconds that it takes where it misses nothing: the longest of its processes has its own work.
     fn simulate_without_misses(&self) -> f64 {
         let steps = self.steps.iter().map(|step| Step { missing_blocks: 0, ..*step }).collect();
@@ -298,13 +292,9 @@ impl Job {
 
     /// Seconds of a job for which these reads, that bring all it touches, were done before it began.
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
-        self.load_seconds(reads) + self.own_seconds
+        let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
+        load_seconds + self.own_seconds
     }
-}
-
-/// Seconds that a preload takes at least: of large reads it is the bytes that count.
-fn preload_seconds(device: &DeviceProfile, bytes: Bytes) -> f64 {
-    bytes.0 as f64 / device.bandwidth.0.max(1) as f64
 }
 
 /// The places of the pieces, by fork and position.
@@ -887,7 +877,7 @@ mod tests {
     #[test]
     fn what_a_read_alone_waits_is_not_the_jobs_own() {
         // 20,000 reads a second of many at once, and 1000 of one after another.
-        let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device };
+        let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device() };
         let run = |seconds| Run { seconds, device_reads: None, is_cold: true, ..RUN };
         let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds;
         // The blocks' bytes are 1 s, the reads 10 s.

@@ -20,8 +20,8 @@ use crate::{
     page_cache_of, read_current_map,
 };
 use cache::trace::{
-    self, AskSessions, Error, Film, FilmHeader, FilmStore, FilmSummary, FilmWriter, Followed, Named, Own, Polling,
-    Recording, Requests, Source, Wanted,
+    self, AskSessions, Error, Film, FilmHeader, FilmStore, FilmSummary, FilmWriter, Named, Own, Polling, Recording,
+    Requests, Source, Wanted,
 };
 use cache::{Generation, Map, NEWEST, check_label};
 use command::document;
@@ -304,8 +304,8 @@ impl RecordedAs<'_> {
         let (draft, path) = FilmStore::open().begin(map.source.system_identifier, self.file)?;
         let writer = FilmWriter::begin(draft, &path)?;
         let header = new_header(&map, self.label, job);
-        let asked = RecordingAsked { source: self.source, wanted, own: Arc::default(), progress: Arc::default() };
-        Ok(open_source(target, &map, header, asked)?.begin(target, &map, writer)?)
+        let source = open_source(target, &map, header, self.source, wanted, Arc::default(), Arc::default())?;
+        Ok(source.begin(target, &map, writer)?)
     }
 
     pub async fn keep(&self, recording: Recording, output: OutputArguments) -> anyhow::Result<String> {
@@ -436,17 +436,6 @@ impl SourceArguments {
     }
 }
 
-/// What a film is of.
-#[derive(Debug)]
-pub struct RecordingAsked {
-    pub source: SourceArguments,
-    pub wanted: Wanted,
-    /// What pgthaw itself brings meanwhile.
-    pub own: Arc<Own>,
-    /// How far the job is, where somebody attends it.
-    pub progress: Arc<trace::Progress>,
-}
-
 /// What a film will say of itself, as far as that is known when it begins.
 pub fn new_header(map: &Map, label: Option<&str>, job: String) -> FilmHeader {
     FilmHeader {
@@ -479,14 +468,17 @@ impl OpenSource {
     }
 }
 
-/// Opens what a film of a target is recorded with. Programs for the kernel take some 60 ms.
+/// Opens what a film of a target is recorded with. `own` is what pgthaw itself brings meanwhile, `progress` how far the job is, where somebody
+/// attends it. Programs for the kernel take some 60 ms.
 pub fn open_source(
     target: &Target,
     map: &Map,
     mut header: FilmHeader,
-    asked: RecordingAsked,
+    SourceArguments { source: kind }: SourceArguments,
+    wanted: Wanted,
+    own: Arc<Own>,
+    progress: Arc<trace::Progress>,
 ) -> Result<OpenSource, Error> {
-    let RecordingAsked { source: SourceArguments { source: kind }, wanted, own, progress } = asked;
     let is_everybody = matches!(wanted, Wanted::Everybody | Wanted::Command { .. });
     let mut coarser = None;
     let watched = match kind {
@@ -518,8 +510,7 @@ fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> 
     let directory = target.data_directory.as_ref();
     let directory = directory.ok_or_else(|| Error::NothingSeen("the data directory is not known".to_owned()))?;
     let postmaster_pid = directory.find_postmaster_pid();
-    let followed = Followed { wanted, postmaster_pid, own: Arc::clone(own) };
-    Requests::open(map, &directory.path, target.page_cache().page_bytes(), followed)
+    Requests::open(map, &directory.path, target.page_cache().page_bytes(), (wanted, postmaster_pid), Arc::clone(own))
 }
 
 /// Asks a server who its sessions are, from whatever thread. Each question is counted as `own`.

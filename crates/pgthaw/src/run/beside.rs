@@ -79,7 +79,7 @@ impl Beside {
             }));
         }
         let named: Arc<Mutex<BTreeSet<u32>>> = Arc::default();
-        let name = arguments.protection.application_name.clone();
+        let name = arguments.application_name.clone();
         let names = target.server.clone().zip(name);
         let names = names.map(|(server, name)| follow_names(server, name, Arc::clone(&named), own.clone()));
         let attend = Attend {

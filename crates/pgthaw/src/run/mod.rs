@@ -159,8 +159,14 @@ pub struct RunArguments {
     #[arg(short, long, value_name = "FILE", requires = "record_only", conflicts_with = "like", help_heading = "Run")]
     pub output: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub protection: ProtectionArguments,
+    /// Afterwards drop what the job brought in, and bring back what it pushed out; with =isolate it also has cgroups of its own while it
+    /// runs, with a share of the disk and, in version 2, a bounded page cache
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "put-back", help_heading = "Run")]
+    pub protect: Option<Protection>,
+
+    /// The job's sessions are those that call themselves so, beside those that its processes open themselves: for a job behind a pooler
+    #[arg(long, value_name = "NAME", help_heading = "Run")]
+    pub application_name: Option<String>,
 
     #[command(flatten)]
     pub source: SourceArguments,
@@ -185,19 +191,6 @@ pub enum By {
 }
 
 /// How the others are protected from a job.
-#[derive(Clone, Debug, Default, Args)]
-pub struct ProtectionArguments {
-    /// Afterwards drop what the job brought in, and bring back what it pushed out; with =isolate it also has cgroups of its own while it
-    /// runs, with a share of the disk and, in version 2, a bounded page cache
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "put-back", help_heading = "Run")]
-    pub protect: Option<Protection>,
-
-    /// The job's sessions are those that call themselves so, beside those that its processes open themselves: for a job behind a pooler
-    #[arg(long, value_name = "NAME", help_heading = "Run")]
-    pub application_name: Option<String>,
-}
-
-/// How the others are protected from a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Protection {
     /// The cache is put back afterwards
@@ -210,12 +203,12 @@ pub enum Protection {
 impl RunArguments {
     /// Is the cache to be put back afterwards?
     pub fn protects(&self) -> bool {
-        self.protection.protect.is_some()
+        self.protect.is_some()
     }
 
     /// Is the job to be set apart while it runs?
     pub fn isolates(&self) -> bool {
-        self.protection.protect == Some(Protection::Isolate)
+        self.protect == Some(Protection::Isolate)
     }
 
     /// Finds out what --like or --film means.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::beside::{Beside, Others};
 use super::receipt_text::render_put_back;
 use super::{By, RunArguments, describe_job};
-use crate::film::{RecordingAsked, SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
+use crate::film::{SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
 use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, Scope, Target, describe, explain};
 use cache::trace::{
@@ -118,7 +118,7 @@ impl Prepared {
         if prepared.is_err() {
             SourceArguments::forget_ahead();
         }
-        prepared.map(|prepared| Prepared { shows_progress, ..prepared })
+        prepared
     }
 
     async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
@@ -127,7 +127,7 @@ impl Prepared {
         };
         let reached = reached?;
         let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
-        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress)).await;
+        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress, shows_progress)).await;
         progress.finish();
         looked.unwrap_or_else(|_| {
             let told = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
@@ -139,6 +139,7 @@ impl Prepared {
         arguments: &RunArguments,
         (mut target, databases, named): Reached,
         progress: &terminal::Progress,
+        shows_progress: bool,
     ) -> Result<Prepared, Unprepared> {
         let inputs = MapInputs {
             server: target.server.as_ref(),
@@ -167,19 +168,17 @@ impl Prepared {
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
         let (named, unnamed) = named_sessions(arguments, &target, &asked).await;
-        let recording_asked = RecordingAsked {
-            source: arguments.source,
-            wanted: Wanted::Command { pid: Arc::clone(&command), named },
-            own: Arc::clone(&own),
-            progress: Arc::clone(&progress),
-        };
+        let wanted = Wanted::Command { pid: Arc::clone(&command), named };
         let header = new_header(&map, arguments.like.as_deref(), describe_job(&arguments.job));
-        let mut source = open_source(&target, &map, header, recording_asked)?;
+        let (source, own_too, followed) = (arguments.source, Arc::clone(&own), Arc::clone(&progress));
+        let mut source = open_source(&target, &map, header, source, wanted, own_too, followed)?;
         let planned = match planning {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
-        let coarser = source.coarser.take().map(|why| told_of_looking(why, arguments.protects()));
+        let goes_too = "; what others read meanwhile goes afterwards too, for it cannot be told apart";
+        let goes_too = if arguments.protects() { goes_too } else { "" };
+        let coarser = source.coarser.take().map(|why| format!("{why}{goes_too}"));
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = remove_left_cgroups(&journals, target.data_directory.as_ref());
@@ -200,7 +199,7 @@ impl Prepared {
             others,
             asked,
             first: None,
-            shows_progress: false,
+            shows_progress,
             remarks,
         })
     }
@@ -356,20 +355,13 @@ fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Opti
     ))
 }
 
-/// What it means that the film is recorded by looking.
-fn told_of_looking(why: String, protects: bool) -> String {
-    let others =
-        if protects { "; what others read meanwhile goes afterwards too, for it cannot be told apart" } else { "" };
-    format!("{why}{others}")
-}
-
 /// The sessions that are the job's by their name, or why they are not; neither where no name was given, or no server runs.
 async fn named_sessions(
     arguments: &RunArguments,
     target: &Target,
     own: &OwnTransactions,
 ) -> (Option<Named>, Option<String>) {
-    let application_name = arguments.protection.application_name.clone();
+    let application_name = arguments.application_name.clone();
     let Some((server, name)) = target.server.as_ref().zip(application_name) else { return (None, None) };
     match ask_sessions(server, own.clone()).await {
         Ok(ask) => (Some(Named { application_name: Some(name), database: None, ask }), None),

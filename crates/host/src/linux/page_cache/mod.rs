@@ -61,7 +61,7 @@ pub trait InOrder {
 }
 
 /// The machine's page cache, or a fake one.
-pub trait PageCache: Send + Sync {
+pub trait PageCache: std::fmt::Debug + Send + Sync {
     /// Opens a file to look at its pages. `Ok(None)` when there is no such file, so that a relation dropped meanwhile
     /// and the end of a chain of segments are no errors.
     fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error>;
@@ -79,7 +79,7 @@ pub trait PageCache: Send + Sync {
 }
 
 /// One open file of the page cache.
-pub trait CachedFile: Send + Sync {
+pub trait CachedFile: std::fmt::Debug + Send + Sync {
     /// The file's length when it was opened.
     fn size_bytes(&self) -> u64;
 
