@@ -381,11 +381,9 @@ pub struct Left {
 impl Left {
     /// Adds what came for a job.
     pub fn add_came(&mut self, came: &Came) {
-        came.iter().for_each(|(place, blocks)| self.add_brought(place.clone(), blocks));
-    }
-
-    fn add_brought(&mut self, place: (RelationPath, Fork), blocks: &RoaringBitmap) {
-        *self.brought.entry(place).or_default() |= blocks;
+        for (place, blocks) in came {
+            *self.brought.entry(place.clone()).or_default() |= blocks;
+        }
     }
 }
 
@@ -525,11 +523,6 @@ impl Journals {
         Ok(left.filter(|left| !left.names.is_empty()))
     }
 
-    /// Does a run go on?
-    pub fn is_any_alive(&self) -> Result<bool, Error> {
-        Ok(self.names(LOCK)?.iter().any(|name| self.is_alive(name)))
-    }
-
     fn take_turn(&self) -> Result<Option<File>, Error> {
         let turn = self.directory.open_or_create("turn", FILE_MODE).map_err(self.failed("create a file in"))?;
         for _ in 0..TURN_TRIES {
@@ -605,7 +598,7 @@ impl Journals {
         };
         for one in brought.into_iter().flat_map(|map| map.relations) {
             for fork in one.forks {
-                left.add_brought((one.relation.path.clone(), fork.fork), &fork.os);
+                *left.brought.entry((one.relation.path.clone(), fork.fork)).or_default() |= fork.os;
             }
         }
     }
@@ -754,7 +747,7 @@ mod journal_tests {
         journals.keep_brought(&two, &second, &came(60..70)).unwrap();
         assert!(journals.end(one).unwrap().is_none(), "others go on");
         assert!(journals.take_left().unwrap().is_none());
-        assert!(journals.end(two).unwrap().is_none() && journals.is_any_alive().unwrap());
+        assert!(journals.end(two).unwrap().is_none());
         let left = journals.end(neither).unwrap().unwrap();
         assert_eq!((left.runs, left.before.as_ref().unwrap().os_blocks()), (2, 10));
         assert_eq!(left.brought.values().map(RoaringBitmap::len).sum::<u64>(), 30);

@@ -520,6 +520,11 @@ pub fn salt_of(path: &RelationPath, fork: Fork) -> u32 {
     unit_hash(path.relfilenumber() ^ unit_hash(fork as u32))
 }
 
+/// Up to which hash blocks are chosen, when it is one in 2 to the power of `shift`.
+pub fn below(shift: u32) -> u64 {
+    (1 << 32) >> shift
+}
+
 impl Files {
     /// Those of a cluster that are there.
     pub fn new(map: &Map, directory: &Path, page_bytes: u64) -> (Files, Vec<WatchedFile>) {
@@ -604,7 +609,7 @@ struct Sampling {
 impl Sampling {
     /// Blocks are chosen whose hash is below this.
     fn below(&self) -> u64 {
-        1 << (u32::BITS - self.shift)
+        below(self.shift)
     }
 
     /// Chooses fewer blocks where there are too many; was that so?

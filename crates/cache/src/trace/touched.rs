@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::error::Error;
 use super::film::{Event, EventKind, Film, FilmRelation, Sampled};
-use super::requests::salt_of;
+use super::requests::{below, salt_of};
 use crate::warm::DeviceProfile;
 use crate::warm::plan::{Geometry, Plan, Precedence, Read, Scratch, Situation, WantedFork};
 use crate::{ForkMap, Map};
@@ -582,11 +582,6 @@ impl Reuse {
         let points = points.collect();
         MissRatioCurve { requests, first_requests: self.first_requests, sampling: self.shift, points }
     }
-}
-
-/// Up to which hash blocks are chosen.
-fn below(shift: u32) -> u64 {
-    (1 << 32) >> shift
 }
 
 fn round_up(blocks: u64) -> u64 {

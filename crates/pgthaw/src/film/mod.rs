@@ -2,7 +2,6 @@
 
 pub mod film_text;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,8 +19,8 @@ use crate::{
     page_cache_of, read_current_map,
 };
 use cache::trace::{
-    self, AskSessions, Error, Film, FilmHeader, FilmStore, FilmSummary, FilmWriter, Named, Own, Polling, Recording,
-    Requests, Source, Wanted,
+    self, AskSessions, Error, FilmHeader, FilmStore, FilmSummary, FilmWriter, Named, Own, Polling, Recording, Requests,
+    Source, Wanted,
 };
 use cache::{Generation, Map, NEWEST, check_label};
 use command::document;
@@ -92,17 +91,24 @@ impl FilmArguments {
 pub async fn run(arguments: FilmArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.command {
         FilmCommand::Record(arguments) => return record(arguments, output).await,
-        FilmCommand::List { connection } => list(&NamedFilms::open(&connection).await?, &connection, output)?,
+        FilmCommand::List { connection } => list(&NamedFilms::open(&connection).await?, output)?,
         FilmCommand::Show { film, html, connection } => {
-            show(&NamedFilms::open(&connection).await?.film(&film)?, html.as_deref(), output)?;
+            show(&NamedFilms::open(&connection).await?, &film, html.as_deref(), output)?;
         }
         FilmCommand::Drop { film, connection } => forget(&NamedFilms::open(&connection).await?, &film, output)?,
     }
     Ok(ExitStatus::Done)
 }
 
-fn show(film: &Film<File>, html: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
-    let (path, header, summary) = (film.path(), film.header(), FilmSummary::read(film)?);
+/// Shows the film that a name means, and says which of several it is.
+fn show(named: &NamedFilms<'_>, name: &str, html: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
+    let opened = named.store.open_newest(named.cluster, name);
+    let (film, remarks) = opened.map_err(|error| with_owners(error, name, named.connection))?;
+    let (path, header) = (film.path(), film.header());
+    let is_any = name == NEWEST || header.label.as_deref() == Some(name);
+    named.require_cluster(header.source.system_identifier, is_any, path)?;
+    remarks.iter().for_each(|remark| terminal::print_remark(remark));
+    let summary = FilmSummary::read(&film)?;
     if let Some(html) = html {
         document::write_report(html, &render_film_page(path, header, &summary), false)?;
     }
@@ -113,7 +119,7 @@ fn show(film: &Film<File>, html: Option<&Path>, output: OutputArguments) -> anyh
     Ok(())
 }
 
-fn list(named: &NamedFilms<'_>, connection: &ConnectionArguments, output: OutputArguments) -> anyhow::Result<()> {
+fn list(named: &NamedFilms<'_>, output: OutputArguments) -> anyhow::Result<()> {
     let line = |generation: Generation| {
         let is_file = generation.require_file().map_err(Error::from);
         let header = is_file.and_then(|()| FilmHeader::read_unverified(&generation.path));
@@ -122,7 +128,7 @@ fn list(named: &NamedFilms<'_>, connection: &ConnectionArguments, output: Output
     let lines: Vec<FilmLine> = named.store.read_all()?.films.into_iter().map(line).collect();
     match output.json {
         true => terminal::print_json(&render_films_json(&lines))?,
-        false if lines.is_empty() => terminal::print_line(&render_none(&named.store, connection)),
+        false if lines.is_empty() => terminal::print_line(&render_none(&named.store, named.connection)),
         false => terminal::print_line(&render_films(&lines, named.cluster, Canvas::of_stdout(false))),
     }
     Ok(())
@@ -139,7 +145,13 @@ fn render_none(store: &FilmStore, connection: &ConnectionArguments) -> String {
 
 /// Removes the films that a name means.
 fn forget(named: &NamedFilms<'_>, name: &str, output: OutputArguments) -> anyhow::Result<()> {
-    let dropped = named.forget(name)?;
+    let films = named.store.find_all(named.cluster, name);
+    let films = films.map_err(|error| with_owners(error, name, named.connection))?;
+    for one in &films {
+        named.require_cluster(one.system_identifier, one.name != name, &one.path)?;
+    }
+    let forget = |one: Generation| Ok(named.store.forget(&one).map(|()| one.name)?);
+    let dropped: Vec<String> = films.into_iter().map(forget).collect::<Result<_, Error>>()?;
     match output.json {
         true => terminal::print_json(&json!({ "dropped": dropped }))?,
         false => dropped.iter().for_each(|name| terminal::print_line(&format!("dropped film {name}"))),
@@ -149,42 +161,21 @@ fn forget(named: &NamedFilms<'_>, name: &str, output: OutputArguments) -> anyhow
 
 /// The films of this user.
 #[derive(Debug)]
-pub struct NamedFilms<'a> {
-    pub store: FilmStore,
+struct NamedFilms<'a> {
+    store: FilmStore,
     connection: &'a ConnectionArguments,
     /// The cluster whose films a name means first, where it is known.
-    pub cluster: Option<u64>,
+    cluster: Option<u64>,
 }
 
 impl NamedFilms<'_> {
     /// Queries a server only where one was named whose directory cannot be seen: looking at films needs none.
-    pub async fn open(connection: &ConnectionArguments) -> anyhow::Result<NamedFilms<'_>> {
+    async fn open(connection: &ConnectionArguments) -> anyhow::Result<NamedFilms<'_>> {
         let cluster = match find_cluster(connection) {
             None if connection.names_cluster() => Target::open(connection).await?.system_identifier(),
             found => found,
         };
         Ok(NamedFilms { store: FilmStore::open(), connection, cluster })
-    }
-
-    /// Opens the film that a name means, and prints which of several it is.
-    pub fn film(&self, name: &str) -> anyhow::Result<Film<File>> {
-        let opened = self.store.open_newest(self.cluster, name);
-        let (film, remarks) = opened.map_err(|error| with_owners(error, name, self.connection))?;
-        let header = film.header();
-        let is_any = name == NEWEST || header.label.as_deref() == Some(name);
-        self.require_cluster(header.source.system_identifier, is_any, film.path())?;
-        remarks.iter().for_each(|remark| terminal::print_remark(remark));
-        Ok(film)
-    }
-
-    /// Removes what a name means, all films of a label or one, and returns their names.
-    pub fn forget(&self, name: &str) -> anyhow::Result<Vec<String>> {
-        let films = self.store.find_all(self.cluster, name);
-        let films = films.map_err(|error| with_owners(error, name, self.connection))?;
-        for one in &films {
-            self.require_cluster(one.system_identifier, one.name != name, &one.path)?;
-        }
-        films.into_iter().map(|one| Ok(self.store.forget(&one).map(|()| one.name)?)).collect()
     }
 
     /// Where a cluster was named, `newest` and a label mean no film of another one.
@@ -199,7 +190,7 @@ impl NamedFilms<'_> {
 }
 
 /// The films of the owner of the server that the options lead to, unless this user is the owner.
-pub fn owners_store(connection: &ConnectionArguments) -> Option<FilmStore> {
+fn owners_store(connection: &ConnectionArguments) -> Option<FilmStore> {
     let directory = find_directory(connection).ok().flatten()?;
     let store = FilmStore::in_home(&home_of(directory.owner_uid)?);
     (store.root() != FilmStore::open().root()).then_some(store)
