@@ -1,4 +1,6 @@
-//! What a film is: events, and what it says of itself.
+//! What a film is: events, and what it says of itself. Its file is one Parquet file, a row per event, zstd, with a checksum inside.
+//! docs/formats.md has the columns and the metadata. It is written and read row group after row group, so that neither takes memory for all of
+//! it. What is read is untrusted: each value is checked.
 
 use std::collections::HashSet;
 use std::fs::File;

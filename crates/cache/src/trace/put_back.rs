@@ -3,6 +3,10 @@
 //! Who reads a row first sets its hint bits, so that a job that only reads leaves dirty pages too. Asked to drop a dirty page the kernel begins
 //! to write it, and keeps it; a moment later it can go. So what stayed is asked for again, as long as some of it goes. Nobody syncs: who asks
 //! what became of a write may take its error away from the server.
+//!
+//! Until that is done a run leaves behind what was cached before, and what its job brought in, so that another can do it for a run that was
+//! killed. Each run has a lock in the state directory while it lives. Only the last one to end cleans up, for all: so concurrent runs do not undo
+//! each other. What was cached before the first of them is what comes back.
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};

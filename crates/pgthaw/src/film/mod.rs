@@ -1,4 +1,5 @@
-//! `pgthaw film`: the work is done in `crates/cache/src/trace/`.
+//! `pgthaw film`: the work is done in `crates/cache/src/trace/`. A name means this user's films, first those of the cluster that the options lead to.
+//! Where this user has none, the error or a remark points to the films of the server's owner, so that root finds those of the user postgres.
 
 pub mod film_text;
 

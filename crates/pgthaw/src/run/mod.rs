@@ -1,4 +1,5 @@
-//! `pgthaw run`: the work is done in `crates/cache/src/trace/`.
+//! `pgthaw run`: the work is done in `crates/cache/src/trace/`. The job runs as if it had been started without pgthaw: its input and output, its
+//! signals and its end are its own.
 
 mod beside;
 mod prepared;

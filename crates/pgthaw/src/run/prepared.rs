@@ -1,4 +1,4 @@
-//! What is known before a job starts, and what goes on while it runs.
+//! What is known before a job starts, what goes on while it runs, and what is put back afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
