@@ -170,8 +170,8 @@ impl Prepared {
         let (named, unnamed) = named_sessions(arguments, &target, &asked).await;
         let wanted = Wanted::Command { pid: Arc::clone(&command), named };
         let header = new_header(&map, arguments.like.as_deref(), describe_job(&arguments.job));
-        let (source, own_too, followed) = (arguments.source, Arc::clone(&own), Arc::clone(&progress));
-        let mut source = open_source(&target, &map, header, source, wanted, own_too, followed)?;
+        let source = arguments.source;
+        let mut source = open_source(&target, &map, header, source, wanted, Arc::clone(&own), Arc::clone(&progress))?;
         let planned = match planning {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
