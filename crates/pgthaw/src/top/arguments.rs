@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::ConnectionArguments;
-use crate::budget::BudgetArguments;
+use crate::looking::BudgetArguments;
 use observe::time::{By, Tier};
 
 /// Where the time of a server goes while it runs: a live screen, lines of JSON, or a page for Prometheus

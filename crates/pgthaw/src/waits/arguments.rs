@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::ConnectionArguments;
-use crate::budget::BudgetArguments;
+use crate::looking::BudgetArguments;
 use observe::time::{By, Tier};
 
 /// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what

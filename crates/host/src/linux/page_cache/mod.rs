@@ -49,7 +49,7 @@ pub trait InOrder {
 }
 
 /// The machine's page cache, or a fake one.
-pub trait PageCache: Send + Sync {
+pub trait PageCache: std::fmt::Debug + Send + Sync {
     /// Opens a file to look at its pages. `Ok(None)` when it does not exist: dropped relations and the end of a chain
     /// of segments are no errors.
     fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error>;
@@ -66,7 +66,7 @@ pub trait PageCache: Send + Sync {
 }
 
 /// One open file of the page cache.
-pub trait CachedFile: Send + Sync {
+pub trait CachedFile: std::fmt::Debug + Send + Sync {
     fn size_bytes(&self) -> u64;
 
     /// Counts the cached pages of `range`, by cachestat or mincore.
