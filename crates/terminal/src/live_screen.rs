@@ -1,10 +1,12 @@
 //! The terminal while a live screen has it: raw, on its other screen, and given back as it was however things end.
 
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::panic;
 use std::sync::{Mutex, PoisonError};
 
-use console::{Key, Term};
+use console::Key;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -13,8 +15,24 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// Settings of the terminal from before; `None` while no live screen has it.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+/// What terminals send for keys that are no characters, behind an escape and `[` or `O`.
+const SEQUENCES: [(&str, Key); 12] = [
+    ("A", Key::ArrowUp),
+    ("B", Key::ArrowDown),
+    ("C", Key::ArrowRight),
+    ("D", Key::ArrowLeft),
+    ("H", Key::Home),
+    ("F", Key::End),
+    ("1~", Key::Home),
+    ("7~", Key::Home),
+    ("4~", Key::End),
+    ("8~", Key::End),
+    ("5~", Key::PageUp),
+    ("6~", Key::PageDown),
+];
+
+/// The terminal, and its settings from before; `None` while no live screen has it.
+static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
 /// The terminal. It is given back when this is dropped, and when the program panics.
 #[derive(Debug)]
@@ -27,11 +45,15 @@ impl LiveScreen {
     /// Takes the terminal.
     pub fn enter() -> io::Result<LiveScreen> {
         let resized = signal(SignalKind::window_change())?;
-        let before = tcgetattr(io::stdin())?;
+        let mut terminal = match io::stdin().is_terminal() {
+            true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+            false => File::open("/dev/tty")?,
+        };
+        let before = tcgetattr(&terminal)?;
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
-        tcsetattr(io::stdin(), SetArg::TCSANOW, &raw)?;
-        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+        tcsetattr(&terminal, SetArg::TCSANOW, &raw)?;
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some((terminal.try_clone()?, before));
         let tell = panic::take_hook();
         panic::set_hook(Box::new(move |panicked| {
             give_back();
@@ -40,10 +62,9 @@ impl LiveScreen {
         let (sender, keys) = unbounded_channel();
         // The thread is not waited for: it ends with the program, or when the terminal is gone. That is an interrupt too.
         std::thread::spawn(move || {
-            loop {
-                let key = Term::stdout().read_key_raw();
-                let is_gone = key.is_err();
-                if sender.send(key.unwrap_or(Key::CtrlC)).is_err() || is_gone {
+            let mut bytes = [0; 256];
+            while let Ok(count @ 1..) = terminal.read(&mut bytes) {
+                if keys_of(&String::from_utf8_lossy(&bytes[..count])).into_iter().any(|key| sender.send(key).is_err()) {
                     return;
                 }
             }
@@ -66,12 +87,10 @@ impl LiveScreen {
 
     /// The next key, once it is pressed; [`Key::Unknown`] where the terminal's size changed.
     pub async fn next_key(&mut self) -> Key {
-        let key = tokio::select! {
+        tokio::select! {
             key = self.keys.recv() => key.unwrap_or(Key::CtrlC),
             _ = self.resized.recv() => Key::Unknown,
-        };
-        // Ctrl-D ends programs as well.
-        if key == Key::Char('\x04') { Key::CtrlC } else { key }
+        }
     }
 }
 
@@ -82,10 +101,10 @@ impl Drop for LiveScreen {
 }
 
 fn give_back() {
-    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    if let Some((terminal, before)) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
         // Where it is gone there is nothing to give back.
         let _ = write(LEAVE);
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
+        let _ = tcsetattr(&terminal, SetArg::TCSANOW, &before);
     }
 }
 
@@ -93,4 +112,50 @@ fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// The keys of what the terminal has sent at once. An escape alone is that key; Ctrl-D ends programs as Ctrl-C does.
+fn keys_of(mut text: &str) -> Vec<Key> {
+    let mut keys = Vec::new();
+    while let Some(first) = text.chars().next() {
+        let rest = &text[first.len_utf8()..];
+        let sequence = rest.strip_prefix(['[', 'O']).filter(|_| first == '\x1b');
+        let known = sequence
+            .and_then(|sent| SEQUENCES.iter().find_map(|(sign, key)| Some((key.clone(), sent.strip_prefix(sign)?))));
+        let (key, rest) = match (known, sequence) {
+            (Some(known), _) => known,
+            // Of another key it is not known where it ends.
+            (None, Some(_)) => (Key::Unknown, ""),
+            (None, None) => match first {
+                '\x1b' => (Key::Escape, rest),
+                '\x03' | '\x04' => (Key::CtrlC, rest),
+                first => (Key::Char(first), rest),
+            },
+        };
+        keys.push(key);
+        text = rest;
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_apart_however_many_come_at_once() {
+        let keys = keys_of("p\u{1b}[D\u{1b}OF\u{1b}[5~é\u{3}\u{4}\u{1b}");
+        let expected = [
+            Key::Char('p'),
+            Key::ArrowLeft,
+            Key::End,
+            Key::PageUp,
+            Key::Char('é'),
+            Key::CtrlC,
+            Key::CtrlC,
+            Key::Escape,
+        ];
+        assert_eq!(keys, expected);
+        assert_eq!(keys_of("q\u{1b}[1;5A"), [Key::Char('q'), Key::Unknown]);
+    }
 }

@@ -14,10 +14,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::Error;
 use crate::statistic::Statistic;
 use crate::time::source::{ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
+use host::linux;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer};
 use host::linux::process::{read_activity, read_children};
-use host::linux;
 use postgres::{Session, read_backend_pid, read_sessions};
 
 /// What a process was seen doing.

@@ -172,7 +172,7 @@ async fn show(live: &mut LiveTop, mut steps: Option<&mut Steps>, ascii: bool) ->
                 Some(frame) => live.take(&frame),
                 None => return Ok(()),
             },
-            key = screen.next_key() => if live.press(key).is_break() {
+            key = screen.next_key() => if live.press(key) {
                 return Ok(());
             },
             ended = &mut interrupted => return Ok(ended?),

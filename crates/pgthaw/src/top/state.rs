@@ -1,7 +1,6 @@
 //! What the screen of `top` shows, and what each key does to it. Nothing here touches the terminal.
 
 use std::cmp::Reverse;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use observe::time::PGTHAW;
@@ -132,13 +131,13 @@ impl LiveTop {
         self.go_to(self.place() + 1);
     }
 
-    /// Does what a key stands for. Broken where that is to quit.
-    pub fn press(&mut self, key: Key) -> ControlFlow<()> {
+    /// Does what a key stands for. True where that is to quit.
+    pub fn press(&mut self, key: Key) -> bool {
         match key {
-            Key::CtrlC | Key::Char('q') => return ControlFlow::Break(()),
+            Key::CtrlC | Key::Char('q') => return true,
             Key::Escape if self.is_help => self.close_help(),
             Key::Escape if self.is_back() && self.kind == Kind::Live => self.go_now(),
-            Key::Escape => return ControlFlow::Break(()),
+            Key::Escape => return true,
             Key::Char('?') if self.is_help => self.close_help(),
             Key::Char('?') => (self.is_help, self.first) = (true, 0),
             Key::ArrowUp | Key::Char('k') => self.first = self.first.saturating_sub(1),
@@ -158,7 +157,7 @@ impl LiveTop {
             Key::Char('f') if self.kind == Kind::Record => self.speed = (self.speed + 1) % SPEEDS.len(),
             _ => {}
         }
-        ControlFlow::Continue(())
+        false
     }
 
     fn close_help(&mut self) {
@@ -270,7 +269,7 @@ mod tests {
 
     fn press(live: &mut LiveTop, keys: &[Key]) -> Vec<i64> {
         let shown = |live: &mut LiveTop, key: &Key| {
-            assert_eq!(live.press(key.clone()), ControlFlow::Continue(()));
+            assert!(!live.press(key.clone()));
             live.shown.at_ms / 1000
         };
         keys.iter().map(|key| shown(live, key)).collect()
@@ -287,7 +286,7 @@ mod tests {
         live.take(&frame(200));
         assert_eq!((live.shown.at_ms, live.is_back()), (199_000, true), "paused: it stays, and goes on behind");
         assert_eq!(press(&mut live, &[Right, Char(' '), Left, Escape]), [200, 200, 199, 200]);
-        assert_eq!((live.press(Escape), live.press(Key::CtrlC)), (ControlFlow::Break(()), ControlFlow::Break(())));
+        assert_eq!((live.press(Escape), live.press(Key::CtrlC)), (true, true));
     }
 
     #[test]
