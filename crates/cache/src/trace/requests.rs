@@ -21,7 +21,7 @@ use host::linux::machine::read_used_bytes;
 use host::linux::process::{read_children, read_parent, read_start_ticks, read_title};
 use host::linux::ready::Over;
 use host::units::{BlockRange, Bytes, Fork, counted};
-use observe::PageProbe;
+use observe::open_page_probe;
 use observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile, unit_hash};
 use postgres::{DataDirectory, RelationPath, Session, WALSENDER, background_kind, leader_of};
 
@@ -92,8 +92,8 @@ impl Requests {
     ) -> Result<Requests, Error> {
         let (files, watched) = Files::new(map, directory, page_bytes);
         let unit_pages = Units::of(map, page_bytes).unit_pages();
-        let probe = PageProbe::open(&watched, unit_pages, &directory.join(CONTROL))?;
-        Requests::new(Box::new(probe), files, Whose::new(wanted, postmaster_pid), own)
+        let probe = open_page_probe(&watched, unit_pages, &directory.join(CONTROL))?;
+        Requests::new(probe, files, Whose::new(wanted, postmaster_pid), own)
     }
 
     /// What can be told of the program that [`Requests::open`] will want in a directory, before it is known which files that has; `None` where

@@ -5,7 +5,7 @@ use observe::time::{LookingCost, NamedStatistic, PGTHAW, ProbeCost, ProgramCost,
 use observe::top::{
     Activity, CheckpointPhase, CheckpointStep, MachineStep, Missing, Rates, ServerStep, TopFrame, TopStatistic,
 };
-use observe::{DeviceUse, Statistic};
+use observe::{DeviceUse, OsSample, Statistic};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -103,22 +103,25 @@ fn server() -> ServerStep {
 fn machine() -> MachineStep {
     MachineStep {
         length_ns: SECOND,
-        device: Some(DeviceUse {
-            reads: 1203,
-            read_bytes: Bytes(9_400_000),
-            writes: 402,
-            written_bytes: Bytes(12_000_000),
-            read_await_us: Some(310.0),
-            write_await_us: Some(2100.0),
-            queue: 3.2,
-            busy_ratio: 0.87,
-        }),
         device_name: Some("nvme0n1".into()),
-        processors_busy_seconds: 1.84,
-        dirty_bytes: Bytes(123 << 20),
-        writeback_bytes: Bytes(2 << 20),
-        available_bytes: Bytes(5 << 30),
-        cached_bytes: Bytes(3 << 30),
+        gauges: OsSample {
+            device: Some(DeviceUse {
+                reads: 1203,
+                read_bytes: Bytes(9_400_000),
+                writes: 402,
+                written_bytes: Bytes(12_000_000),
+                read_await_us: Some(310.0),
+                write_await_us: Some(2100.0),
+                queue: 3.2,
+                busy_ratio: 0.87,
+            }),
+            processors_busy_seconds: 1.84,
+            dirty_bytes: Bytes(123 << 20),
+            writeback_bytes: Bytes(2 << 20),
+            available_bytes: Bytes(5 << 30),
+            cached_bytes: Bytes(3 << 30),
+            ..OsSample::default()
+        },
         ..MachineStep::default()
     }
 }

@@ -5,59 +5,20 @@ use std::time::Duration;
 
 use observe::time::PGTHAW;
 use observe::top::{History, TopFrame, TopStatistic};
-use terminal::{Key, Next};
+use terminal::Key;
 
-/// By what names are sorted, the most first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    #[default]
-    Total,
-    Count,
-    Average,
-    Longest,
-    P99,
-    Name,
-}
+/// A figure of a name.
+type Figure = fn(&TopStatistic) -> Option<u64>;
 
-impl Order {
-    /// As the table's titles have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Total => "TOTAL",
-            Order::Count => "COUNT",
-            Order::Average => "AVERAGE",
-            Order::Longest => "MAX",
-            Order::P99 => "P99",
-            Order::Name => "NAME",
-        }
-    }
-
-    fn next(self) -> Order {
-        match self {
-            Order::Total => Order::Count,
-            Order::Count => Order::Average,
-            Order::Average => Order::Longest,
-            Order::Longest => Order::P99,
-            Order::P99 => Order::Name,
-            Order::Name => Order::Total,
-        }
-    }
-
-    fn sort(self, rows: &mut [&TopStatistic]) {
-        // What is equal, or not known, goes by its time.
-        rows.sort_by_key(|one| Reverse(one.named.statistic.total_ns));
-        match self {
-            Order::Total => {}
-            Order::Count => rows.sort_by_key(|one| Reverse(one.named.statistic.count)),
-            Order::Average => rows.sort_by_key(|one| Reverse(one.named.average_ns)),
-            Order::Longest => rows.sort_by_key(|one| Reverse(one.longest_ns())),
-            Order::P99 => rows.sort_by_key(|one| Reverse(one.named.p99_ns)),
-            Order::Name => rows.sort_by(|one, other| one.named.name.cmp(&other.named.name)),
-        }
-        // Nobody asks for pgthaw's own before all others.
-        rows.sort_by_key(|one| one.named.place == PGTHAW);
-    }
-}
+/// By what names are sorted, the most first, as the table's titles have it; in the end by the alphabet.
+const ORDERS: [(&str, Option<Figure>); 6] = [
+    ("TOTAL", Some(|one| Some(one.named.statistic.total_ns))),
+    ("COUNT", Some(|one| Some(one.named.statistic.count))),
+    ("AVERAGE", Some(|one| one.named.average_ns)),
+    ("MAX", Some(TopStatistic::longest_ns)),
+    ("P99", Some(|one| one.named.p99_ns)),
+    ("NAME", None),
+];
 
 /// Where the steps come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +57,8 @@ pub struct LiveTop {
     pub shown: TopFrame,
     /// When the server said what is shown of it.
     pub server_at_ms: i64,
-    pub order: Order,
+    /// The place among all orders.
+    order: usize,
     /// Are names shown too of who has nothing to do, and of pgthaw's own?
     pub with_idle: bool,
     pub is_help: bool,
@@ -119,7 +81,7 @@ impl LiveTop {
             history,
             shown: TopFrame::default(),
             server_at_ms: 0,
-            order: Order::default(),
+            order: 0,
             with_idle: false,
             is_help: false,
             first: 0,
@@ -169,19 +131,19 @@ impl LiveTop {
         self.go_to(self.place() + 1);
     }
 
-    /// Does what a key stands for.
-    pub fn press(&mut self, key: Key) -> Next {
+    /// Does what a key stands for. True where that is to quit.
+    pub fn press(&mut self, key: Key) -> bool {
         match key {
-            Key::Interrupt | Key::Character('q') => return Next::Quit,
+            Key::CtrlC | Key::Char('q') => return true,
             Key::Escape if self.is_help => self.close_help(),
             Key::Escape if self.is_back() && self.kind == Kind::Live => self.go_now(),
-            Key::Escape => return Next::Quit,
-            Key::Character('?') if self.is_help => self.close_help(),
-            Key::Character('?') => (self.is_help, self.first) = (true, 0),
-            Key::Up | Key::Character('k') => self.first = self.first.saturating_sub(1),
-            Key::Down | Key::Character('j') => self.first += 1,
-            Key::Left => self.step_to(self.place().saturating_sub(1)),
-            Key::Right => self.step_to(self.place() + 1),
+            Key::Escape => return true,
+            Key::Char('?') if self.is_help => self.close_help(),
+            Key::Char('?') => (self.is_help, self.first) = (true, 0),
+            Key::ArrowUp | Key::Char('k') => self.first = self.first.saturating_sub(1),
+            Key::ArrowDown | Key::Char('j') => self.first += 1,
+            Key::ArrowLeft => self.step_to(self.place().saturating_sub(1)),
+            Key::ArrowRight => self.step_to(self.place() + 1),
             Key::PageUp => self.step_to(self.find(-JUMP_MS)),
             Key::PageDown => self.step_to(self.find(JUMP_MS)),
             Key::Home => self.step_to(0),
@@ -189,13 +151,13 @@ impl LiveTop {
                 Kind::Live => self.go_now(),
                 Kind::Record => self.step_to(usize::MAX),
             },
-            Key::Character('p' | ' ') => self.pause(),
-            Key::Character('s') => (self.order, self.first) = (self.order.next(), 0),
-            Key::Character('i') => self.with_idle = !self.with_idle,
-            Key::Character('f') if self.kind == Kind::Record => self.speed = (self.speed + 1) % SPEEDS.len(),
-            Key::Character(_) | Key::Enter | Key::Backspace | Key::Redraw => {}
+            Key::Char('p' | ' ') => self.pause(),
+            Key::Char('s') => (self.order, self.first) = ((self.order + 1) % ORDERS.len(), 0),
+            Key::Char('i') => self.with_idle = !self.with_idle,
+            Key::Char('f') if self.kind == Kind::Record => self.speed = (self.speed + 1) % SPEEDS.len(),
+            _ => {}
         }
-        Next::GoOn
+        false
     }
 
     fn close_help(&mut self) {
@@ -273,8 +235,19 @@ impl LiveTop {
     pub fn rows(&self) -> Vec<&TopStatistic> {
         let is_meant = |one: &&TopStatistic| self.with_idle || !one.named.is_aside();
         let mut rows: Vec<&TopStatistic> = self.shown.statistics.iter().filter(is_meant).collect();
-        self.order.sort(&mut rows);
+        rows.sort_by(|one, other| one.named.name.cmp(&other.named.name));
+        if let Some(figure) = ORDERS[self.order].1 {
+            // What is equal, or not known, goes by its time.
+            rows.sort_by_key(|one| Reverse((figure(one), one.named.statistic.total_ns)));
+        }
+        // Nobody asks for pgthaw's own before all others.
+        rows.sort_by_key(|one| one.named.place == PGTHAW);
         rows
+    }
+
+    /// By what they are sorted.
+    pub fn order(&self) -> &'static str {
+        ORDERS[self.order].0
     }
 
     /// Keeps the first line where so many fit of so many.
@@ -296,7 +269,7 @@ mod tests {
 
     fn press(live: &mut LiveTop, keys: &[Key]) -> Vec<i64> {
         let shown = |live: &mut LiveTop, key: &Key| {
-            assert_eq!(live.press(*key), Next::GoOn);
+            assert!(!live.press(key.clone()));
             live.shown.at_ms / 1000
         };
         keys.iter().map(|key| shown(live, key)).collect()
@@ -305,25 +278,25 @@ mod tests {
     #[test]
     fn keys_look_back_and_return_to_now() {
         let mut live = live(200);
-        use Key::{Character, End, Escape, Home, Left, PageDown, PageUp, Right};
+        use Key::{ArrowLeft as Left, ArrowRight as Right, Char, End, Escape, Home, PageDown, PageUp};
         assert_eq!(press(&mut live, &[Left, Left, PageUp, PageUp, Right, PageDown]), [198, 197, 137, 77, 78, 138]);
         assert_eq!(press(&mut live, &[Home, Left, End]), [0, 0, 199]);
         assert!(!live.is_back());
-        assert_eq!(press(&mut live, &[Character('p')]), [199]);
+        assert_eq!(press(&mut live, &[Char('p')]), [199]);
         live.take(&frame(200));
         assert_eq!((live.shown.at_ms, live.is_back()), (199_000, true), "paused: it stays, and goes on behind");
-        assert_eq!(press(&mut live, &[Right, Character(' '), Left, Escape]), [200, 200, 199, 200]);
-        assert_eq!((live.press(Escape), live.press(Key::Interrupt)), (Next::Quit, Next::Quit));
+        assert_eq!(press(&mut live, &[Right, Char(' '), Left, Escape]), [200, 200, 199, 200]);
+        assert_eq!((live.press(Escape), live.press(Key::CtrlC)), (true, true));
     }
 
     #[test]
     fn what_is_looked_at_stays_until_it_is_too_old() {
         let mut live = live(3600);
-        press(&mut live, &[Key::Home, Key::Right]);
+        press(&mut live, &[Key::Home, Key::ArrowRight]);
         live.take(&frame(3600));
         assert_eq!((live.shown.at_ms, live.place()), (1000, 0));
         (3601..3700).for_each(|second| live.take(&frame(second)));
-        assert_eq!(press(&mut live, &[Key::Right]), [101]);
+        assert_eq!(press(&mut live, &[Key::ArrowRight]), [101]);
     }
 
     #[test]
@@ -336,7 +309,7 @@ mod tests {
         assert_eq!((live.shown.server, live.server_at_ms), (told, 4000));
         assert!(live.shown.machine.is_some());
         live.take(&frame(6));
-        assert_eq!(press(&mut live, &[Key::Left]), [5]);
+        assert_eq!(press(&mut live, &[Key::ArrowLeft]), [5]);
         assert_eq!((live.shown.server, live.server_at_ms), (told, 4000), "looked back at it is the same");
         let gone = TopFrame { failure: Some("gone".into()), ..TopFrame::default() };
         press(&mut live, &[Key::End]);
@@ -349,14 +322,14 @@ mod tests {
         let mut live = live(1);
         let first = |live: &LiveTop| live.rows()[0].named.name.clone();
         assert_eq!(first(&live), "client backend::Lock::transactionid");
-        press(&mut live, &[Key::Character('s')]);
-        assert_eq!((live.order.name(), first(&live).as_str()), ("COUNT", "client backend::processor::running"));
-        press(&mut live, &[Key::Character('s'); 2]);
-        assert_eq!((live.order.name(), first(&live).as_str()), ("MAX", "client backend::Lock::transactionid"));
-        press(&mut live, &[Key::Character('s'); 3]);
-        assert_eq!(live.order, Order::Total);
+        press(&mut live, &[Key::Char('s')]);
+        assert_eq!((live.order(), first(&live).as_str()), ("COUNT", "client backend::processor::running"));
+        press(&mut live, &[Key::Char('s'), Key::Char('s')]);
+        assert_eq!((live.order(), first(&live).as_str()), ("MAX", "client backend::Lock::transactionid"));
+        press(&mut live, &[Key::Char('s'), Key::Char('s'), Key::Char('s')]);
+        assert_eq!(live.order(), "TOTAL");
         let few = live.rows().len();
-        press(&mut live, &[Key::Character('i')]);
+        press(&mut live, &[Key::Char('i')]);
         assert!(live.rows().len() > few && live.rows().iter().any(|one| one.named.place == "checkpointer"));
     }
 
@@ -367,14 +340,14 @@ mod tests {
         let mut live = LiveTop::new(Title::default(), Kind::Record, history);
         assert_eq!((live.shown.at_ms, live.delay()), (0, Some(Duration::from_secs(1))));
         live.play();
-        assert_eq!(press(&mut live, &[Key::Character('f')]), [1]);
+        assert_eq!(press(&mut live, &[Key::Char('f')]), [1]);
         assert_eq!((live.speed(), live.delay()), (4, Some(Duration::from_millis(250))));
-        assert_eq!(press(&mut live, &[Key::Right]), [2]);
+        assert_eq!(press(&mut live, &[Key::ArrowRight]), [2]);
         assert_eq!(live.delay(), None);
-        press(&mut live, &[Key::Character('p')]);
+        press(&mut live, &[Key::Char('p')]);
         assert!(live.delay().is_some());
         assert_eq!(press(&mut live, &[Key::End]), [99]);
-        press(&mut live, &[Key::Character('p')]);
+        press(&mut live, &[Key::Char('p')]);
         assert_eq!(live.delay(), None, "nothing follows");
     }
 }

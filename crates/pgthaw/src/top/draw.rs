@@ -1,19 +1,13 @@
 //! Drawing `top`: from the top the throughput, what processes did, their names, and what the keys do.
 
+use console::{Color, Style, measure_text_width, truncate_str};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use ratatui::Frame;
-use ratatui::layout::Rect;
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::chart::{chart, columns, legend};
-use super::facts::{LABEL_CELLS, facts_of, missing_line};
-use super::help::{help_lines, told};
+use super::facts::{LABEL_CELLS, facts_of, help_lines, missing_line, told};
 use super::state::{Kind, LiveTop};
 use crate::waits::time_text::render_top_statistics;
-use observe::top::Brief;
+use observe::top::{Activity, Brief};
 use terminal::{Canvas, printable, shorten_middle, wrap_text};
 
 /// Lines that the chart has at least, where there is room for it at all, and names that are shown at least.
@@ -38,25 +32,32 @@ const KEYS_OF_RECORD: [&str; 3] = [
     "q quit ? help s sort i idle p stop f faster",
 ];
 
-/// Draws everything.
-pub fn draw_top(frame: &mut Frame<'_>, live: &mut LiveTop, canvas: Canvas) {
-    let area = frame.area();
-    let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let keys = key_line(live, width, canvas);
-    if live.is_help {
-        let lines = help_lines(&live.shown, live.kind, canvas.unicode, width);
-        live.scroll(height.saturating_sub(1), lines.len());
-        let shown = lines.into_iter().skip(live.first).take(height.saturating_sub(1)).map(Line::from).collect();
-        return place(frame, area, shown, "Esc, ? close  ↑↓ scroll  q quit", canvas);
-    }
+/// The lines of the whole screen.
+pub fn draw_top(live: &mut LiveTop, canvas: Canvas) -> Vec<String> {
+    let (width, height) = (canvas.width.unwrap_or_default(), canvas.height.unwrap_or_default());
+    let keys = if live.is_help { "Esc, ? close  ↑↓ scroll  q quit" } else { key_line(live, width, canvas) };
+    let mut lines = match live.is_help {
+        true => {
+            let lines = help_lines(&live.shown, live.kind, canvas.unicode, width);
+            live.scroll(height.saturating_sub(1), lines.len());
+            lines.into_iter().skip(live.first).collect()
+        }
+        false => step_lines(live, width, height, canvas),
+    };
+    lines.resize(height.saturating_sub(1), String::new());
+    let keys = if canvas.unicode { keys.to_owned() } else { keys.replace("←→", "<- ->").replace("↑↓", "k j") };
+    lines.push(painted(Style::new().reverse(), &format!("{keys:<width$}")));
+    lines.iter().map(|line| truncate_str(line, width, "").into_owned()).collect()
+}
+
+fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = vec![status_line(live, width, canvas)];
     // Beside these, the titles and the keys.
     let most = height.saturating_sub(lines.len() + NAME_LINES + 2);
     lines.extend(fact_lines(live, width, most, canvas));
     // The names have half of what is left, and the chart the other half; but neither is squeezed to nothing.
     let room = height.saturating_sub(lines.len() + 1);
-    let with_chart = room >= CHART_LINES + NAME_LINES + 2;
-    if with_chart {
+    if room >= CHART_LINES + NAME_LINES + 2 {
         let chart_lines = ((room - 2) / 2).clamp(CHART_LINES, (room - 2 - NAME_LINES).max(CHART_LINES)).min(16);
         let end = live.place() + 1;
         let briefs: Vec<&Brief> = live.history.briefs(end.saturating_sub(columns(width)), end).collect();
@@ -65,20 +66,20 @@ pub fn draw_top(frame: &mut Frame<'_>, live: &mut LiveTop, canvas: Canvas) {
     }
     let room = height.saturating_sub(lines.len() + 1);
     lines.extend(name_lines(live, width, room, canvas));
-    place(frame, area, lines, &keys, canvas);
+    lines
 }
 
-/// The lines from the top, the keys at the bottom.
-fn place(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>, keys: &str, canvas: Canvas) {
-    let body = Rect { height: area.height.saturating_sub(1), ..area };
-    frame.render_widget(Paragraph::new(lines), body);
-    let bottom = Rect { y: area.y + body.height, height: area.height.min(1), ..area };
-    let keys = if canvas.unicode { keys.to_owned() } else { keys.replace("←→", "<- ->").replace("↑↓", "k j") };
-    frame.render_widget(Paragraph::new(keys).style(Modifier::REVERSED), bottom);
+/// Whatever the environment says of colours, a line may be bold.
+fn painted(style: Style, text: &str) -> String {
+    style.force_styling(true).apply_to(text).to_string()
+}
+
+fn coloured(colour: Color, text: &str, canvas: Canvas) -> String {
+    if canvas.colours { painted(Style::new().fg(colour), text) } else { text.to_owned() }
 }
 
 /// `pgthaw top  /tmp:5432  14:03:10  by TOTAL  recorded to x`
-fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> Line<'static> {
+fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
     let at = Timestamp::from_millisecond(live.shown.at_ms).unwrap_or_default();
     let mut parts = vec![at.to_zoned(TimeZone::system()).strftime("%T").to_string()];
     match live.kind {
@@ -89,7 +90,7 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> Line<'static> {
             parts.push(format!("step {} of {}, {state}", live.place() + 1, live.history.len()));
         }
     }
-    parts.push(format!("by {}", live.order.name()));
+    parts.push(format!("by {}", live.order()));
     let subject = printable(&live.title.subject);
     let room = |parts: &[String]| {
         let rest: usize = parts.iter().map(|part| part.chars().count() + 2).sum();
@@ -103,30 +104,29 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> Line<'static> {
         }
     }
     let subject = shorten_middle(&subject, room(&parts), canvas.mark());
-    Line::styled(format!("pgthaw top  {subject}  {}", parts.join("  ")), Modifier::BOLD)
+    painted(Style::new().bold(), &format!("pgthaw top  {subject}  {}", parts.join("  ")))
 }
 
 /// So many lines as there is room for, but whether there is a server, and its throughput, at least. The last go first: what is not seen,
 /// what is of the machine, and then the stall.
-fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<Line<'static>> {
-    let coloured = |colour: Color| if canvas.colours { Style::new().fg(colour) } else { Style::new() };
+fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(failure) = &live.shown.failure {
         let text = format!("no server: {}", printable(failure));
-        lines.push(Line::styled(shorten_middle(&text, width, canvas.mark()), coloured(Color::Red)));
+        lines.push(coloured(Color::Red, &shorten_middle(&text, width, canvas.mark()), canvas));
     }
     let least = lines.len() + 1;
     for fact in facts_of(&live.shown, live.server_at_ms) {
         let label = format!("{:<LABEL_CELLS$}", fact.label);
         let text = fact.text(width.saturating_sub(LABEL_CELLS));
-        lines.push(Line::from(vec![Span::styled(label, coloured(Color::Cyan)), Span::raw(text)]));
+        lines.push(coloured(Color::Cyan, &label, canvas) + &text);
     }
     let stall = live.shown.stalls.last().map(|stall| told(&format!("stall: {stall}"), canvas.unicode));
     let stall = stall.map(|text| cut_lines(&text, width, canvas)).unwrap_or_default();
     lines.truncate(most.saturating_sub(stall.len()).max(least));
-    lines.extend(stall.into_iter().map(|line| Line::styled(line, coloured(Color::Red))));
+    lines.extend(stall.into_iter().map(|line| coloured(Color::Red, &line, canvas)));
     let missing = missing_line(&live.shown);
-    lines.extend(missing.map(|text| Line::styled(cut_end(&text, width, canvas), Modifier::DIM)));
+    lines.extend(missing.map(|text| painted(Style::new().dim(), &truncate_str(&text, width, canvas.mark()))));
     lines.truncate(most.max(least));
     lines
 }
@@ -139,48 +139,156 @@ fn cut_lines(text: &str, width: usize, canvas: Canvas) -> Vec<String> {
         lines.truncate(STALL_LINES);
         let more = format!("{} (?)", canvas.mark());
         if let Some(last) = lines.last_mut() {
-            let room = width.saturating_sub(more.chars().count());
-            *last = last.chars().take(room).chain(more.chars()).collect();
+            *last = truncate_str(last, width.saturating_sub(measure_text_width(&more)), "").into_owned() + &more;
         }
     }
     lines
 }
 
-/// The beginning of a text.
-fn cut_end(text: &str, width: usize, canvas: Canvas) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    kept + canvas.mark()
-}
-
-fn name_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> Vec<Line<'static>> {
+fn name_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> Vec<String> {
     let fitting = room.saturating_sub(1);
     let count = live.rows().len();
     live.scroll(fitting, count);
     let rows = live.rows();
     let shown = &rows[live.first.min(count)..(live.first + fitting).min(count)];
-    let table = render_top_statistics(shown, live.shown.time.lived_ns, width, canvas.mark());
-    let mut lines: Vec<Line<'static>> = table.into_iter().map(Line::from).collect();
+    let mut lines = render_top_statistics(shown, live.shown.time.lived_ns, width, canvas.mark());
     if let Some(titles) = lines.first_mut() {
-        *titles = std::mem::take(titles).style(Modifier::UNDERLINED);
+        *titles = painted(Style::new().underlined(), titles);
     }
     lines
 }
 
-fn key_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
+fn key_line(live: &LiveTop, width: usize, canvas: Canvas) -> &'static str {
     let ways = if live.kind == Kind::Live { KEYS } else { KEYS_OF_RECORD };
     // Arrows are longer without their signs.
     let longer = if canvas.unicode { 0 } else { 3 };
     let fits = ways.iter().find(|way| way.chars().count() + longer <= width);
-    fits.unwrap_or(&ways[ways.len() - 1]).to_string()
+    fits.unwrap_or(&ways[ways.len() - 1])
+}
+
+// ---- what processes did, step after step: a column a step, the newest at the right ----
+
+/// A part of the stack: its name, its colour, and what stands for it without colours or beyond ASCII.
+struct Part {
+    name: &'static str,
+    colour: Color,
+    glyph: char,
+    of: fn(&Activity) -> f64,
+}
+
+/// From the bottom. What waits for something is above what works.
+const PARTS: [Part; 7] = [
+    Part { name: "running", colour: Color::Green, glyph: '#', of: |one| one.running },
+    Part { name: "ready", colour: Color::Yellow, glyph: ':', of: |one| one.ready.unwrap_or(0.0) },
+    Part { name: "Lock", colour: Color::Red, glyph: '%', of: |one| one.lock },
+    Part { name: "LWLock", colour: Color::Magenta, glyph: '@', of: |one| one.lwlock },
+    Part { name: "IO", colour: Color::Blue, glyph: '+', of: |one| one.io },
+    Part { name: "other", colour: Color::White, glyph: '.', of: |one| one.other },
+    Part { name: UNSEEN, colour: Color::Color256(8), glyph: '?', of: |one| one.unseen },
+];
+
+/// Of whom it is not known what they did.
+const UNSEEN: &str = "unseen";
+
+/// Cells of the numbers at the left, and of the line beside them.
+const AXIS_CELLS: usize = 7;
+
+/// The lowest top of the axis: half a process is no full column.
+const LEAST_TOP: f64 = 1.0;
+
+/// The legend, with how many processes did what in the step that is shown.
+fn legend(shown: &Activity, canvas: Canvas, width: usize) -> String {
+    let draw = |digits: usize, is_short: bool| {
+        let gap = if is_short { " " } else { "  " };
+        let mut line = if is_short { String::new() } else { "processes: ".to_owned() };
+        for part in PARTS.iter().filter(|part| part.name != UNSEEN || shown.unseen > 0.0) {
+            let is_unseen = part.name == "ready" && shown.ready.is_none();
+            let value = if is_unseen { "-".to_owned() } else { format!("{:.digits$}", (part.of)(shown)) };
+            let glyph = if canvas.unicode && canvas.colours { '█' } else { part.glyph };
+            line +=
+                &format!("{}{} {value}{gap}", coloured(part.colour, glyph.encode_utf8(&mut [0; 4]), canvas), part.name);
+        }
+        line += &format!("client {:.digits$}", shown.client);
+        if is_short { line } else { format!("{line}  idle {:.digits$}", shown.idle) }
+    };
+    let ways = [(2, false), (1, false), (2, true), (1, true)];
+    let mut lines = ways.iter().map(|(digits, is_short)| draw(*digits, *is_short));
+    lines.find(|line| measure_text_width(line) <= width).unwrap_or_else(|| draw(0, true))
+}
+
+/// So many steps have room.
+fn columns(width: usize) -> usize {
+    width.saturating_sub(AXIS_CELLS)
+}
+
+/// The stack of the steps, the last at the right, `height` lines high.
+fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<String> {
+    let room = columns(width);
+    let shown = &briefs[briefs.len().saturating_sub(room)..];
+    let top =
+        nice(shown.iter().map(|brief| brief.activity.busy()).filter(|busy| busy.is_finite()).fold(LEAST_TOP, f64::max));
+    let mut lines = Vec::new();
+    for row in (0..height).rev() {
+        // Every second line has its number; the highest stands for the whole height.
+        let label = match row {
+            _ if row + 1 == height => axis_number(top),
+            0 => "0".to_owned(),
+            _ => String::new(),
+        };
+        let bar = if canvas.unicode { '│' } else { '|' };
+        let cells = shown.iter().map(|brief| cell(brief, row, top / height.max(1) as f64, canvas));
+        let empty = room - shown.len();
+        lines.push(format!("{label:>5} {bar}{:empty$}{}", "", cells.collect::<String>()));
+    }
+    lines
+}
+
+/// One cell: the part that has most of it; the highest one is as high as it reaches.
+fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
+    if brief.is_gap {
+        return if row == 0 { "x" } else { " " }.to_owned();
+    }
+    let (floor, ceiling) = (row as f64 * unit, (row + 1) as f64 * unit);
+    let mut below = 0.0;
+    let mut most: Option<(f64, &Part)> = None;
+    for part in &PARTS {
+        let value = (part.of)(&brief.activity).max(0.0);
+        let share = (below + value).min(ceiling) - below.max(floor);
+        if share > 0.0 && most.is_none_or(|(least, _)| share > least) {
+            most = Some((share, part));
+        }
+        below += value;
+    }
+    let filled = ((below.min(ceiling) - floor) / unit).clamp(0.0, 1.0);
+    let eighths = (filled * 8.0).round() as usize;
+    match most {
+        Some((_, part)) if eighths > 0 || row == 0 => {
+            // What there is hardly any of is seen all the same.
+            let glyph = match canvas.unicode && canvas.colours {
+                true => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][eighths.clamp(1, 8) - 1],
+                false if eighths >= 4 || row == 0 => part.glyph,
+                false => ' ',
+            };
+            coloured(part.colour, glyph.encode_utf8(&mut [0; 4]), canvas)
+        }
+        _ => " ".to_owned(),
+    }
+}
+
+/// The next of 1, 1.5, 2, 3, 5, 7, 10 and so on: the axis does not change with every step.
+fn nice(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    let steps = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];
+    steps.into_iter().map(|step| step * power).find(|step| *step >= value).unwrap_or(value)
+}
+
+fn axis_number(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 #[cfg(test)]
 mod tests {
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
+    use console::strip_ansi_codes;
 
     use super::super::fixture::frame;
     use super::super::state::Title;
@@ -198,15 +306,13 @@ mod tests {
         live
     }
 
-    fn screen_of(live: &mut LiveTop, width: u16, height: u16, canvas: Canvas) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw_top(frame, live, canvas)).unwrap();
-        let buffer = terminal.backend().buffer().clone();
-        let cells: Vec<&str> = buffer.content().iter().map(|cell| cell.symbol()).collect();
-        cells.chunks(width.into()).map(|line| line.concat().trim_end().to_owned()).collect()
+    fn screen_of(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -> Vec<String> {
+        let lines = draw_top(live, Canvas { width: Some(width), height: Some(height), ..canvas });
+        assert!(lines.iter().all(|line| measure_text_width(line) <= width), "{lines:#?}");
+        lines.iter().map(|line| strip_ansi_codes(line).trim_end().to_owned()).collect()
     }
 
-    fn screen(live: &mut LiveTop, width: u16, height: u16) -> Vec<String> {
+    fn screen(live: &mut LiveTop, width: usize, height: usize) -> Vec<String> {
         screen_of(live, width, height, PLAIN)
     }
 
@@ -310,18 +416,18 @@ mod tests {
         live.take(&TopFrame { stalls: vec![stall(97_000, None, &long)], ..frame(101) });
         let lines = screen(&mut live, 80, 24);
         assert!(lines.iter().any(|line| line.ends_with("… (?)")), "{lines:#?}");
-        live.press(Key::Character('?'));
-        (0..99).for_each(|_| _ = live.press(Key::Down));
+        live.press(Key::Char('?'));
+        (0..99).for_each(|_| _ = live.press(Key::ArrowDown));
         assert!(screen(&mut live, 80, 60).join(" ").contains("the end."), "the help has all of it");
     }
 
     #[test]
     fn help_scrolls_and_is_left() {
         let mut live = live();
-        live.press(Key::Character('?'));
+        live.press(Key::Char('?'));
         let first = screen(&mut live, 80, 24);
         assert!(first[0].contains("a step back") && first[23].contains("close"), "{first:#?}");
-        (0..99).for_each(|_| _ = live.press(Key::Down));
+        (0..99).for_each(|_| _ = live.press(Key::ArrowDown));
         let last = screen(&mut live, 80, 24);
         assert!(last[22].contains("lost"), "{last:#?}");
         live.press(Key::Escape);
@@ -368,7 +474,7 @@ mod tests {
             let mut history = History::of_record();
             [&frame(0), &edited, &frame(2)].into_iter().for_each(|step| history.push(step));
             let mut live = LiveTop::new(Title::default(), Kind::Record, history);
-            live.press(Key::Right);
+            live.press(Key::ArrowRight);
             screen(&mut live, 80, 24);
             screen(&mut live, 200, 50);
             drawn += 1;
@@ -408,7 +514,46 @@ mod tests {
         let mut live = live();
         for (width, height) in [(1, 1), (20, 5), (40, 10), (60, 20), (200, 60), (80, 3)] {
             let lines = screen(&mut live, width, height);
-            assert_eq!(lines.len(), usize::from(height));
+            assert_eq!(lines.len(), height);
+        }
+    }
+
+    const COLOURED: Canvas = Canvas { colours: true, ..PLAIN };
+
+    fn brief(running: f64, lock: f64) -> Brief {
+        let activity = Activity { running, ready: Some(0.0), lock, client: 50.0, ..Activity::default() };
+        Brief { at_ms: 0, length_ns: 1, activity, is_gap: false }
+    }
+
+    fn texts(briefs: &[Brief], width: usize, height: usize, canvas: Canvas) -> Vec<String> {
+        let briefs: Vec<&Brief> = briefs.iter().collect();
+        let lines = chart(&briefs, width, height, canvas);
+        lines.iter().map(|line| strip_ansi_codes(line).into_owned()).collect()
+    }
+
+    #[test]
+    fn parts_are_stacked_and_the_newest_is_at_the_right() {
+        let briefs = [brief(1.0, 0.0), brief(2.0, 1.0), Brief { is_gap: true, ..brief(0.0, 0.0) }, brief(0.5, 0.0)];
+        assert_eq!(texts(&briefs, 12, 3, PLAIN), ["  3.0 │  %  ", "      │  #  ", "    0 │ ##x#"]);
+        assert_eq!(texts(&briefs, 9, 3, PLAIN), ["  1.0 │  ", "      │ #", "    0 │x#"].map(|line| line.to_owned()));
+        let drawn = texts(&briefs, 12, 3, COLOURED);
+        assert_eq!(drawn[2], "    0 │ ██x▄");
+    }
+
+    #[test]
+    fn the_axis_is_steady() {
+        assert_eq!([1.0, 1.2, 4.2, 11.0, 71.0, 99.0].map(nice), [1.0, 1.5, 5.0, 15.0, 100.0, 100.0]);
+    }
+
+    #[test]
+    fn the_legend_fits_and_has_every_part() {
+        let activity = Activity { running: 1.5, client: 51.25, ..Activity::default() };
+        for width in [80, 120] {
+            let line = legend(&activity, PLAIN, width);
+            assert!(measure_text_width(&line) <= width, "{line}");
+            for part in ["running 1.5", "ready -", "Lock 0", "LWLock 0", "IO 0", "other 0", "client 51"] {
+                assert!(line.contains(part), "{part}: {line}");
+            }
         }
     }
 }
