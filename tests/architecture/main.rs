@@ -54,7 +54,7 @@ const LAYERS: [(&str, &[&str]); 24] = [
     ),
     ("study", &["observe", "model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     ("verdict", &["study", "observe", "model", "postgres", "units"]),
-    ("lab", &["study", "observe", "linux", "postgres", "pgbench", "files", "units", "failure"]),
+    ("lab", &["study", "cache", "observe", "model", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     (
         "bench",
         &[

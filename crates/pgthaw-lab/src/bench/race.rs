@@ -14,9 +14,7 @@ use host::linux::page_cache::PageCache as _;
 use host::linux::{Devices, clock, process};
 use host::units::Bytes;
 use model::{Collector, Facts, Verdict, judge};
-use observe::OsSample;
 use observe::time::TimeSampler;
-use observe::time::TrialTime;
 use observe::{
     BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Reading, Sampler, Sources,
     compute_seconds, compute_tenths,
@@ -59,8 +57,8 @@ pub struct Entrants<'a> {
     /// Looks at what is wanted, beside a warmer of an idle server: the race is over when all of it is there.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
-    /// Is the machine gauged each second?
-    pub gauged: Option<Gauged>,
+    /// The backend that serves pgthaw's own looks at the server meanwhile.
+    pub observer_pid: Option<u32>,
     /// Accounts for the time of the server's processes, where that is wanted.
     pub time: Option<TimeSampler>,
 }
@@ -72,57 +70,9 @@ impl Entrants<'_> {
             backends: BackendReads::new(lab.postmaster_pid(), self.io_workers_serve),
             files: lab.open_files_of(&self.relations)?,
             relations: self.relations.len(),
-            page_bytes: lab.page_cache().page_bytes(),
+            page_bytes: lab.page_cache.page_bytes(),
             cadence: self.cadence,
         })
-    }
-}
-
-/// What to know of gauging the machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Gauged {
-    /// The backend that serves pgthaw's own looks at the server meanwhile.
-    pub observer_pid: Option<u32>,
-}
-
-impl Gauged {
-    fn start(
-        self,
-        lab: &Lab,
-        devices: Devices,
-        generator_pids: Vec<u32>,
-        start: Start,
-        seconds: u32,
-    ) -> Result<GaugeSampler, Error> {
-        let sources = GaugeSources {
-            devices,
-            generator_pids,
-            postmaster_pid: lab.postmaster_pid(),
-            observer_pid: self.observer_pid,
-        };
-        Ok(GaugeSampler::start(sources, start.monotonic, seconds)?)
-    }
-}
-
-/// What tells of each second what the machine did, and where the server's time went.
-struct Accounts {
-    gauges: Option<GaugeSampler>,
-    time: Option<TimeSampler>,
-}
-
-impl Accounts {
-    fn begin(gauges: Option<GaugeSampler>, time: Option<TimeSampler>, start: Start, seconds: u32) -> Accounts {
-        time.iter().for_each(|time| time.begin(start.monotonic, seconds));
-        Accounts { gauges, time }
-    }
-
-    fn finish(self, is_early: bool) -> (Vec<OsSample>, Option<TrialTime>) {
-        let Accounts { gauges, time } = self;
-        let time = time.map(|time| if is_early { time.stop() } else { time.finish() }).unwrap_or_default();
-        let samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() });
-        let mut samples = samples.unwrap_or_default();
-        time.add_to(&mut samples);
-        (samples, time.trial)
     }
 }
 
@@ -146,7 +96,7 @@ pub fn run_race(
     let load_waits =
         entrants.load_begins == LoadBegins::AfterWarmer && entrants.contender.strategy != Strategy::Nothing;
     let generator = entrants.generator;
-    let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
+    let mut contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
 
     let start = choose_start(entrants.time.as_ref(), generator.lead());
     let generator_pids = generator.announce(start)?;
@@ -155,15 +105,22 @@ pub fn run_race(
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
     })?;
-    let gauge = |gauged: Gauged| gauged.start(lab, devices.clone(), generator_pids.clone(), start, seconds);
-    let accounts = Accounts::begin(entrants.gauged.map(gauge).transpose()?, entrants.time, start, seconds);
+    let gauged = GaugeSources {
+        devices: devices.clone(),
+        generator_pids: generator_pids.clone(),
+        postmaster_pid: lab.postmaster_pid(),
+        observer_pid: entrants.observer_pid,
+    };
+    let gauges = GaugeSampler::start(gauged, start.monotonic, seconds)?;
+    let time = entrants.time;
+    time.iter().for_each(|time| time.begin(start.monotonic, seconds));
     let machine_before = MachineReading::read(lab.postmaster_pid(), &devices);
     let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
     if !load_waits {
         generator.go();
     }
-    let mut contender = contender.go(start.monotonic);
+    contender.go(start.monotonic);
 
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
@@ -175,7 +132,9 @@ pub fn run_race(
     if is_early {
         generator.end_early();
     }
-    let (os_samples, time) = accounts.finish(is_early);
+    let time = time.map(|time| if is_early { time.stop() } else { time.finish() }).unwrap_or_default();
+    let mut os_samples = if is_early { gauges.stop() } else { gauges.finish() };
+    time.add_to(&mut os_samples);
     let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
     // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
@@ -198,7 +157,7 @@ pub fn run_race(
         relations: readings.relations,
         generator_shares: watch.generator_shares,
         os_samples,
-        time,
+        time: time.trial,
         head_start_bytes,
         seen,
         others,

@@ -1,7 +1,7 @@
 //! Failures of the ground that a study stands on and of its measuring, beside those of the layers below.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fmt, io};
 
 use crate::study::{self, ANOTHER_PLACE};
 use host::failure::{ErrorKind, Explain, FullDisk};
@@ -39,23 +39,11 @@ pub enum Error {
     #[error(transparent)]
     Postgres(postgres::Error),
     #[error(transparent)]
-    Measuring(#[from] Measuring),
-}
-
-/// A failure of a room above this one, which explains itself.
-#[derive(Debug)]
-pub struct Measuring(pub Box<dyn Explain + Send + Sync>);
-
-impl fmt::Display for Measuring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Measuring {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
-    }
+    Cache(#[from] cache::Error),
+    #[error(transparent)]
+    Observe(#[from] observe::Error),
+    #[error(transparent)]
+    Model(#[from] model::Error),
 }
 
 impl From<postgres::Error> for Error {
@@ -79,7 +67,9 @@ impl Error {
             Error::Study(error) => Some(error),
             Error::Linux(error) => Some(error),
             Error::Postgres(error) => Some(error),
-            Error::Measuring(error) => Some(&*error.0),
+            Error::Cache(error) => Some(error),
+            Error::Observe(error) => Some(error),
+            Error::Model(error) => Some(error),
             _ => None,
         }
     }
