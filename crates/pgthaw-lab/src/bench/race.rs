@@ -1,12 +1,12 @@
 //! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::resident::{Looker, Probe};
 use super::warmer::{ActiveContender, Contender};
-use crate::lab::{Error, Generator, Lab, Start, Stop};
+use crate::lab::{Error, Generator, Lab, Start, Stop, Work};
 use crate::study::{Event, Events, LiveSecond, LoadBegins, Measured, Strategy};
 use crate::verdict::{PassedSecond, WarmGoal, compute_until_warm};
 use host::linux::cgroup::DiskLimit;
@@ -84,19 +84,12 @@ pub fn wait_for_server_start() {
 
 /// Runs workload and strategy against the started server, for so many seconds or until it is steady. `limit` ends with the
 /// generator, or a while after the last second, so that what is still queued behind it does not hold up the end.
-pub fn run_race(
-    lab: &Lab,
-    entrants: Entrants,
-    limit: Option<DiskLimit>,
-    directory: &Path,
-    events: &Events,
-    stop: &Stop,
-) -> Result<Measured, Error> {
+pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured, Error> {
     let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let load_waits =
         entrants.load_begins == LoadBegins::AfterWarmer && entrants.contender.strategy != Strategy::Nothing;
     let generator = entrants.generator;
-    let mut contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
+    let mut contender = entrants.contender.ready(lab, work.directory, limit.as_ref())?;
 
     let start = choose_start(entrants.time.as_ref(), generator.lead());
     let generator_pids = generator.announce(start)?;
@@ -124,9 +117,18 @@ pub fn run_race(
 
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
-    let mut watch = Watch::new(entrants.watched, readings, events, generator_pids);
+    let mut watch = Watch {
+        watched: entrants.watched,
+        readings,
+        events: work.events,
+        generator_pids,
+        previous: None,
+        passed: Vec::new(),
+        steady_seconds: 0,
+        generator_shares: Vec::new(),
+    };
     let Entrants { ends_by_itself, cadence, .. } = entrants;
-    let course = Course { lab, start, seconds, ends_by_itself, cadence, stop };
+    let course = Course { lab, start, seconds, ends_by_itself, cadence, stop: work.stop };
     let load_began_after = if load_waits { course.begin_after(&mut contender, generator)? } else { Duration::ZERO };
     let is_early = course.follow(generator, &mut contender, &mut watch, probe.as_ref())?;
     if is_early {
@@ -144,7 +146,7 @@ pub fn run_race(
     let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, limited_read_bytes));
     let outcome = contender.finish(lab);
     let seen = probe.map(Probe::finish).transpose()?;
-    let ended_at = wait_for_end(generator, start.after(seconds), limit, stop)?;
+    let ended_at = wait_for_end(generator, start.after(seconds), limit, work.stop)?;
     Ok(Measured {
         start_unix: start.unix,
         start_monotonic: start.monotonic,
@@ -290,25 +292,7 @@ pub struct Watch<'a> {
     pub generator_shares: Vec<f64>,
 }
 
-impl<'a> Watch<'a> {
-    pub fn new(
-        watched: Watched,
-        readings: Receiver<Reading>,
-        events: &'a Events,
-        generator_pids: Vec<u32>,
-    ) -> Watch<'a> {
-        Watch {
-            watched,
-            readings,
-            events,
-            generator_pids,
-            previous: None,
-            passed: Vec::new(),
-            steady_seconds: 0,
-            generator_shares: Vec::new(),
-        }
-    }
-
+impl Watch<'_> {
     /// Takes what was read meanwhile. True when the trial may end, for it is steady.
     pub fn poll(&mut self, generator: &dyn Generator) -> bool {
         while let Ok(reading) = self.readings.try_recv() {

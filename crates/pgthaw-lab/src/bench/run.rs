@@ -12,7 +12,7 @@ use super::start::{Snapshots, Starter};
 use super::trial::TrialSetup;
 use super::warmer::{Contender, io_workers_serve};
 use crate::lab::{
-    Earlier, Error, Lab, Launch, LocalPgbench, Place, ScriptCopies, Site, SiteKey, SiteMaker, Stop, SweepOptions,
+    Earlier, Error, Lab, Launch, LocalPgbench, Place, ScriptCopies, Site, SiteKey, SiteMaker, Stop, SweepOptions, Work,
     WorkDirectory, check_hosts, connect, describe_machine, remove_abandoned, repair_read_ahead,
 };
 use crate::study::{
@@ -55,7 +55,8 @@ pub struct SweepFinished {
 pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> Result<Vec<SweepFinished>, Error> {
     let directory = WorkDirectory::create()?;
     let mut sites = Sites::new();
-    let played = run_each(all, directory.path(), &mut sites, events, stop).await;
+    let work = Work { directory: directory.path(), events, stop };
+    let played = run_each(all, &mut sites, work).await;
     let is_kept = played.is_ok() && all.iter().any(|options| options.asked.is_kept);
     // The first failure is the one to tell.
     let mut tidied: Result<Option<PathBuf>, Error> = Ok(None);
@@ -70,20 +71,14 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
 
 type Sites = BTreeMap<SiteKey, Site>;
 
-async fn run_each(
-    all: &[SweepOptions],
-    directory: &Path,
-    sites: &mut Sites,
-    events: &Events,
-    stop: &Stop,
-) -> Result<Vec<SweepFinished>, Error> {
+async fn run_each(all: &[SweepOptions], sites: &mut Sites, work: Work<'_>) -> Result<Vec<SweepFinished>, Error> {
     let mut played: Vec<SweepFinished> = Vec::new();
     for (number, options) in (1..).zip(all) {
         if all.len() > 1 {
-            events.tell(Event::Remark(format!("study {number} of {}: {}", all.len(), options.asked.sweep.question)));
+            work.remark(format!("study {number} of {}: {}", all.len(), options.asked.sweep.question));
         }
         let later_seconds = all[number..].iter().map(|later| later.asked.sweep.expected_seconds()).sum();
-        match run_one(options, later_seconds, directory, sites, events, stop).await {
+        match run_one(options, later_seconds, sites, work).await {
             Ok(finished) => played.push(finished),
             // Stopped while this one was prepared: those before are whole.
             Err(Error::Interrupted) if !played.is_empty() => {
@@ -101,13 +96,11 @@ async fn run_each(
 async fn run_one(
     options: &SweepOptions,
     later_seconds: f64,
-    directory: &Path,
     sites: &mut Sites,
-    events: &Events,
-    stop: &Stop,
+    work: Work<'_>,
 ) -> Result<SweepFinished, Error> {
-    remove_abandoned(&options.asked.place, events);
-    let maker = SiteMaker::new(options, directory, events, stop)?;
+    remove_abandoned(&options.asked.place, work.events);
+    let maker = SiteMaker::new(options, work)?;
     if let Some(earlier) = &options.earlier {
         earlier.check_ground(maker.first_programs(), &options.asked.place)?;
         let can_run = |point: &Point| !is_left_out(&earlier.run, point);
@@ -122,23 +115,19 @@ async fn run_one(
         maker.remove_left(false);
         maker.check_room()?;
     }
-    repair_read_ahead(options.asked.place.directory(), events);
+    repair_read_ahead(options.asked.place.directory(), work.events);
     if let Some(generators) = &options.asked.sweep.generators {
-        events.tell(Event::Step("reaching the load generators".into()));
-        for host in check_hosts(generators, directory, stop)? {
-            events.tell(Event::Remark(host));
-        }
+        work.step("reaching the load generators");
+        check_hosts(generators, work)?.into_iter().for_each(|host| work.remark(host));
     }
     let earlier_seed = options.earlier.as_ref().map(|earlier| earlier.run.seed);
     let play = Play {
         options,
         seed: earlier_seed.or(options.asked.sweep.seed).unwrap_or_else(rand::random),
         started_at: Timestamp::now(),
-        scripts: ScriptCopies::make(&options.asked.sweep, directory)?,
+        scripts: ScriptCopies::make(&options.asked.sweep, work.directory)?,
         later_seconds,
-        directory,
-        events,
-        stop,
+        work,
     };
     play.run(&maker, sites).await
 }
@@ -151,9 +140,7 @@ struct Play<'a> {
     scripts: ScriptCopies,
     /// That sweeps after this one are expected to take.
     later_seconds: f64,
-    directory: &'a Path,
-    events: &'a Events,
-    stop: &'a Stop,
+    work: Work<'a>,
 }
 
 impl Play<'_> {
@@ -193,14 +180,14 @@ impl Play<'_> {
             let taken = self.take_snapshots(site).await?;
             site.rest()?;
             if sweep.fresh_copy {
-                site.keep_fresh(self.directory, self.events, self.stop)?;
+                site.keep_fresh(self.work)?;
             }
             snapshots.insert(key, taken);
         }
         let Some(mut run) = run else { unreachable!("every axis has a value") };
         self.add_found(&mut run, sites, &snapshots)?;
         let (machine, generator) = (run.machine.clone(), run.generator.clone());
-        self.events.tell(Event::SweepStarted(Box::new(run.clone())));
+        self.work.events.tell(Event::SweepStarted(Box::new(run.clone())));
         let setup = TrialSetup {
             sweep_id: &self.options.id,
             sweep,
@@ -208,9 +195,7 @@ impl Play<'_> {
             snapshots: &snapshots,
             machine: &machine,
             generator: &generator,
-            directory: self.directory,
-            events: self.events,
-            stop: self.stop,
+            work: self.work,
         };
         let mut finished = SweepFinished { run: run.clone(), trials: 0, failed: 0, is_interrupted: false, kept: None };
         match self.run_trials(sites, &setup, &mut finished).await {
@@ -242,7 +227,7 @@ impl Play<'_> {
         let mut last: Option<SiteKey> = None;
         for turn in &left {
             let (began, point) = (Instant::now(), sweep.point(turn.point));
-            self.events.tell(Event::SweepTrialStarted(SweepTrialStarted {
+            self.work.events.tell(Event::SweepTrialStarted(SweepTrialStarted {
                 label: point.render(&sweep.varied()),
                 repeat: turn.repeat,
                 repeats: sweep.repeats,
@@ -270,13 +255,13 @@ impl Play<'_> {
 
     fn tell_end(&self, mut trial: SweepTrial) {
         trial.hide_secrets();
-        self.events.tell(Event::SweepTrialEnded(Box::new(trial)));
+        self.work.events.tell(Event::SweepTrialEnded(Box::new(trial)));
     }
 
     /// Has the sweep kept before anything is made that takes long; `false` when nobody keeps it.
     async fn keep(&self, run: &SweepRun) -> bool {
         let (opened, mut kept) = SweepOpened::new(run.clone());
-        self.events.tell(Event::SweepOpened(opened));
+        self.work.events.tell(Event::SweepOpened(opened));
         kept.recv().await.is_some()
     }
 
@@ -342,24 +327,23 @@ impl Play<'_> {
         if strategies == [Strategy::Nothing] && !sweep.is_warmup {
             return Ok(snapshots);
         }
-        let (directory, stop) = (self.directory, self.stop);
-        let starter = Starter { sweep, snapshots: &Snapshots::default(), directory, stop };
+        let starter = Starter { sweep, snapshots: &Snapshots::default(), work: self.work };
         let disks = site.disks.iter().filter(|(name, _)| sweep.axes.disk.contains(*name));
         let disks: Vec<Disk> = disks.map(|(_, disk)| disk.clone()).collect();
         for (key, database) in &site.databases.clone() {
             site.lab.use_database(&database.name, database.oid);
             for point in self.warm_points(key) {
-                self.stop.check()?;
+                self.work.stop.check()?;
                 let script = if sweep.is_script_wanted { format!(", {}", point.script) } else { String::new() };
                 let what = format!("warming, and taking the snapshots of it: {}{script}", key.render());
-                self.events.tell(Event::Step(what));
+                self.work.step(what);
                 let load = self.scripts.of(&sweep.load(&point));
                 let mut taken = starter.take_snapshot(&mut site.lab, key, &load, &strategies).await?;
                 if sweep.axes.strategies().any(Strategy::reads_film) {
-                    self.events.tell(Event::Step(format!("recording the job from a cold start: {}", key.render())));
+                    self.work.step(format!("recording the job from a cold start: {}", key.render()));
                     starter.record_films(site, &mut taken, &disks)?;
                 }
-                self.events.tell(Event::Calibrated(Box::new(taken.calibration.clone())));
+                self.work.events.tell(Event::Calibrated(Box::new(taken.calibration.clone())));
                 snapshots.insert(&point, taken);
             }
         }
@@ -378,7 +362,7 @@ impl Play<'_> {
         if let Some(database) = site.databases.values().next() {
             site.lab.use_database(&database.name, database.oid);
         }
-        calibrate_generator(&site.lab, &self.options.asked.sweep, self.directory, self.events, self.stop)
+        calibrate_generator(&site.lab, &self.options.asked.sweep, self.work)
     }
 
     async fn describe(&self, site: &Site) -> Result<SweepRun, Error> {
@@ -489,22 +473,16 @@ pub fn add_verdicts(verdicts: &mut Vec<MeasurementVerdict>, found: Vec<Measureme
 const EMPTY_STATEMENT: &str = "SELECT;\n";
 
 /// Runs the empty statement for each number of threads and each query mode of the study, with the most clients that it has.
-pub fn calibrate_generator(
-    lab: &Lab,
-    sweep: &Sweep,
-    directory: &Path,
-    events: &Events,
-    stop: &Stop,
-) -> Result<Vec<GeneratorCalibration>, Error> {
+pub fn calibrate_generator(lab: &Lab, sweep: &Sweep, work: Work<'_>) -> Result<Vec<GeneratorCalibration>, Error> {
     let clients = sweep.axes.clients.iter().copied().max().unwrap_or(1);
     let mut threads: Vec<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
     threads.sort_unstable();
     threads.dedup();
     let run = |(jobs, query_mode)| {
-        events.tell(Event::Step(format!(
+        work.step(format!(
             "trying what pgbench can do: an empty statement ({query_mode}), clients: {clients}, jobs: {jobs}"
-        )));
-        calibrate(lab, (clients, jobs, query_mode), directory, events, stop)
+        ));
+        calibrate(lab, (clients, jobs, query_mode), work)
     };
     let modes = &sweep.axes.query_mode;
     threads.into_iter().flat_map(|jobs| modes.iter().map(move |mode| (jobs, *mode))).map(run).collect()
@@ -513,12 +491,9 @@ pub fn calibrate_generator(
 fn calibrate(
     lab: &Lab,
     (clients, jobs, query_mode): (u32, u32, QueryMode),
-    directory: &Path,
-    events: &Events,
-    stop: &Stop,
+    work: Work<'_>,
 ) -> Result<GeneratorCalibration, Error> {
-    let directory =
-        tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))?;
+    let directory = work.make_temporary()?;
     let script = directory.path().join("empty.sql");
     std::fs::write(&script, EMPTY_STATEMENT).map_err(|source| Error::file("write", &script, source))?;
     let load = Load {
@@ -553,7 +528,7 @@ fn calibrate(
         observer_pid: None,
         time: None,
     };
-    let measured = run_race(lab, entrants, None, directory.path(), events, stop)?;
+    let measured = run_race(lab, entrants, None, Work { directory: directory.path(), ..work })?;
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&measured.os_samples);
     let tps = parse_outcome(&pgbench.read_report()).map_or(0.0, |outcome| outcome.tps);
     Ok(GeneratorCalibration { clients, jobs, query_mode, tps, cpu_ratio, run_delay_ratio })

@@ -7,11 +7,12 @@ use super::race::wait_for_server_start;
 use super::residency::{StripRelation, choose_strips};
 use super::warmer::{WarmSnapshots, plan_launch};
 use crate::lab::{
-    Error, Lab, Launch, Site, Stop, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
+    Error, Lab, Launch, Site, Work, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
     read_tables, run_program, run_statement,
 };
 use crate::study::{
     Calibration, DatabaseKey, Disk, Finding, FreshCopy, Point, ResidencyStrip, StartAsked, StartState, Strategy, Sweep,
+    WARM_SHARE,
 };
 use host::linux::cgroup::DiskLimit;
 use host::linux::read_ahead::ReadAhead;
@@ -27,11 +28,6 @@ const HISTORY_SECONDS: u32 = 3;
 
 /// The same before snapshots of the warm state are taken, to make usage counts and to see its pace.
 const WARM_SECONDS: u32 = 5;
-
-/// A database is warm, and a snapshot restored, when this share of it is resident: the kernel may take some back at any
-/// moment.
-pub const WARM_SHARE: f64 = 0.95;
-const COLD_SHARE: f64 = 0.01;
 
 /// A server that is ready for a trial.
 #[derive(Debug)]
@@ -56,8 +52,7 @@ pub struct Starter<'a> {
     pub sweep: &'a Sweep,
     /// Of the warm state of each database.
     pub snapshots: &'a Snapshots,
-    pub directory: &'a Path,
-    pub stop: &'a Stop,
+    pub work: Work<'a>,
 }
 
 /// A snapshot of the warm state.
@@ -129,7 +124,7 @@ impl WarmState {
 impl Starter<'_> {
     /// Brings the server of a site into the state that the point asks for, and measures what came of it.
     pub async fn make(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
-        self.stop.check()?;
+        self.work.stop.check()?;
         match point.start {
             StartAsked::AsIs => self.leave(site, point, disk).await,
             StartAsked::Warm => {
@@ -208,10 +203,10 @@ impl Starter<'_> {
     /// trials nothing was added.
     async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
         if self.sweep.is_idle() {
-            return lab.apply_read_all(|| !self.stop.is_requested());
+            return lab.apply_read_all(|| !self.work.stop.is_requested());
         }
         tidy(lab).await?;
-        lab.apply_read_all(|| !self.stop.is_requested())?;
+        lab.apply_read_all(|| !self.work.stop.is_requested())?;
         self.run_unlimited(lab, load, HISTORY_SECONDS)?;
         write_checkpoint(lab).await
     }
@@ -220,7 +215,7 @@ impl Starter<'_> {
     async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: WarmState) -> Result<Calibration, Error> {
         tidy(lab).await?;
         if let WarmState::Everything = wanted {
-            lab.apply_read_all(|| !self.stop.is_requested())?;
+            lab.apply_read_all(|| !self.work.stop.is_requested())?;
         } else {
             lab.stop()?;
             lab.apply_evict()?;
@@ -255,11 +250,10 @@ impl Starter<'_> {
     /// The same for so long, or for so many transactions.
     fn run_for(&self, lab: &Lab, load: &Load, length: Length) -> Result<Served, Error> {
         let history = Load { rate: None, latency_limit_ms: None, length, log: TransactionLog::Seconds, ..load.clone() };
-        let logs = tempfile::tempdir_in(self.directory)
-            .map_err(|source| Error::file("create a directory in", self.directory, source))?;
+        let logs = self.work.make_temporary()?;
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let launch = Launch::new(pgbench.program(), pgbench.load_arguments(&history, logs.path()));
-        run_program("pgbench", &launch, self.directory, self.stop, |_| ())?;
+        run_program("pgbench", &launch, self.work, |_| ())?;
         let intervals = read_intervals(logs.path())?;
         let transactions = intervals.values().map(|one| one.transactions).sum();
         Ok(Served { tps: compute_pace(&intervals), transactions })
@@ -280,9 +274,9 @@ impl Starter<'_> {
     }
 
     fn run_to_end(&self, launch: &Launch, program: &'static str, limit: Option<&DiskLimit>) -> Result<(), Error> {
-        let mut running = launch.start("prepare", self.directory, limit)?;
-        let ended = running.wait_until(std::time::Duration::MAX, || !self.stop.is_requested());
-        self.stop.check()?;
+        let mut running = launch.start("prepare", self.work.directory, limit)?;
+        let ended = running.wait_until(std::time::Duration::MAX, || !self.work.stop.is_requested());
+        self.work.stop.check()?;
         match ended.is_some_and(|ended| ended.status.success()) {
             true => Ok(()),
             false => Err(Error::Program { program, output: running.read_output_tail() }),
@@ -325,7 +319,7 @@ impl Starter<'_> {
         }
         let calibration = self.calibrate(lab, load, wanted).await?;
         // Every site has databases of the same names.
-        let place = |number: u32| self.directory.join(format!("snapshot-{}-{number}", key.database_name()));
+        let place = |number: u32| self.work.directory.join(format!("snapshot-{}-{number}", key.database_name()));
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
         let server = Server::connect(&lab.connect_options(lab.database())).await?;
@@ -395,15 +389,7 @@ pub async fn tidy(lab: &Lab) -> Result<(), Error> {
 /// What of the database is resident now.
 fn read_state(lab: &Lab) -> Result<StartState, Error> {
     let (os_resident_bytes, total_bytes) = lab.read_resident()?;
-    Ok(StartState { os_resident_bytes, total_bytes, verdict: judge(os_resident_bytes, total_bytes).to_owned() })
-}
-
-pub fn judge(resident: Bytes, total: Bytes) -> &'static str {
-    match resident.0 as f64 / total.0.max(1) as f64 {
-        share if share >= WARM_SHARE => "warm",
-        share if share <= COLD_SHARE => "cold",
-        _ => "lukewarm",
-    }
+    Ok(StartState::of(os_resident_bytes, total_bytes))
 }
 
 /// Names whose value differs, or that only one of the two has.
@@ -421,12 +407,6 @@ fn changed_names(before: &[(String, String)], after: &[(String, String)]) -> Vec
 mod tests {
     use super::*;
     use crate::lab::leaves_files_as_they_were;
-
-    #[test]
-    fn warm_is_nearly_all_and_cold_nearly_nothing() {
-        let judge = |resident| judge(Bytes(resident), Bytes(1000));
-        assert_eq!([0, 10, 11, 949, 950, 1000].map(judge), ["cold", "cold", "lukewarm", "lukewarm", "warm", "warm"]);
-    }
 
     #[test]
     fn a_server_is_started_again_after_another_read_ahead() {

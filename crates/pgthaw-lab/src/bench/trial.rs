@@ -12,11 +12,11 @@ use super::resident::{Looker, Wanted, compute_bound};
 use super::start::{Snapshots, Started, Starter, WarmSnapshot};
 use super::warmer::{Contender, io_workers_serve};
 use crate::lab::{
-    CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad,
+    CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, TrialLoad, Work,
     connect, read_final_look, read_look, read_tables, read_unchanged,
 };
 use crate::study::{
-    Brought, DatabaseKey, Disk, Events, Exceeded, GeneratorCalibration, Job, Machine, Measured, Point,
+    Brought, DatabaseKey, Disk, Exceeded, GeneratorCalibration, Job, Machine, Measured, Point,
     RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, Strategy, Sweep, SweepTrial, Turn, Until, Warming,
     WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints,
     tells_of_trial, texts_of,
@@ -48,9 +48,7 @@ pub struct TrialSetup<'a> {
     pub machine: &'a Machine,
     /// What pgbench does here with an empty statement.
     pub generator: &'a [GeneratorCalibration],
-    pub directory: &'a Path,
-    pub events: &'a Events,
-    pub stop: &'a Stop,
+    pub work: Work<'a>,
 }
 
 /// A cold server has processors to spare, and what it has read is the question.
@@ -101,20 +99,20 @@ impl TrialSetup<'_> {
         let Some(snapshots) = self.snapshots.get(&SiteKey::of(point)) else { unreachable!("every site has its own") };
         let (asked, disk) = (self.sweep.load(point), self.disk(site, point));
         let load = self.scripts.of(&asked);
-        let (sweep, directory, stop) = (self.sweep, self.directory, self.stop);
-        let mut started = Starter { sweep, snapshots, directory, stop }.make(site, point, &load, &disk).await?;
+        let starter = Starter { sweep: self.sweep, snapshots, work: self.work };
+        let mut started = starter.make(site, point, &load, &disk).await?;
         let (limit, read_aheads) = (started.limit.take(), std::mem::take(&mut started.read_aheads));
         let mut file_systems = site.read_file_systems()?;
         started.findings.append(&mut file_systems.deviations);
         let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
         let before = read_look(lab).await?;
         self.place_job(point, &disk)?;
-        let directory = tempfile::tempdir_in(self.directory)
-            .map_err(|source| Error::file("create a directory in", self.directory, source))?;
+        let directory = self.work.make_temporary()?;
+        let work = Work { directory: directory.path(), ..self.work };
         let generators = self.sweep.generators.as_ref();
         let mut running_load = match self.sweep.is_idle() {
             true => TrialLoad::Nothing(NoLoad),
-            false => TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?,
+            false => TrialLoad::ready(lab, &load, generators, work).await?,
         };
         let command = running_load.command(lab, &asked, directory.path())?;
         let (server, mut observer) = connect(lab).await?;
@@ -136,7 +134,7 @@ impl TrialSetup<'_> {
             observer_pid: Some(observer_pid),
             time,
         };
-        let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
+        let measured = run_race(lab, entrants, limit, work)?;
         let waits = looks.stop(measured.start_monotonic, measured.seconds.len() as u32).await;
         read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
 

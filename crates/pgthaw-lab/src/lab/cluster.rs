@@ -16,9 +16,6 @@ use postgres::{
     ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
 
-/// Of the database's files, at most this share may be resident in a cold start.
-const COLD_SHARE: f64 = 0.01;
-
 /// Evictions before a start counts as lukewarm: the kernel may keep pages that are under way.
 const EVICTION_TRIES: u32 = 3;
 
@@ -271,7 +268,7 @@ impl Lab {
         let backing: Bytes =
             self.backing_files.iter().map(|path| self.evict_backing_file(path)).sum::<Result<Bytes, Error>>()?;
         let (os_resident_bytes, total_bytes) = self.read_resident()?;
-        Ok(judge_start(os_resident_bytes + backing, total_bytes))
+        Ok(StartState::of(os_resident_bytes + backing, total_bytes))
     }
 
     /// What stays of it in the page cache.
@@ -330,13 +327,6 @@ fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String)
     [("shared_preload_libraries", libraries.join(",")), ("pg_prewarm.autoprewarm", switch.to_owned())]
 }
 
-/// Cold, or not: by what was measured.
-fn judge_start(os_resident_bytes: Bytes, total_bytes: Bytes) -> StartState {
-    let is_cold = os_resident_bytes.0 as f64 <= COLD_SHARE * total_bytes.0 as f64;
-    let verdict = if is_cold { "cold" } else { "lukewarm" };
-    StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() }
-}
-
 /// Takes every file below a directory out of the page cache.
 pub fn evict_files(directory: &Path) -> Result<(), Error> {
     let cache = SystemPageCache::new();
@@ -383,13 +373,6 @@ mod tests {
         assert_eq!(settings("", false), ["", "off"]);
         assert_eq!(settings("pg_stat_statements, x", true), ["pg_stat_statements,x,pg_prewarm", "on"]);
         assert_eq!(settings("pg_prewarm", false), ["pg_prewarm", "off"]);
-    }
-
-    #[test]
-    fn cold_is_at_most_one_percent() {
-        assert_eq!(judge_start(Bytes(10), Bytes(1000)).verdict, "cold");
-        assert_eq!(judge_start(Bytes(11), Bytes(1000)).verdict, "lukewarm");
-        assert_eq!(judge_start(Bytes(0), Bytes(0)).verdict, "cold");
     }
 
     #[test]

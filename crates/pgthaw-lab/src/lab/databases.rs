@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnection;
 
 use super::cluster::{Lab, Place, drop_benchmark, evict_files, run_statement};
 use super::error::Error;
-use super::launch::{Launch, Stop, run_program};
+use super::launch::{Launch, Stop, Work, run_program};
 use super::left::{claim, find_left, read_held_bytes};
 use super::server::{connect, find_obstacle};
 use crate::study::{
@@ -134,16 +134,14 @@ pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<B
 pub async fn make_databases(
     sweep: &Sweep,
     lab: &mut Lab,
-    directory: &Path,
-    events: &Events,
-    stop: &Stop,
+    work: Work<'_>,
 ) -> Result<BTreeMap<DatabaseKey, MadeDatabase>, Error> {
     let (server, mut connection) = connect(lab).await?;
     let has_pgfincore = sweep.strategies().contains(&Strategy::Pgfincore);
     let mut databases = BTreeMap::new();
     for key in DatabaseKey::all(&sweep.axes) {
         let Some(spec) = sweep.databases.get(&key.name) else { continue };
-        let maker = Maker { sweep, key: &key, spec, has_pgfincore, directory, events, stop };
+        let maker = Maker { sweep, key: &key, spec, has_pgfincore, work };
         let made = maker.make(lab, &server, &mut connection).await?;
         databases.insert(key, made);
     }
@@ -234,9 +232,7 @@ struct Maker<'a> {
     key: &'a DatabaseKey,
     spec: &'a DatabaseSpec,
     has_pgfincore: bool,
-    directory: &'a Path,
-    events: &'a Events,
-    stop: &'a Stop,
+    work: Work<'a>,
 }
 
 impl Maker<'_> {
@@ -301,14 +297,14 @@ impl Maker<'_> {
 
     fn make_pgbench_tables(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
         let bytes = expected_bytes(self.key.scale);
-        self.events.tell(Event::Step(format!("making pgbench's tables, {} ({bytes})", self.key.render())));
+        self.work.step(format!("making pgbench's tables, {} ({bytes})", self.key.render()));
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let own = self.spec.initialize.iter().map(Into::into);
         let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
         let launch = Launch::new(pgbench.program(), arguments);
-        let said = run_program("pgbench", &launch, self.directory, self.stop, |said| {
+        let said = run_program("pgbench", &launch, self.work, |said| {
             if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
-                self.events.tell(Event::StepShare(share));
+                self.work.events.tell(Event::StepShare(share));
             }
         })?;
         let steps = said.lines().find_map(parse_initialized).unwrap_or_default();
@@ -323,23 +319,22 @@ impl Maker<'_> {
         let given = client_variables(lab.workload_options());
         let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
         let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
-        self.events.tell(Event::Step(format!("running {told}")));
+        self.work.step(format!("running {told}"));
         let launch = Launch::new("env", variables.chain(command.iter().cloned()));
-        run_program("a command of database.commands", &launch, self.directory, self.stop, |_| ()).map(drop).map_err(
-            |error| match error {
-                Error::Program { program, output } => Error::Program { program, output: format!("{told}: {output}") },
-                other => other,
-            },
-        )
+        run_program("a command of database.commands", &launch, self.work, |_| ()).map(drop).map_err(|error| match error
+        {
+            Error::Program { program, output } => Error::Program { program, output: format!("{told}: {output}") },
+            other => other,
+        })
     }
 
     /// The user's own SQL.
     fn run_setup(&self, lab: &Lab, setup: &Path) -> Result<(), Error> {
         read_unchanged(self.sweep, setup)?;
-        self.events.tell(Event::Step(format!("running {}", setup.display())));
+        self.work.step(format!("running {}", setup.display()));
         let told = ["-v".into(), format!("scale={}", self.key.scale).into(), "-f".into(), setup.into()];
         let launch = plan_psql(lab, &lab.workload_options(), told)?;
-        run_program("psql", &launch, self.directory, self.stop, |_| ()).map(drop)
+        run_program("psql", &launch, self.work, |_| ()).map(drop)
     }
 }
 
@@ -446,7 +441,7 @@ impl KeptDirectory {
 impl FreshDatabase {
     /// Keeps the databases of the stopped server as they are. What a run of the same sweep has kept before it was killed stays: it is
     /// from before the first trial.
-    pub fn keep(lab: &Lab, directory: &Path, events: &Events, stop: &Stop) -> Result<FreshDatabase, Error> {
+    pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase, Error> {
         let parts = lab.parts.iter().map(|(part, elsewhere)| KeptDirectory {
             parent: elsewhere.clone(),
             name: part.directory().unwrap_or_else(|| part.name()),
@@ -456,17 +451,17 @@ impl FreshDatabase {
         let mut fresh = FreshDatabase {
             places: parts.chain([rest]).collect(),
             way: CopyWay::Reflink,
-            directory: directory.to_owned(),
-            events: events.clone(),
-            stop: stop.clone(),
+            directory: work.directory.to_owned(),
+            events: work.events.clone(),
+            stop: work.stop.clone(),
         };
         let probe = fresh.places.iter().try_for_each(|place| fresh.probe(place));
         if probe.is_err() {
-            stop.check()?;
+            work.stop.check()?;
             fresh.way = CopyWay::Copy;
         }
         if !fresh.places.iter().all(|place| place.parent.join(KEPT).exists()) {
-            events.tell(Event::Step(format!("keeping the databases as they are ({})", <&str>::from(fresh.way))));
+            work.step(format!("keeping the databases as they are ({})", <&str>::from(fresh.way)));
             for place in &fresh.places {
                 place.remove(KEPT)?;
                 fresh.copy(place, place.name, KEPT, &|| ())?;
@@ -528,7 +523,8 @@ impl FreshDatabase {
         };
         let options = ["-aT", how].map(OsString::from);
         let launch = Launch::new("cp", options.into_iter().chain([from.into(), to.into()]));
-        run_program("cp", &launch, &self.directory, &self.stop, |_| tell()).map(drop)
+        let work = Work { directory: &self.directory, events: &self.events, stop: &self.stop };
+        run_program("cp", &launch, work, |_| tell()).map(drop)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Failures of the ground that a study stands on and of its measuring, beside those of the layers below.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::study::{self, ANOTHER_PLACE};
 use host::failure::{ErrorKind, Explain, FullDisk};
@@ -30,8 +30,6 @@ pub enum Error {
     Generator { host: String, output: String },
     #[error("{program} failed: {output}")]
     Program { program: &'static str, output: String },
-    #[error("cannot {action} {}: {source}", path.display())]
-    File { action: &'static str, path: PathBuf, source: io::Error },
     #[error("stopped by the user")]
     Interrupted,
     #[error(transparent)]
@@ -58,7 +56,7 @@ impl From<postgres::Error> for Error {
 impl Error {
     /// The error of doing `action` (a verb, such as "open") to `path`.
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
+        Error::Study(study::Error::file(action, path, source))
     }
 
     /// What explains itself below.
@@ -94,9 +92,6 @@ impl Explain for Error {
             Error::Generator { .. } => {
                 Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
             }
-            Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("name a file that is there; docs/sweep.md shows how a study is written".into())
-            }
             Error::SettingRefused { .. } => {
                 Some("mend or remove it in [settings] of the study; `postgres --describe-config` lists what there is".into())
             }
@@ -112,7 +107,6 @@ impl Explain for Error {
     fn full_disk(&self) -> Option<FullDisk> {
         let another = Some(ANOTHER_PLACE);
         let full = match self {
-            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
             Error::Generator { output, .. } | Error::Program { output, .. } => FullDisk::of_output(output, another),
             other => other.inner().and_then(Explain::full_disk),
         };

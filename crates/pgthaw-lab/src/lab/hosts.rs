@@ -19,7 +19,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::error::Error;
-use super::launch::{Generator, Start, Stop, complaints_of, read_lossy, read_paces};
+use super::launch::{Generator, Start, Stop, Work, complaints_of, read_lossy, read_paces};
 use crate::study::{Generators, Latencies, TrialGenerator};
 use host::files::read_at_most;
 use host::linux::{MachineIdentity, clock, read_identity};
@@ -45,9 +45,8 @@ pub struct FleetTask<'a> {
     /// How a host reaches the server.
     pub connection: ConnectOptions,
     pub password: &'a str,
-    /// For what comes back.
-    pub directory: &'a Path,
-    pub stop: &'a Stop,
+    /// Its directory is for what comes back.
+    pub work: Work<'a>,
 }
 
 /// The hosts of one trial. Dropping it ends what runs there.
@@ -86,9 +85,9 @@ pub struct MemberFigures {
 }
 
 /// Tries whether every host can be reached and has a pgbench, before anything is measured. Returns what to tell of each.
-pub fn check_hosts(generators: &Generators, directory: &Path, stop: &Stop) -> Result<Vec<String>, Error> {
-    let directory =
-        tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))?;
+pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
+    let directory = work.make_temporary()?;
+    let work = Work { directory: directory.path(), ..work };
     let load = Load {
         scripts: Vec::new(),
         variables: Vec::new(),
@@ -102,7 +101,7 @@ pub fn check_hosts(generators: &Generators, directory: &Path, stop: &Stop) -> Re
         log: TransactionLog::Seconds,
     };
     let connection = ConnectOptions::default();
-    let task = FleetTask { generators, load: &load, connection, password: "", directory: directory.path(), stop };
+    let task = FleetTask { generators, load: &load, connection, password: "", work };
     let fleet = Fleet::ready(&task)?;
     let describe = |member: &Member| {
         let ClockOffset { offset_ns, uncertainty_ns } = member.offset;
@@ -130,14 +129,14 @@ impl Fleet {
             };
             let script = write_script(&host_task)?;
             let (command, directory) =
-                (task.generators.command(host), task.directory.join(format!("generator-{place}")));
+                (task.generators.command(host), task.work.directory.join(format!("generator-{place}")));
             let session = Session::open(host, &command, script.text, &directory)?;
             opened.push((session, load, format!("{host}: pgbench {}", script.arguments)));
         }
         let here = read_identity();
-        let join = |(session, load, arguments)| Member::join(session, load, arguments, &here, task.stop);
+        let join = |(session, load, arguments)| Member::join(session, load, arguments, &here, task.work.stop);
         let members = opened.into_iter().map(join).collect::<Result<_, _>>()?;
-        Ok(Fleet { members, start: None, stop: task.stop.clone() })
+        Ok(Fleet { members, start: None, stop: task.work.stop.clone() })
     }
 
     /// What runs on each host.
@@ -375,7 +374,7 @@ pub fn write_script(task: &HostTask<'_>) -> Result<HostScript, Error> {
         text.push(b'\n');
     }
     text.extend(b"put_files() {\n:\n");
-    for SentFile { name, content } in files {
+    for (name, content) in files {
         text.extend(b"printf %s ");
         text.extend(quote(&content));
         text.extend(format!(" >{name} || return\n").into_bytes());
@@ -386,14 +385,8 @@ pub fn write_script(task: &HostTask<'_>) -> Result<HostScript, Error> {
     Ok(HostScript { text, arguments })
 }
 
-/// A file that goes along with the script.
-struct SentFile {
-    name: String,
-    content: Vec<u8>,
-}
-
 /// Gives the load's scripts names of our own, and takes what they hold.
-fn take_files(load: &mut Load) -> Result<Vec<SentFile>, Error> {
+fn take_files(load: &mut Load) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let mut files = Vec::new();
     for (script, _) in &mut load.scripts {
         let Script::File(path) = script else { continue };
@@ -403,7 +396,7 @@ fn take_files(load: &mut Load) -> Result<Vec<SentFile>, Error> {
         }
         let name = format!("{}.sql", files.len());
         *script = Script::File(PathBuf::from(&name));
-        files.push(SentFile { name, content });
+        files.push((name, content));
     }
     Ok(files)
 }
@@ -450,22 +443,9 @@ pub struct Session {
     opening: Option<JoinHandle<io::Result<ChildStdin>>>,
     pipe: Option<ChildStdin>,
     heard: Receiver<Heard>,
-    last_byte: LastByte,
+    /// When the last byte of the host came, in milliseconds since the machine booted.
+    last_byte: Arc<AtomicU64>,
     files: SessionFiles,
-}
-
-/// When the last byte of a host came, in milliseconds since the machine booted.
-#[derive(Clone, Debug)]
-struct LastByte(Arc<AtomicU64>);
-
-impl LastByte {
-    fn now() -> LastByte {
-        LastByte(Arc::new(AtomicU64::new(read_monotonic_ms())))
-    }
-
-    fn at(&self) -> Duration {
-        Duration::from_millis(self.0.load(Ordering::Relaxed))
-    }
 }
 
 fn read_monotonic_ms() -> u64 {
@@ -475,13 +455,13 @@ fn read_monotonic_ms() -> u64 {
 /// Notes when something was read.
 struct Noting<R> {
     inner: R,
-    last_byte: LastByte,
+    last_byte: Arc<AtomicU64>,
 }
 
 impl<R: io::Read> io::Read for Noting<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        self.last_byte.0.store(read_monotonic_ms(), Ordering::Relaxed);
+        self.last_byte.store(read_monotonic_ms(), Ordering::Relaxed);
         Ok(read)
     }
 }
@@ -526,8 +506,8 @@ impl Session {
         // A pipe holds less than a script may have, and nobody may be there to read it.
         let opening = std::thread::spawn(move || pipe.write_all(&script).map(|()| pipe));
         let (tell, heard) = channel();
-        let (kept, last_byte) = (files.clone(), LastByte::now());
-        let output = Noting { inner: stdout, last_byte: last_byte.clone() };
+        let (kept, last_byte) = (files.clone(), Arc::new(AtomicU64::new(read_monotonic_ms())));
+        let output = Noting { inner: stdout, last_byte: Arc::clone(&last_byte) };
         std::thread::spawn(move || listen(output, &kept, &tell));
         Ok(Session { host: host.to_owned(), child, opening: Some(opening), pipe: None, heard, last_byte, files })
     }
@@ -560,7 +540,8 @@ impl Session {
 
     /// An error when not a byte has come for so long, since it was `asked` for some.
     pub fn check_heard(&mut self, asked: Duration, limit: Duration) -> Result<(), Error> {
-        let silent = clock::read_monotonic().saturating_sub(self.last_byte.at().max(asked));
+        let silent = clock::read_monotonic()
+            .saturating_sub(Duration::from_millis(self.last_byte.load(Ordering::Relaxed)).max(asked));
         match silent < limit {
             true => Ok(()),
             false => Err(self.failure(&format!("nothing of what it logged comes for {} s", limit.as_secs()))),

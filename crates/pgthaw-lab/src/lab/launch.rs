@@ -230,6 +230,32 @@ impl Stop {
     }
 }
 
+/// Where a study keeps things for a while, whom it tells what happens, and what stops it.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    pub directory: &'a Path,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
+}
+
+impl Work<'_> {
+    /// Tells that a step of the preparation begins.
+    pub fn step(&self, what: impl Into<String>) {
+        self.events.tell(Event::Step(what.into()));
+    }
+
+    /// Tells something to know.
+    pub fn remark(&self, what: impl Into<String>) {
+        self.events.tell(Event::Remark(what.into()));
+    }
+
+    /// A directory below its own that is gone when it is dropped.
+    pub fn make_temporary(&self) -> Result<tempfile::TempDir, Error> {
+        let directory = self.directory;
+        tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))
+    }
+}
+
 /// A directory that is gone when the study is.
 #[derive(Debug)]
 pub struct WorkDirectory(MarkedDirectory);
@@ -311,17 +337,16 @@ pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 pub fn run_program(
     program: &'static str,
     launch: &Launch,
-    directory: &Path,
-    stop: &Stop,
+    work: Work<'_>,
     hear: impl Fn(&str),
 ) -> Result<String, Error> {
-    stop.check()?;
-    let mut running = launch.start("program", directory, None)?;
+    work.stop.check()?;
+    let mut running = launch.start("program", work.directory, None)?;
     let deadline = clock::read_monotonic() + PATIENCE;
     loop {
         let tick = (clock::read_monotonic() + Duration::from_millis(500)).min(deadline);
-        let ended = running.wait_until(tick, || !stop.is_requested());
-        stop.check()?;
+        let ended = running.wait_until(tick, || !work.stop.is_requested());
+        work.stop.check()?;
         match ended {
             Some(ended) if ended.status.success() => return Ok(running.read_stderr()),
             None if clock::read_monotonic() < deadline => {}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::cluster::{Lab, run_statement};
 use super::error::Error;
 use super::hosts::{Fleet, FleetTask, merge_outcomes};
-use super::launch::{Generator, Launch, Running, Start, Stop, program_error, read_paces};
+use super::launch::{Generator, Launch, Running, Start, Work, program_error, read_paces};
 use super::server::connect;
 use crate::study::{Generators, Latencies, TrialGenerators};
 use host::linux::clock;
@@ -120,16 +120,15 @@ impl TrialLoad {
         lab: &Lab,
         load: &Load,
         generators: Option<&Generators>,
-        directory: &Path,
-        stop: &Stop,
+        work: Work<'_>,
     ) -> Result<TrialLoad, Error> {
         if let Some((generators, listening)) = generators.zip(lab.listening.as_ref()) {
             let password = set_password(lab).await?;
             let connection = listening.connect_options(lab.database());
-            let task = FleetTask { generators, load, connection, password: &password, directory, stop };
+            let task = FleetTask { generators, load, connection, password: &password, work };
             return Ok(TrialLoad::Hosts(Fleet::ready(&task)?));
         }
-        Ok(TrialLoad::Here(LocalPgbench::ready(&plan_launch(lab, load, directory)?, directory)?))
+        Ok(TrialLoad::Here(LocalPgbench::ready(&plan_launch(lab, load, work.directory)?, work.directory)?))
     }
 
     /// What is run, by the names that the study has for the scripts of this load: `asked` is the same before they were copied.

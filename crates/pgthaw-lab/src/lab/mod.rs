@@ -13,13 +13,11 @@ mod site;
 
 pub use cluster::{Lab, Place, drop_benchmark, run_statement};
 pub use databases::{FreshDatabase, ScriptCopies, client_variables, connection_arguments, plan_psql, read_unchanged};
-pub use disk::{
-    DeviceUse, GroundFacts, PartDisk, choose_in_force, leaves_files_as_they_were, repair_read_ahead, tell_disk_remarks,
-};
+pub use disk::{DeviceUse, GroundFacts, PartDisk, choose_in_force, leaves_files_as_they_were, repair_read_ahead};
 pub use error::Error;
 pub use hosts::check_hosts;
 pub use launch::{
-    Ended, Generator, Launch, Running, Start, Stop, WorkDirectory, read_paces, remove_abandoned, run_program,
+    Ended, Generator, Launch, Running, Start, Stop, Work, WorkDirectory, read_paces, remove_abandoned, run_program,
 };
 pub use left::SweepLock;
 pub use load::{LoadFigures, LocalPgbench, NoLoad, TrialLoad};

@@ -10,12 +10,12 @@ use super::disk::{
     DeviceUse, FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, choose_in_force_on, leaves_files_as_they_were,
 };
 use super::error::Error;
-use super::launch::Stop;
+use super::launch::Work;
 use super::left::{disclaim, find_left, read_held_bytes, remove_left};
 use super::server::{check_settings_known, connect, find_servers};
 use crate::study::{
-    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, NATIVE, Places, Point, Sweep, SweepRun, TOGETHER, TrialDevice,
-    check_room, needed_bytes_on,
+    DEFAULT_SERVER, DatabaseKey, Disk, NATIVE, Places, Point, Sweep, SweepRun, TOGETHER, TrialDevice, check_room,
+    needed_bytes_on,
 };
 use host::linux::{Devices, read_block_device, read_free_bytes};
 use host::units::Bytes;
@@ -110,10 +110,7 @@ pub struct SiteMaker<'a> {
     options: &'a SweepOptions,
     /// Of each server of the study.
     pub programs: BTreeMap<String, Programs>,
-    /// For what programs say meanwhile.
-    pub directory: &'a Path,
-    pub events: &'a Events,
-    pub stop: &'a Stop,
+    pub work: Work<'a>,
 }
 
 /// A cluster with its databases, and what it stands on.
@@ -142,12 +139,7 @@ pub struct Site {
 
 impl SiteMaker<'_> {
     /// Looks for everything that sites are made of, before anything is made.
-    pub fn new<'a>(
-        options: &'a SweepOptions,
-        directory: &'a Path,
-        events: &'a Events,
-        stop: &'a Stop,
-    ) -> Result<SiteMaker<'a>, Error> {
+    pub fn new<'a>(options: &'a SweepOptions, work: Work<'a>) -> Result<SiteMaker<'a>, Error> {
         let asked = &options.asked;
         for spec in asked.sweep.file_systems.values() {
             spec.asked.check_available()?;
@@ -155,9 +147,9 @@ impl SiteMaker<'_> {
         asked.sweep.check_memory()?;
         let programs = find_servers(&asked.sweep, &asked.programs)?;
         for remark in check_settings_known(&asked.sweep, &programs)? {
-            events.tell(Event::Remark(remark));
+            work.remark(remark);
         }
-        Ok(SiteMaker { options, programs: with_common_pgbench(programs), directory, events, stop })
+        Ok(SiteMaker { options, programs: with_common_pgbench(programs), work })
     }
 
     /// Of the server by which the sweep is described.
@@ -169,7 +161,7 @@ impl SiteMaker<'_> {
     /// Makes a site, or takes over what a killed run of the sweep has left of it. Its server runs afterwards; it has no databases
     /// yet, and a new one goes with this process until it [outlives](Site::outlive) it.
     pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
-        self.stop.check()?;
+        self.work.stop.check()?;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
         let clients_max = self.options.asked.sweep.axes.clients.iter().copied().max().unwrap_or(1);
         let text = key.claim_text(&self.options.id);
@@ -177,13 +169,13 @@ impl SiteMaker<'_> {
         let own_place = file_system.as_ref().map(|own| Place::Scratch { parent: own.mount_point() });
         let parts = file_system.as_ref().map(OwnFileSystem::part_mount_points).unwrap_or_default();
         let place = own_place.as_ref().unwrap_or(&self.options.asked.place);
-        self.events.tell(Event::Step(match place {
-            Place::Scratch { .. } => "making a scratch cluster".into(),
-            Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket".into(),
-        }));
+        self.work.step(match place {
+            Place::Scratch { .. } => "making a scratch cluster",
+            Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket",
+        });
         let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, place, &text, clients_max, parts)?;
         if is_adopted {
-            self.events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
+            self.work.remark("a run that was killed has left its cluster: it is used again");
         }
         if let Some(generators) = &self.options.asked.sweep.generators {
             lab.listen(&generators.address)?;
@@ -217,7 +209,7 @@ impl SiteMaker<'_> {
     /// Makes a site that an earlier study has used ready for this one; its databases stay. Its server runs afterwards. What the
     /// trials left in memory would pass for the heat of this study's workload.
     pub async fn use_again(&self, site: &mut Site) -> Result<(), Error> {
-        self.stop.check()?;
+        self.work.stop.check()?;
         site.rest()?;
         site.lab.apply_evict()?;
         site.disks = self.find_disks(self.options.asked.place.directory(), site.device_use);
@@ -225,14 +217,14 @@ impl SiteMaker<'_> {
     }
 
     async fn start(&self, site: &mut Site) -> Result<(), Error> {
-        site.left_out = start_server(&self.options.asked.sweep, &mut site.lab, self.stop).await?;
+        site.left_out = start_server(&self.options.asked.sweep, &mut site.lab, self.work.stop).await?;
         Ok(())
     }
 
     /// Makes the databases of a site whose server runs, but for those that are there and whole.
     pub async fn fill(&self, site: &mut Site) -> Result<(), Error> {
         let sweep = &self.options.asked.sweep;
-        site.databases = make_databases(sweep, &mut site.lab, self.directory, self.events, self.stop).await?;
+        site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
         Ok(())
     }
 
@@ -253,8 +245,7 @@ impl SiteMaker<'_> {
         let Some(spec) = sweep.file_systems.get(&key.file_system) else { return Ok(None) };
         let (none, name) = (Places::new(), key.file_system.as_str());
         let places = sweep.places.get(&key.places).unwrap_or(&none);
-        let Self { events, stop, .. } = *self;
-        let maker = FileSystemMaker { parent: place.directory(), name, spec, places, sweep, events, stop };
+        let maker = FileSystemMaker { parent: place.directory(), name, spec, places, sweep, work: self.work };
         maker.make(text).map(Some)
     }
 
@@ -264,7 +255,7 @@ impl SiteMaker<'_> {
         let Place::Scratch { parent } = &asked.place else { return };
         let own = (!is_over).then_some(id.as_str());
         let others = unfinished.iter().filter(|other| *other != id).cloned().collect();
-        remove_left(parent, own, &others, self.events);
+        remove_left(parent, own, &others, self.work.events);
     }
 
     /// Each disk of the study, or why it cannot be had.
@@ -274,7 +265,7 @@ impl SiteMaker<'_> {
         for (name, disk) in &disks {
             let reasons = [&disk.not_enforced, &disk.writes_not_enforced, &disk.read_ahead_not_enforced];
             for reason in reasons.into_iter().flatten() {
-                self.events.tell(Event::Remark(format!("the disk {name} is not in force: {reason}")));
+                self.work.remark(format!("the disk {name} is not in force: {reason}"));
             }
         }
         disks
@@ -304,8 +295,8 @@ impl Site {
     }
 
     /// Keeps the databases of the stopped server as they are, for a copy before each trial; what a killed run has kept stays.
-    pub fn keep_fresh(&mut self, directory: &Path, events: &Events, stop: &Stop) -> Result<(), Error> {
-        self.fresh = Some(FreshDatabase::keep(&self.lab, directory, events, stop)?);
+    pub fn keep_fresh(&mut self, work: Work<'_>) -> Result<(), Error> {
+        self.fresh = Some(FreshDatabase::keep(&self.lab, work)?);
         Ok(())
     }
 

@@ -21,7 +21,8 @@ const INITIALIZE_OPTIONS: [&str; 5] =
 const NAME_MAX: usize = 32;
 
 /// How a database is made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DatabaseSpec {
     /// Does `pgbench -i` make its tables first?
     pub pgbench: bool,
@@ -33,15 +34,10 @@ pub struct DatabaseSpec {
     pub commands: Vec<Vec<String>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RawDatabase {
-    pgbench: Option<bool>,
-    #[serde(default)]
-    initialize: Vec<String>,
-    setup: Option<PathBuf>,
-    #[serde(default)]
-    commands: Vec<Vec<String>>,
+impl Default for DatabaseSpec {
+    fn default() -> DatabaseSpec {
+        DatabaseSpec { pgbench: true, initialize: Vec::new(), setup: None, commands: Vec::new() }
+    }
 }
 
 /// One database of a cluster.
@@ -88,8 +84,8 @@ impl DatabaseKey {
 /// The databases that the axis names: `default` is the one of `[database]`, the others are those of `[databases]`. Files that
 /// they name lie in `directory`.
 pub fn read_databases(
-    usual: RawDatabase,
-    own: BTreeMap<String, RawDatabase>,
+    usual: DatabaseSpec,
+    own: BTreeMap<String, DatabaseSpec>,
     asked: &[String],
     directory: &Path,
 ) -> Result<BTreeMap<String, DatabaseSpec>, String> {
@@ -110,19 +106,20 @@ pub fn read_databases(
     choose_named("points.database", asked, &known, |_| None, "default and those of [databases]")
 }
 
-fn read_database(key: &str, raw: RawDatabase, directory: &Path) -> Result<DatabaseSpec, String> {
-    let pgbench = raw.pgbench.unwrap_or(true);
+/// Checks how a database is made, and finds its files.
+fn read_database(key: &str, mut spec: DatabaseSpec, directory: &Path) -> Result<DatabaseSpec, String> {
     let is_known = |option: &&String| INITIALIZE_OPTIONS.iter().any(|known| option.starts_with(known));
-    if let Some(option) = raw.initialize.iter().find(|option| !is_known(option)) {
+    if let Some(option) = spec.initialize.iter().find(|option| !is_known(option)) {
         let known = INITIALIZE_OPTIONS.join(", ");
         return Err(format!("{key}.initialize: {option:?} is not among {known}; the scale is an axis of [points]"));
     }
-    if !pgbench && !raw.initialize.is_empty() {
+    if !spec.pgbench && !spec.initialize.is_empty() {
         return Err(format!("{key}.initialize: these are options of pgbench -i, which pgbench = false leaves out"));
     }
-    let setup = raw.setup.map(|name| find_file(&format!("{key}.setup"), directory, &name)).transpose()?;
-    let commands = raw.commands.into_iter().map(|command| find_command(&format!("{key}.commands"), directory, command));
-    Ok(DatabaseSpec { pgbench, initialize: raw.initialize, setup, commands: commands.collect::<Result<_, _>>()? })
+    spec.setup = spec.setup.map(|name| find_file(&format!("{key}.setup"), directory, &name)).transpose()?;
+    let found = spec.commands.into_iter().map(|command| find_command(&format!("{key}.commands"), directory, command));
+    spec.commands = found.collect::<Result<_, _>>()?;
+    Ok(spec)
 }
 
 /// A program that lies beside the study file is meant by its whole name, any other is looked for in PATH when it is run.

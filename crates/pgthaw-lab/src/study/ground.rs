@@ -582,7 +582,10 @@ mod tests {
         .unwrap();
         assert_eq!((study.points(), study.axes.varied()), (2, vec!["places".to_owned()]));
         assert_eq!(study.point(1).value("places").as_deref(), Some("apart"));
-        let parts = |number| study.parts(&study.point(number)).into_iter().collect::<Vec<_>>();
+        let parts = |number| {
+            let places = study.places.get(&study.point(number).places).cloned();
+            places.unwrap_or_default().into_iter().collect::<Vec<_>>()
+        };
         assert!(parts(0).is_empty());
         assert_eq!(parts(1), [(Part::Wal, "log".to_owned()), (Part::Slru, "gp3".to_owned())]);
         // Also a disk that no point has.

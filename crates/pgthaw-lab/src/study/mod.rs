@@ -48,7 +48,7 @@ pub use record::{
     AUTOVACUUM, Bound, Brought, BufferUse, Checkpoint, CheckpointBegun, Climb, Device, Disk, GeneratorCalibration, Job,
     LOG_LINE_PREFIX, LoadSample, Machine, MeasurementVerdict, NO_DISK, RESIDENT_SHARE, Record, RelationResidency,
     ResidencyCourse, ResidencyStrip, Sample, StartState, StrategyOutcome, StudyForecast, SweepRun, SweepTrial,
-    TrialDevice, Warming, WarmingFigures, WarmupFacts, compute_worst_second, empty_trial, new_run_id,
+    TrialDevice, WARM_SHARE, Warming, WarmingFigures, WarmupFacts, compute_worst_second, empty_trial, new_run_id,
     parse_checkpoints, tells_of_trial, texts_of,
 };
 pub use saturation::{Saturation, SaturationSign};

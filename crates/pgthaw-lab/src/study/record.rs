@@ -428,8 +428,26 @@ pub struct StartState {
     /// Of the benchmark database's files, in the page cache.
     pub os_resident_bytes: Bytes,
     pub total_bytes: Bytes,
-    /// `cold` (at most 1 % resident) or `lukewarm`.
+    /// `cold` (at most 1 % resident), `lukewarm`, `warm` (95 %) or `restored`.
     pub verdict: String,
+}
+
+/// A database is warm, and a snapshot restored, when this share of it is resident: the kernel may take some back at any
+/// moment.
+pub const WARM_SHARE: f64 = 0.95;
+/// Of the database's files, at most this share may be resident in a cold start.
+const COLD_SHARE: f64 = 0.01;
+
+impl StartState {
+    /// By what was measured.
+    pub fn of(os_resident_bytes: Bytes, total_bytes: Bytes) -> StartState {
+        let verdict = match os_resident_bytes.0 as f64 / total_bytes.0.max(1) as f64 {
+            share if share >= WARM_SHARE => "warm",
+            share if share <= COLD_SHARE => "cold",
+            _ => "lukewarm",
+        };
+        StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() }
+    }
 }
 
 /// One second of a trial.
@@ -917,6 +935,13 @@ pub mod tests {
             edited.study["axes"][axis] = json!([]);
             assert!(edited.axes().is_none() && edited.subject() == edited.question, "{axis}");
         }
+    }
+
+    #[test]
+    fn warm_is_nearly_all_and_cold_nearly_nothing() {
+        let judge = |resident| StartState::of(Bytes(resident), Bytes(1000)).verdict;
+        assert_eq!([0, 10, 11, 949, 950, 1000].map(judge), ["cold", "cold", "lukewarm", "lukewarm", "warm", "warm"]);
+        assert_eq!(StartState::of(Bytes(0), Bytes(0)).verdict, "cold");
     }
 
     #[test]

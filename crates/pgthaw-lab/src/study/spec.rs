@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use super::axis::{Axis, Mix, check_least, find_file, read_length, read_settings, read_variables};
 use super::built_in::read_named;
-use super::database::{DatabaseSpec, RawDatabase, choose_shared_buffers, find_command, read_databases};
+use super::database::{DatabaseSpec, choose_shared_buffers, find_command, read_databases};
 use super::error::Error;
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, Places, ServerSpec, read_disks, read_file_systems, read_places, read_servers};
@@ -133,9 +133,9 @@ struct RawSweep {
     #[serde(default)]
     servers: BTreeMap<String, PathBuf>,
     #[serde(default)]
-    database: RawDatabase,
+    database: DatabaseSpec,
     #[serde(default)]
-    databases: BTreeMap<String, RawDatabase>,
+    databases: BTreeMap<String, DatabaseSpec>,
     #[serde(default)]
     exceeds: BTreeMap<Exceeded, Value>,
     generators: Option<RawGenerators>,
@@ -437,11 +437,6 @@ impl Sweep {
     pub fn disk(&self, point: &Point) -> Disk {
         // Every name of the axis was looked up when the file was read.
         self.disks.get(&point.disk).cloned().unwrap_or_else(|| unreachable!("the disk {} was read", point.disk))
-    }
-
-    /// The parts of a point's server that lie on devices of their own, each with the name of its disk.
-    pub fn parts(&self, point: &Point) -> Places {
-        self.places.get(&point.places).cloned().unwrap_or_default()
     }
 
     /// The same for files that mean the same, whatever their layout, with scripts that say the same: hexadecimal.

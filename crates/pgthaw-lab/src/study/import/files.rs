@@ -45,7 +45,7 @@ impl TrialFiles {
     }
 }
 
-/// What files hold.
+/// Files, and what they hold.
 #[derive(Debug)]
 pub struct Named<T> {
     pub paths: Vec<PathBuf>,
@@ -78,8 +78,7 @@ pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>, Error> {
 fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
     let Scope { directory, is_tools, server, parts } = scope;
     let (mut logs, mut reports, mut tables) = (Vec::new(), Vec::new(), Vec::new());
-    for Part { path, written_at, holds } in parts {
-        let paths = vec![path];
+    for Named { paths, written_at, holds } in parts {
         let log = |is_of_intervals, survey| Named {
             paths: paths.clone(),
             written_at,
@@ -617,16 +616,7 @@ pub struct Scope {
     pub is_tools: bool,
     /// What pgbench-tools calls the server, which may be a set of tests of it.
     pub server: Option<String>,
-    pub parts: Vec<Part>,
-}
-
-/// A file with a result of pgbench, or a part of one.
-#[derive(Debug)]
-pub struct Part {
-    pub path: PathBuf,
-    /// When it was changed.
-    pub written_at: Timestamp,
-    pub holds: Holds,
+    pub parts: Vec<Named<Holds>>,
 }
 
 /// What a file holds.
@@ -716,7 +706,7 @@ fn read_server_name(trial: &Path) -> Option<String> {
 }
 
 /// `None` of a file with something else.
-fn read_part(path: &Path) -> Result<Option<Part>, Error> {
+fn read_part(path: &Path) -> Result<Option<Named<Holds>>, Error> {
     let file = open_regular(path).map_err(|source| Error::file("read", path, source))?;
     let metadata = file.metadata().map_err(|source| Error::file("read", path, source))?;
     let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
@@ -735,7 +725,7 @@ fn read_part(path: &Path) -> Result<Option<Part>, Error> {
         Kind::Other => return Ok(None),
     };
     let written_at = written_at.unwrap_or(Timestamp::UNIX_EPOCH);
-    Ok(Some(Part { path: path.to_owned(), written_at, holds }))
+    Ok(Some(Named { paths: vec![path.to_owned()], written_at, holds }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
