@@ -369,7 +369,6 @@ mod tests {
 mod availability_tests {
     use super::*;
     use crate::study::spec::tests::sweep;
-    use postgres::PrewarmMode;
 
     #[test]
     fn a_missing_extension_is_told_with_its_package() {
