@@ -167,7 +167,7 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("crates/command/src/table/", STORE),
     ("crates/pgthaw-lab/src/results/", STORE),
     ("crates/pgthaw-lab/src/serve/", STORE),
-    ("crates/pgthaw-lab/src/study/sweep/import/survey.rs", "lists what the user names"),
+    ("crates/pgthaw-lab/src/study/import/files.rs", "lists what the user names"),
     ("crates/terminal/src/password.rs", "the terminal"),
 ];
 

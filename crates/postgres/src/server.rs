@@ -17,7 +17,7 @@ use host::units::Bytes;
 const UNTESTED_VERSION_NUM: u32 = 190_000;
 
 /// What a server says of itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct ServerFacts {
     /// `server_version_num`, such as 150018.
