@@ -9,13 +9,11 @@ mod finding;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod measured;
-mod measurement_verdict;
 mod measures;
 mod order;
 mod others;
 pub(crate) mod record;
 mod samples;
-mod saturation;
 mod secrets;
 pub mod size;
 mod strategy;
@@ -26,9 +24,8 @@ pub use calibration::Calibration;
 pub use disk::compute_bound_seconds;
 pub use error::{ANOTHER_PLACE, Error};
 pub use event::{Event, Events, LiveSecond, SweepOpened, SweepTrialStarted, UntilWarm};
-pub use finding::Finding;
+pub use finding::{Finding, MeasurementVerdict, Saturation, SaturationSign, texts_of};
 pub use measured::{Measured, Outcome, Seen};
-pub use measurement_verdict::{MeasurementVerdict, texts_of};
 pub use measures::{Join, MEASURES, Measure};
 pub use order::{Turn, plan_order};
 pub use others::{NOISE_TOLD, Others};
@@ -37,7 +34,6 @@ pub use record::{
     StrategyOutcome, StudyForecast, new_run_id,
 };
 pub use samples::compute_samples;
-pub use saturation::{Saturation, SaturationSign};
 pub use secrets::Record;
 pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{

@@ -12,7 +12,7 @@ use super::histogram::{LatencyHistogram, ScriptLatency};
 use super::point::{Axes, Point, STRATEGY};
 use super::warming::Warming;
 use super::warmup::WarmupFacts;
-use crate::study::measurement_verdict::MeasurementVerdict;
+use crate::study::finding::MeasurementVerdict;
 use crate::study::order::Turn;
 use crate::study::record::{Machine, Sample, StartState, StrategyOutcome};
 use host::linux::FileSystemFacts;

@@ -147,7 +147,7 @@ fn describe_trial(
     };
     let abort = find_abort(report, counted);
     // It counts among its repeats as little as one that a study saw fail.
-    let failure = abort.as_ref().map(Finding::sentence);
+    let failure = abort.as_ref().map(ToString::to_string);
     measured.findings.extend(abort);
     measured.findings.extend(files.findings.iter().cloned());
     let point = describe_point(options, files, report, (due, lasted_seconds), &mut measured);

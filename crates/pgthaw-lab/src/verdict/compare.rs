@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::metric::Metric;
 use super::outline::TrialOutline;
+use super::statistics::{Limits, Ratio, compute_holm, compute_p, compute_ratio, compute_smallest_detectable};
 use super::warming::{limits_of, outline_trials};
 use crate::study::{Error, Finding, MeasurementVerdict, SIDE, SIDES, Sample, SweepRun, SweepTrial, texts_of};
-use crate::verdict::statistics::{Limits, Ratio, compute_holm, compute_p, compute_ratio, compute_smallest_detectable};
 use host::units::Bytes;
 
 /// Fewer pairs than this cannot show anything at the usual level: 2 ÷ 2⁵ is above 0.05.

@@ -1,13 +1,23 @@
-//! What speaks against a sweep as a whole: what is known before its first trial, and what its trials show together.
+//! Verdicts on the measurement itself, each with its remedy: against a trial (`trial`), against a whole sweep, before its first trial and
+//! after its last, and against what was imported.
+
+mod generator;
+mod trial;
 
 use std::collections::BTreeMap;
 
-use super::trial::find_unenforced;
-use crate::study::{Disk, Finding, MeasurementVerdict, NOISE_TOLD, StartAsked, Sweep, SweepRun, SweepTrial};
-use crate::verdict::sweep::compare::count_checkpoints;
+use crate::study::{
+    Disk, Finding, Imported, MeasurementVerdict, NOISE_TOLD, StartAsked, Sweep, SweepRun, SweepTrial, texts_of,
+};
+use crate::verdict::compare::count_checkpoints;
+use crate::verdict::warming::judge_unseen_samples;
 use host::units::Bytes;
 use model::compute_median;
 use postgres::ServerBuild;
+use trial::{find_few, find_missed_rate, find_nothing_served, find_short_run, find_unenforced, find_unsteady};
+
+pub use generator::busiest_thread;
+pub use trial::{Circumstances, TableGrowth, compute_trial_verdicts};
 
 /// What can be told before the first trial. `disks` and `builds` are known by their names, those of the servers. Does the kernel page out
 /// what is idle?
@@ -24,7 +34,7 @@ pub fn compute_start_verdicts(
     findings.into_iter().map(MeasurementVerdict::from).collect()
 }
 
-pub(super) fn find_one_repeat(repeats: u32) -> Option<Finding> {
+fn find_one_repeat(repeats: u32) -> Option<Finding> {
     (repeats < 2).then_some(Finding::OneRepeat)
 }
 
@@ -106,19 +116,45 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
     (ratio >= NOISE_TOLD).then_some(Finding::NoiseFloor { ratio, repeats })
 }
 
+/// Adds it to what was told while the files were read.
+pub fn judge_import(imported: &mut Imported) {
+    let Imported { run, trials, facts } = imported;
+    for (trial, facts) in trials.iter_mut().zip(facts) {
+        let judgement = judge_unseen_samples(&trial.samples, *facts).ok();
+        let unsteady = judgement.and_then(|judgement| find_unsteady(trial, judgement));
+        // Its figures are those of a part.
+        let is_part = trial.verdicts.iter().any(
+            |verdict| matches!(verdict.finding, Finding::LogPartial { logged, .. } if logged == trial.transactions),
+        );
+        let found = [
+            find_short_run(trial).filter(|_| unsteady.is_none()),
+            unsteady,
+            find_few(trial),
+            find_nothing_served(trial),
+            find_missed_rate(trial).filter(|_| !is_part),
+        ];
+        trial.verdicts.extend(found.into_iter().flatten().map(MeasurementVerdict::of_import));
+        trial.warnings = texts_of(&trial.verdicts);
+    }
+    run.verdicts.extend(find_one_repeat(run.repeats).map(MeasurementVerdict::of_import));
+    let found = compute_sweep_verdicts(run, trials);
+    run.verdicts.extend(found.into_iter().map(|verdict| MeasurementVerdict::of_import(verdict.finding)));
+    run.warnings = texts_of(&run.verdicts);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::study::StartState;
     use crate::study::sweep::record::tests::{run, trial};
-    use crate::verdict::sweep::compare::tests::checkpoint;
+    use crate::verdict::compare::tests::checkpoint;
 
     #[test]
     fn every_server_that_was_built_for_debugging_is_told() {
         let build = |has_assertions, flags: &str| ServerBuild { has_assertions, compiler_flags: flags.to_owned() };
         let told = |builds: &[(&str, ServerBuild)]| {
             let builds = builds.iter().map(|(name, build)| ((*name).to_owned(), build.clone())).collect();
-            find_debug_builds(&builds).iter().map(Finding::sentence).collect::<Vec<_>>()
+            find_debug_builds(&builds).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let fast = build(false, "-g -O2");
         assert_eq!(told(&[("default", fast.clone()), ("15", fast.clone())]), [""; 0]);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::metric::Metric;
+use super::statistics::{Spread, missing_last};
 use super::summary::PointSummary;
 use crate::study::{NOTHING, PGTHAW, STRATEGY};
-use crate::verdict::statistics::{Spread, missing_last};
 use host::units::counted;
 use model::tell_after;
 
@@ -234,9 +234,9 @@ fn latency(us: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::summary::PointVerdict;
     use super::*;
     use crate::study::{Finding, MeasurementVerdict};
+    use crate::verdict::summary::PointVerdict;
 
     fn point(number: u32, tps: f64, worst: f64, p99: f64) -> PointSummary {
         let figures = [(Metric::Tps, tps), (Metric::WorstSecond, worst), (Metric::P99, p99)];

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::bloat::TableGrowth;
 use super::generator::{GeneratorSigns, find_saturation};
 use crate::study::{
     AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, Others, Point,
     RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
 };
-use crate::verdict::warnings::find_others;
-use crate::verdict::warnings::{self, DeviceRates};
+use crate::verdict::warnings::{self, DeviceRates, find_others};
 use host::units::Bytes;
 use model::{Judgement, Verdict, compute_median};
 use observe::time::ACCOUNT_DEAR;
 use observe::{DeviceUse, OsSample};
-use postgres::Wait;
+use postgres::{ServerStatistics, Wait};
 
 /// The percentile that tables show, and how many samples have to lie beyond it.
 const PERCENTILE: f64 = 0.99;
@@ -355,6 +353,60 @@ fn find_exceeded_limits(
     parts.iter().flat_map(of_part).collect()
 }
 
+const TABLES_VIEW: &str = "pg_stat_user_tables";
+
+/// So much of what the tables had before, or of their rows, is told.
+const BLOAT_SHARE: f64 = 0.1;
+
+/// Names of tables that are told, the worst first.
+const TABLES_MAX: usize = 3;
+
+/// The benchmark's tables around a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct TableGrowth<'a> {
+    pub before: &'a ServerStatistics,
+    pub after: &'a ServerStatistics,
+}
+
+/// A table that nothing was inserted into.
+struct Table<'a> {
+    name: &'a str,
+    bytes_before: f64,
+    grown_bytes: f64,
+    dead: f64,
+    rows: f64,
+}
+
+impl TableGrowth<'_> {
+    /// A table with inserts grows by what it was asked for, and says nothing.
+    pub fn find_bloat(&self) -> Option<Finding> {
+        let column = |statistics: &ServerStatistics, name: &str, table: &str| {
+            statistics.column(TABLES_VIEW, name).get(table).copied().unwrap_or(0.0)
+        };
+        let after = self.after.column(TABLES_VIEW, "total_bytes");
+        let tables = after.iter().map(|(name, bytes)| {
+            let bytes_before = column(self.before, "total_bytes", name);
+            let dead = column(self.after, "n_dead_tup", name);
+            let inserted = column(self.after, "n_tup_ins", name) - column(self.before, "n_tup_ins", name);
+            let rows = dead + column(self.after, "n_live_tup", name);
+            (inserted, Table { name, bytes_before, grown_bytes: (bytes - bytes_before).max(0.0), dead, rows })
+        });
+        let mut tables: Vec<Table<'_>> =
+            tables.filter(|(inserted, _)| *inserted == 0.0).map(|(_, table)| table).collect();
+        let sum = |of: fn(&Table<'_>) -> f64| tables.iter().map(of).sum::<f64>();
+        let grown_ratio = sum(|one| one.grown_bytes) / sum(|one| one.bytes_before).max(1.0);
+        let dead_ratio = sum(|one| one.dead) / sum(|one| one.rows).max(1.0);
+        if grown_ratio < BLOAT_SHARE && dead_ratio < BLOAT_SHARE {
+            return None;
+        }
+        tables.retain(|one| one.grown_bytes > 0.0 || one.dead > 0.0);
+        let left = |one: &Table<'_>| one.grown_bytes / one.bytes_before.max(1.0) + one.dead / one.rows.max(1.0);
+        tables.sort_by(|one, other| left(other).total_cmp(&left(one)));
+        let tables = tables.iter().take(TABLES_MAX).map(|one| one.name.to_owned()).collect();
+        Some(Finding::Bloat { grown_ratio, dead_ratio, tables })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -387,7 +439,7 @@ mod tests {
         let told = |rest, wal| {
             let trial = SweepTrial { os_samples: vec![second(rest, wal); 5], ..trial() };
             let found = find_exceeded_limits(&trial, (&[], Bytes(0)), &parts[0].1, &parts);
-            found.iter().map(Finding::sentence).collect::<Vec<_>>()
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         // Together they may exceed what one of them may.
         assert_eq!(told(100, 100), Vec::<String>::new());
@@ -402,7 +454,7 @@ mod tests {
             read_ahead_not_enforced: Some("btrfs".into()),
             ..named("gp3")
         };
-        let told: Vec<String> = find_unenforced("gp3 on xfs", &disk).iter().map(Finding::sentence).collect();
+        let told: Vec<String> = find_unenforced("gp3 on xfs", &disk).iter().map(ToString::to_string).collect();
         assert_eq!(
             told,
             [
@@ -525,7 +577,7 @@ mod tests {
             find_differing_generators(&SweepTrial { generators: Some(TrialGenerators::new(hosts)), ..trial() })
         };
         assert_eq!(with("pgbench 15"), None);
-        let told = with("pgbench 18").unwrap().sentence();
+        let told = with("pgbench 18").unwrap().to_string();
         assert!(told.ends_with("bench1 pgbench 15, bench2 pgbench 18"), "{told}");
     }
 
@@ -546,5 +598,41 @@ mod tests {
         assert_eq!(find_shared_processors(&[sample(1.2, 0.6, 0.0)], 2), None);
         assert_eq!(find_shared_processors(&[sample(1.95, 0.1, 0.0)], 2), None);
         assert_eq!(find_shared_processors(&[], 2), None);
+    }
+}
+
+#[cfg(test)]
+mod bloat_tests {
+    use super::*;
+    use postgres::statistics_of;
+
+    fn tables(rows: &[(&str, u64, u64, u64, u64)]) -> ServerStatistics {
+        let counters = |(name, bytes, inserted, live, dead): &(&str, u64, u64, u64, u64)| {
+            format!(
+                r#"{{"schemaname": "public", "relname": "{name}", "total_bytes": {bytes}, "n_tup_ins": {inserted}, "n_live_tup": {live}, "n_dead_tup": {dead}}}"#
+            )
+        };
+        statistics_of(rows.iter().map(|row| (TABLES_VIEW.to_owned(), counters(row))))
+    }
+
+    #[test]
+    fn growth_without_inserts_and_dead_rows_are_bloat() {
+        let before = tables(&[("a", 1000, 5, 100, 0), ("b", 1000, 0, 100, 0)]);
+        let found =
+            |after: &[(&str, u64, u64, u64, u64)]| TableGrowth { before: &before, after: &tables(after) }.find_bloat();
+        assert_eq!(found(&[("a", 1000, 5, 100, 9), ("b", 1100, 0, 100, 9)]), None);
+        // What was inserted is no bloat.
+        assert_eq!(found(&[("a", 9000, 500, 600, 0), ("b", 1000, 0, 100, 0)]), None);
+        let Some(Finding::Bloat { grown_ratio, tables, .. }) = found(&[("a", 1000, 5, 100, 0), ("b", 1400, 0, 100, 1)])
+        else {
+            panic!("not told");
+        };
+        assert_eq!((grown_ratio, tables), (0.2, vec!["b".to_owned()]));
+        let Some(Finding::Bloat { dead_ratio, tables, .. }) =
+            found(&[("a", 1000, 5, 100, 100), ("b", 1000, 0, 100, 0)])
+        else {
+            panic!("not told");
+        };
+        assert_eq!((dead_ratio, tables), (100.0 / 300.0, vec!["a".to_owned()]));
     }
 }
