@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use strum::VariantArray;
 
 use crate::study::{Error, SweepTrial};
@@ -95,6 +95,10 @@ const fn facts(
     MetricFacts { name, key, label, caption, kind, is_low_better }
 }
 
+const fn more_is_better(facts: MetricFacts) -> MetricFacts {
+    MetricFacts { is_low_better: false, ..facts }
+}
+
 use MetricKind::{ByteRate, Bytes, Cost, Count, Latency, PerSecond, Rate, Ratio, Time};
 
 /// Of each figure, in the order in which they are declared.
@@ -117,20 +121,20 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
     facts("to-95", "to_95_seconds", "to 95 %", "seconds until 95 % of steady", Time),
     facts("bound-ratio", "bound_ratio", "× bound", "time until warm ÷ the bound of the disk", Ratio),
     facts("bound", "bound_seconds", "bound", "seconds below which no warmer can be warm", Time),
-    MetricFacts {
-        is_low_better: false,
-        ..facts(
-            "served-until-warm",
-            "served_until_warm",
-            "served until warm",
-            "transactions served until it was warm, or in the whole trial",
-            Count,
-        )
-    },
-    MetricFacts {
-        is_low_better: false,
-        ..facts("served", "served", "served", "transactions served in the whole trial, of one that began cold", Count)
-    },
+    more_is_better(facts(
+        "served-until-warm",
+        "served_until_warm",
+        "served until warm",
+        "transactions served until it was warm, or in the whole trial",
+        Count,
+    )),
+    more_is_better(facts(
+        "served",
+        "served",
+        "served",
+        "transactions served in the whole trial, of one that began cold",
+        Count,
+    )),
     facts(
         "warmer",
         "warmer_seconds",
@@ -211,16 +215,13 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
         "bytes written to the device in a trial, by anybody",
         Bytes,
     ),
-    MetricFacts {
-        is_low_better: false,
-        ..facts(
-            "write-size",
-            "device_bytes_per_write",
-            "bytes per write (by anybody)",
-            "bytes of a write to the device, the mean of a trial, by anybody",
-            Bytes,
-        )
-    },
+    more_is_better(facts(
+        "write-size",
+        "device_bytes_per_write",
+        "bytes per write (by anybody)",
+        "bytes of a write to the device, the mean of a trial, by anybody",
+        Bytes,
+    )),
     facts(
         "cpu-per-transaction",
         "server_cpu_us_per_transaction",
@@ -301,6 +302,14 @@ impl<T: Copy> ByMetric<T> {
 impl<T> FromIterator<(Metric, Option<T>)> for ByMetric<T> {
     fn from_iter<I: IntoIterator<Item = (Metric, Option<T>)>>(figures: I) -> ByMetric<T> {
         ByMetric(figures.into_iter().filter_map(|(metric, value)| Some((metric, value?))).collect())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ByMetric<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ByMetric<T>, D::Error> {
+        let mut known: BTreeMap<String, Option<T>> = BTreeMap::deserialize(deserializer)?;
+        let figure = |metric: &Metric| Some((*metric, known.remove(metric.facts().key)??));
+        Ok(ByMetric(Metric::ALL.iter().filter_map(figure).collect()))
     }
 }
 

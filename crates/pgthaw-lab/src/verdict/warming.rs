@@ -253,11 +253,11 @@ pub fn settle(judgement: &mut Judgement, common: Option<f64>, to_95_seconds: Opt
 
 #[cfg(test)]
 mod tests {
-    use crate::verdict::warm::tests::compute_seconds_to;
     use super::*;
     use crate::study::StrategyOutcome;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
+    use crate::verdict::warm::tests::compute_seconds_to;
 
     fn seconds(transactions: &[u64]) -> Vec<Sample> {
         (1..).zip(transactions).map(|(second, count)| sample(second, *count, 0)).collect()

@@ -162,7 +162,7 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     let mut measured = from_intervals(&intervals, width.unwrap_or(1), (*first, end), until, &log.paths)?;
     measured.findings.extend(width.is_none().then(|| Finding::Assumed {
         what: "the log has one interval and does not say how long it was: 1 s stands for it".to_owned(),
-        how: "--seconds says how long pgbench ran".to_owned(),
+        how: "seconds= says how long pgbench ran".to_owned(),
     }));
     Ok(measured)
 }
@@ -456,7 +456,7 @@ mod tests {
         let single = log(vec![write(directory.path(), "log.2", "1650260550 100 50 0 5 5\n")], true);
         assert_eq!(read_intervals(&single, Some(10)).unwrap().samples.len(), 10);
         let assumed = read_intervals(&single, None).unwrap();
-        assert!(assumed.samples.len() == 1 && assumed.findings[0].remedy(true).contains("--seconds"));
+        assert!(assumed.samples.len() == 1 && assumed.findings[0].remedy(true).contains("seconds="));
         assert_eq!(read_intervals(&log(vec![one], true), None).unwrap().samples.len(), 20);
     }
 

@@ -1,15 +1,14 @@
-//! What the page gets of every study, and the page with it.
+//! The report of studies: one HTML file that holds its script, its style and its data, and asks the network for nothing.
 
 use serde::Serialize;
 
-use super::page::{PageKind, render_page};
 use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
 use crate::verdict::{
     Metric, MetricFacts, Noise, PointSummary, ServedSeconds, TimedPoint, Traffic, TrialOutline, TrialSeries,
     WarmerRatio, compute_outline_summary, compute_timed_points, compute_total_seconds, compute_traffic,
     compute_warmer_ratios, render_sweep_headline, warn_of_warmup,
 };
-use command::document::Error;
+use command::document::{Error, SIGNATURE, escape_json, escape_text};
 
 /// Version of the data in the page (docs/formats.md).
 const FORMAT: u32 = 1;
@@ -143,4 +142,71 @@ pub fn render_served_page() -> Result<String, Error> {
 pub fn render_missing_page() -> Result<String, Error> {
     let json = serde_json::to_string(&PageData::new("missing", &[]))?;
     Ok(render_page(PageKind::Served, "nothing is here", &json))
+}
+
+const SCRIPT: &str = include_str!("../../../web/dist/report.js");
+const STYLE: &str = include_str!("../../../web/dist/report.css");
+
+/// SHA-256 of `SCRIPT` in base64: the one script that the page's security policy lets run.
+const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
+
+/// How a page comes by its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PageKind {
+    /// It holds them, and asks nobody for anything.
+    Alone,
+    /// It has others beside it, and asks where it came from.
+    Served,
+}
+
+/// The front end with its data, which is JSON. The title stays text whatever it is.
+fn render_page(kind: PageKind, title: &str, json: &str) -> String {
+    let (title, json) = (escape_text(title), escape_json(json));
+    format!(
+        r#"{SIGNATURE}<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>pgthaw: {title}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main id="page">
+<h1>{title}</h1>
+<noscript><p>The curves and the table are drawn by a script in this file. The numbers are in its source, as JSON.</p></noscript>
+</main>
+<script type="application/json" id="pgthaw-data">{json}</script>
+<script>{SCRIPT}</script>
+</body>
+</html>
+"#,
+        policy = security_policy(kind),
+    )
+}
+
+/// Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements. A
+/// served page may ask its own server.
+fn security_policy(kind: PageKind) -> String {
+    let connect = match kind {
+        PageKind::Alone => "",
+        PageKind::Served => "connect-src 'self'; ",
+    };
+    format!(
+        "default-src 'none'; {connect}script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; \
+         base-uri 'none'; form-action 'none'"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_front_end_can_stand_inside_the_page() {
+        assert!(!SCRIPT.to_lowercase().contains("</script"));
+        assert!(!SCRIPT.contains("<!--"));
+        assert!(!STYLE.to_lowercase().contains("</style"));
+    }
 }

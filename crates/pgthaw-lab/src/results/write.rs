@@ -1,8 +1,8 @@
 //! Writes sweeps and their trials, each in one transaction, or a whole sweep.
 
-use super::columns::Columns as _;
 use super::database::{Query, Transaction, Values};
-use super::unsent::Unsent;
+use super::queue::Unsent;
+use super::records::Columns as _;
 use super::{Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 use crate::verdict::TrialOutline;
@@ -75,7 +75,7 @@ pub(super) async fn insert_sweep_trial(
     trial: &SweepTrial,
     on_conflict: &str,
 ) -> Result<(), sqlx::Error> {
-    if transaction.insert("sweep_trials", vec![trial_values(trial)], on_conflict).await? == 0 {
+    if transaction.insert("sweep_trials", vec![trial.put(Values::default())], on_conflict).await? == 0 {
         return Ok(());
     }
     let key = || {
@@ -84,7 +84,6 @@ pub(super) async fn insert_sweep_trial(
     };
     let outline = TrialOutline::from(trial);
     let values = outline.put(Values::default().bind("sweep_id", &trial.sweep_id));
-    let values = values.bind("checkpoint_count", &(trial.checkpoints.len() as u32));
     transaction.insert("sweep_outlines", vec![values], "").await?;
     let scripts = (0..).zip(&trial.scripts).map(|(place, script): (i64, _)| script.put(key().bind("place", place)));
     transaction.insert("sweep_scripts", scripts.collect(), "").await?;
@@ -94,13 +93,4 @@ pub(super) async fn insert_sweep_trial(
     transaction.insert("sweep_os_samples", samples.collect(), "").await?;
     let samples = trial.wait_samples.iter().map(|sample| sample.put(key()));
     transaction.insert("sweep_wait_samples", samples.collect(), "").await.map(drop)
-}
-
-/// Percentiles over all scripts stand beside the histogram, for SQL.
-fn trial_values(trial: &SweepTrial) -> Values {
-    let percentile = |share| trial.latency.as_ref().and_then(|latency| Some(latency.percentile(share)?.us));
-    let shares =
-        [("latency_us_p50", 0.5), ("latency_us_p95", 0.95), ("latency_us_p99", 0.99), ("latency_us_p999", 0.999)];
-    let values = trial.put(Values::default());
-    shares.into_iter().fold(values, |values, (column, share)| values.bind(column, &percentile(share)))
 }
