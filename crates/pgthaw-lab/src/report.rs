@@ -77,12 +77,6 @@ pub struct PageData<'a> {
     studies: &'a [StudyInPage],
 }
 
-impl PageData<'_> {
-    fn new<'a>(kind: &'static str, studies: &'a [StudyInPage]) -> PageData<'a> {
-        PageData { format: FORMAT, kind, metrics: Metric::ALL.iter().map(|metric| metric.facts()).collect(), studies }
-    }
-}
-
 impl TrialData {
     /// The trial without its seconds, which the curves stand for in at most so many spans.
     pub fn new(mut trial: SweepTrial, spans_max: u32) -> TrialData {
@@ -127,21 +121,17 @@ impl StudyData {
 
 /// The report of one or more studies of any kind as one HTML document. Whatever names they hold, they stay text.
 pub fn render_report(studies: &[StudyInPage]) -> Result<String, Error> {
-    let subject = studies.first().map_or("", |one| &one.study.subject);
-    let json = serde_json::to_string(&PageData::new("studies", studies))?;
-    Ok(render_page(PageKind::Alone, subject, &json))
+    render_page(ALONE, studies.first().map_or("", |one| &one.study.subject), studies)
 }
 
 /// The page of `serve`, which asks for what it shows.
 pub fn render_served_page() -> Result<String, Error> {
-    let json = serde_json::to_string(&PageData::new("served", &[]))?;
-    Ok(render_page(PageKind::Served, "studies", &json))
+    render_page("served", "studies", &[])
 }
 
 /// The page of an address that nothing has: it leads to what there is.
 pub fn render_missing_page() -> Result<String, Error> {
-    let json = serde_json::to_string(&PageData::new("missing", &[]))?;
-    Ok(render_page(PageKind::Served, "nothing is here", &json))
+    render_page("missing", "nothing is here", &[])
 }
 
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
@@ -150,23 +140,21 @@ const STYLE: &str = include_str!("../../../web/dist/report.css");
 /// SHA-256 of `SCRIPT` in base64: the one script that the page's security policy lets run.
 const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
-/// How a page comes by its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PageKind {
-    /// It holds them, and asks nobody for anything.
-    Alone,
-    /// It has others beside it, and asks where it came from.
-    Served,
-}
+/// The kind of a page that holds its data, and asks nobody for anything. The others ask the server that they came from.
+const ALONE: &str = "studies";
 
-/// The front end with its data, which is JSON. The title stays text whatever it is.
-fn render_page(kind: PageKind, title: &str, json: &str) -> String {
-    let (title, json) = (escape_text(title), escape_json(json));
-    format!(
+/// The front end with its data. The title stays text whatever it is.
+fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {
+    let metrics = Metric::ALL.iter().map(|metric| metric.facts()).collect();
+    let data = PageData { format: FORMAT, kind, metrics, studies };
+    let (title, json) = (escape_text(title), escape_json(&serde_json::to_string(&data)?));
+    // Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements.
+    let connect = if kind == ALONE { "" } else { "connect-src 'self'; " };
+    Ok(format!(
         r#"{SIGNATURE}<html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; {connect}script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>pgthaw: {title}</title>
@@ -181,22 +169,8 @@ fn render_page(kind: PageKind, title: &str, json: &str) -> String {
 <script>{SCRIPT}</script>
 </body>
 </html>
-"#,
-        policy = security_policy(kind),
-    )
-}
-
-/// Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements. A
-/// served page may ask its own server.
-fn security_policy(kind: PageKind) -> String {
-    let connect = match kind {
-        PageKind::Alone => "",
-        PageKind::Served => "connect-src 'self'; ",
-    };
-    format!(
-        "default-src 'none'; {connect}script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; \
-         base-uri 'none'; form-action 'none'"
-    )
+"#
+    ))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod tests;
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgAction, Args as _, Command, Parser};
 
 pub use error::SettingsError;

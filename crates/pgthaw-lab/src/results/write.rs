@@ -15,15 +15,14 @@ ON CONFLICT (id) DO UPDATE SET
 impl Store {
     /// Keeps a sweep of which nothing was measured yet. A server hears of it with the next change.
     pub async fn open_sweep(&self, run: &SweepRun) -> Result<(), Error> {
-        let failed = self.failed_to("write");
         let mut transaction = self.begin().await?;
-        upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
-        transaction.commit().await.map_err(&failed)
+        upsert_sweep(&mut transaction, run).await.map_err(self.failed_to("write"))?;
+        transaction.commit().await.map_err(self.failed_to("write"))
     }
 
     /// Keeps a sweep, new or changed.
     pub async fn save_sweep(&self, run: &SweepRun) -> Result<(), Error> {
-        self.save_whole_sweep(run, &[]).await
+        self.save(Some(run), &[]).await
     }
 
     /// Keeps a trial of a sweep that was saved.
@@ -31,31 +30,29 @@ impl Store {
     /// # Errors
     /// Also when the same repetition of the same point is there already: a finished trial is never replaced.
     pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<(), Error> {
-        let failed = self.failed_to("write");
-        let mut transaction = self.begin().await?;
-        self.add_trial(&mut transaction, trial).await.map_err(&failed)?;
-        transaction.commit().await.map_err(&failed)?;
-        self.send_soon();
-        Ok(())
+        self.save(None, std::slice::from_ref(trial)).await
     }
 
     /// Keeps a sweep with all of its trials, or nothing of it.
     pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<(), Error> {
+        self.save(Some(run), trials).await
+    }
+
+    async fn save(&self, run: Option<&SweepRun>, trials: &[SweepTrial]) -> Result<(), Error> {
         let failed = self.failed_to("write");
         let mut transaction = self.begin().await?;
-        upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
-        self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
+        if let Some(run) = run {
+            upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
+            self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
+        }
         for trial in trials {
-            self.add_trial(&mut transaction, trial).await.map_err(&failed)?;
+            insert_sweep_trial(&mut transaction, trial, "").await.map_err(&failed)?;
+            let unsent = Unsent::sweep_trial(&trial.sweep_id, trial.number, trial.repeat);
+            self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
         }
         transaction.commit().await.map_err(&failed)?;
         self.send_soon();
         Ok(())
-    }
-
-    async fn add_trial(&self, transaction: &mut Transaction, trial: &SweepTrial) -> Result<(), sqlx::Error> {
-        insert_sweep_trial(transaction, trial, "").await?;
-        self.mark_unsent(transaction, &Unsent::sweep_trial(&trial.sweep_id, trial.number, trial.repeat)).await
     }
 
     /// Forgets a sweep with its trials.
