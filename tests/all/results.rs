@@ -97,8 +97,8 @@ fn the_beginning_of_a_name_is_enough_when_it_is_the_only_one() {
 #[test]
 fn readers_make_no_store() {
     let home = Home::new();
-    for arguments in [["results"], ["results", "show"], ["report", NEWEST]] {
-        let output = home.pgthaw(&arguments).ends_with(2);
+    for arguments in [&["results"][..], &["results", "show"], &["report", NEWEST]] {
+        let output = home.pgthaw(arguments).ends_with(2);
         assert!(output.stderr.contains("there is no results store at"), "{}", output.stderr);
         assert!(output.stderr.contains("pgthaw bench"), "{}", output.stderr);
     }

@@ -60,10 +60,10 @@ pub fn find_successor(error: &clap::Error, arguments: &[OsString]) -> Option<Set
     let parts = |gone: &'static str| gone.split(' ').partition::<Vec<&str>, _>(|word| word.starts_with('-'));
     let is_it = |gone: &'static str| {
         let (options, command) = parts(gone);
-        let is_refused = if options.is_empty() { command.contains(&&**refused) } else { options.contains(&&**refused) };
+        let is_refused = if options.is_empty() { &command } else { &options }.contains(&refused.as_str());
         is_refused && words.starts_with(&command)
     };
-    let (gone, instead) = GONE.iter().find(|(gone, _)| is_it(gone))?;
+    let &(gone, instead) = GONE.iter().find(|row| is_it(row.0))?;
     let (options, command) = parts(gone);
     let named = if options.is_empty() { command } else { [command, vec![refused.as_str()]].concat() };
     Some(SettingsError::Gone { gone: named.join(" "), instead })
