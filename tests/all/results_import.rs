@@ -472,8 +472,10 @@ fn what_cannot_be_of_one_run_is_refused() {
     assert!(refused.contains("holds 2 reports"), "{refused}");
     let log = home.path().join("in/pgbench_log.1");
     for seconds in ["5", "999999999"] {
-        let refused =
-            home.pgthaw(&["results", "import", log.to_str().unwrap(), &format!("seconds={seconds}")]).ends_with(2).stderr;
+        let refused = home
+            .pgthaw(&["results", "import", log.to_str().unwrap(), &format!("seconds={seconds}")])
+            .ends_with(2)
+            .stderr;
         assert!(refused.contains("its log lasts 2"), "{refused}");
     }
 }

@@ -32,9 +32,7 @@ fn assert_refused(home: &Home, store: &Path) {
     let before = fs::read(store).unwrap();
     let log = home.path().join("pgbench_log.7");
     let results = ["--results", store.to_str().unwrap()];
-    for arguments in
-        [&["results"][..], &["results", "import", log.to_str().unwrap(), "question=again?"], &["report"]]
-    {
+    for arguments in [&["results"][..], &["results", "import", log.to_str().unwrap(), "question=again?"], &["report"]] {
         let told = ends_by_itself(&mut home.command(&[arguments, &results].concat()));
         assert!(told.status != 0 && told.stderr.contains("a journal beside the results store"), "{}", told.stderr);
     }

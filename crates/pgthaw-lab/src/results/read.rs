@@ -227,7 +227,8 @@ const NOISE_TRIALS_MAX: u32 = 1000;
 impl Store {
     /// The trials of a sweep in a few figures, in the order in which they ran.
     pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
-        let mut outlines = self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), TrialOutline::read).await?;
+        let mut outlines =
+            self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), TrialOutline::read).await?;
         add_warming_figures(&mut outlines);
         Ok(outlines)
     }
