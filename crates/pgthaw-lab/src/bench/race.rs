@@ -14,12 +14,10 @@ use host::linux::page_cache::PageCache as _;
 use host::linux::{Devices, clock, process};
 use host::units::Bytes;
 use model::{Collector, Facts, Verdict, judge};
-use observe::OsSample;
-use observe::time::TimeSampler;
-use observe::time::TrialTime;
+use observe::time::{TimeSampler, TrialTime};
 use observe::{
-    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Reading, Sampler, Sources,
-    compute_seconds, compute_tenths,
+    BackendReads, BackendRole, Cadence, GaugeSources, MachineReading, OsSample, Reading, Sampling, Sources,
+    compute_seconds, compute_tenths, sample_counters, sample_gauges,
 };
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
@@ -93,33 +91,38 @@ impl Gauged {
         generator_pids: Vec<u32>,
         start: Start,
         seconds: u32,
-    ) -> Result<GaugeSampler, Error> {
+    ) -> Result<Sampling<Vec<OsSample>>, Error> {
         let sources = GaugeSources {
             devices,
             generator_pids,
             postmaster_pid: lab.postmaster_pid(),
             observer_pid: self.observer_pid,
         };
-        Ok(GaugeSampler::start(sources, start.monotonic, seconds)?)
+        Ok(sample_gauges(sources, start.monotonic, seconds)?)
     }
 }
 
 /// What tells of each second what the machine did, and where the server's time went.
 struct Accounts {
-    gauges: Option<GaugeSampler>,
+    gauges: Option<Sampling<Vec<OsSample>>>,
     time: Option<TimeSampler>,
 }
 
 impl Accounts {
-    fn begin(gauges: Option<GaugeSampler>, time: Option<TimeSampler>, start: Start, seconds: u32) -> Accounts {
+    fn begin(
+        gauges: Option<Sampling<Vec<OsSample>>>,
+        time: Option<TimeSampler>,
+        start: Start,
+        seconds: u32,
+    ) -> Accounts {
         time.iter().for_each(|time| time.begin(start.monotonic, seconds));
         Accounts { gauges, time }
     }
 
     fn finish(self, is_early: bool) -> (Vec<OsSample>, Option<TrialTime>) {
         let Accounts { gauges, time } = self;
-        let time = time.map(|time| if is_early { time.stop() } else { time.finish() }).unwrap_or_default();
-        let samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() });
+        let time = time.map(|time| time.finish(is_early)).unwrap_or_default();
+        let samples = gauges.map(|gauges| gauges.finish(is_early));
         let mut samples = samples.unwrap_or_default();
         time.add_to(&mut samples);
         (samples, time.trial)
@@ -151,7 +154,7 @@ pub fn run_race(
     let start = choose_start(entrants.time.as_ref(), generator.lead());
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
-    let sampler = Sampler::start(sources, start.monotonic, entrants.seconds, move |reading| {
+    let sampler = sample_counters(sources, start.monotonic, entrants.seconds, move |reading| {
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
     })?;
@@ -176,7 +179,7 @@ pub fn run_race(
         generator.end_early();
     }
     let (os_samples, time) = accounts.finish(is_early);
-    let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
+    let readings = sampler.finish(is_early)?;
     // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
     let used = limit.as_ref().map(read_used).transpose()?;
