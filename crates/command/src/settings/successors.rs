@@ -7,8 +7,22 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::SettingsError;
 
 /// What stands behind `pgthaw`, up to the word that is gone, and what to use instead.
-pub const GONE: [(&str, &str); 10] = [
+pub const GONE: [(&str, &str); 21] = [
     ("rows", "pgthaw map --rows shows how densely rows lie, with the same --riops and --hit"),
+    ("restore --gentle", "pgthaw restore --pace gentle"),
+    ("restore --full-speed", "pgthaw restore --pace full"),
+    ("restore --max-rate", "pgthaw restore --pace 50MB reads no more than that in a second"),
+    ("hydrate --full-speed", "pgthaw hydrate --pace full, gentle or a rate such as 50MB"),
+    ("restore --buffers-budget", "pgthaw restore --budget buffers=1GB"),
+    ("restore --no-double", "pgthaw restore --tier exclusive"),
+    ("restore --connections", "pgthaw restore --threads N, which limits connections too"),
+    (
+        "restore --read-size",
+        "pgthaw restore chooses it, by --riops and --rbps or by what pgthaw doctor --probe measured",
+    ),
+    ("restore --if-any", "pgthaw restore any"),
+    ("map --forks", "pgthaw map --by fork"),
+    ("map --system", "pgthaw map --top 0 shows all, the system catalogs too; pgthaw map -r 'pg_catalog.*' these alone"),
     ("waits --lwlocks", "pgthaw waits counts LWLock waits by tranche without it: client backend::LWLock::WALWrite"),
     ("record", "pgthaw run --record-only -- COMMAND records a job, pgthaw film record the server's own sessions"),
     ("replay", "pgthaw run --film FILM -- COMMAND goes by one film"),

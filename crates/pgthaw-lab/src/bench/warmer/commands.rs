@@ -88,8 +88,8 @@ fn pgthaw(sharing: Sharing, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -
     arguments.extend(connection_arguments(&lab.strategy_options()));
     match sharing {
         Sharing::Fair => {}
-        Sharing::Gentle => arguments.push("--gentle".into()),
-        Sharing::FullSpeed => arguments.push("--full-speed".into()),
+        Sharing::Gentle => arguments.push("--pace=gentle".into()),
+        Sharing::FullSpeed => arguments.push("--pace=full".into()),
     }
     arguments.extend(device_arguments(disk));
     Ok(Launch::new(own_program()?, arguments))
