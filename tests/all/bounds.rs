@@ -422,7 +422,7 @@ fn a_restore_of_many_files_needs_few_of_them_open() {
         assert!(receipt["os"]["read_bytes"].as_u64().unwrap() > 300 * 8192, "{receipt:#}");
     }
     for descriptors in [16, 20, 24, 28, 32] {
-        let command = limited(server.command(&["restore", "--buffers-budget", "8MB"]), Resource::Nofile, descriptors);
+        let command = limited(server.command(&["restore", "--budget", "buffers=8MB"]), Resource::Nofile, descriptors);
         let Output { stdout, stderr, .. } = servers::output_of(&mut { command });
         let told = format!("{stdout}{stderr}");
         let is_wrong = ["went away", "could not be read", "broke off"].iter().any(|wrong| told.contains(wrong));

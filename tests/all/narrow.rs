@@ -125,7 +125,7 @@ fn what_is_said_of_a_server_fits() {
     let commands: [&[&str]; 25] = [
         &["doctor"],
         &["map"],
-        &["map", "--forks", "--system"],
+        &["map", "--by", "fork", "--top", "0"],
         &["map", "-r", "no_such_relation"],
         &["snapshot", "take"],
         &["snapshot", "list"],

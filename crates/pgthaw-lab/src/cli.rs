@@ -28,7 +28,8 @@ const TOOL: &[&str] = &[
 
 /// Measures PostgreSQL, cold and warm. pgthaw runs it for its commands bench, results, report, serve and judge.
 #[derive(Debug, Parser)]
-#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true, disable_help_flag = true)]
+#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

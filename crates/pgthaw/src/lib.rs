@@ -2,7 +2,6 @@
 //! and wires them together.
 
 mod cli;
-mod current_map;
 mod doctor;
 mod evict;
 mod film;
@@ -11,11 +10,9 @@ mod looking;
 mod map;
 mod predict;
 mod restore;
-mod rows;
 mod run;
 mod snapshot;
 mod top;
-mod view;
 mod waits;
 pub mod warm_progress;
 
@@ -25,9 +22,8 @@ use command::{Cast, cast};
 
 /// The error types of the tool alone.
 pub const ERRORS: &[Cast] = &[cast::<NoLaboratory>];
-pub use current_map::{add_heat, read_current_map};
+pub use map::view::{SelectionArguments, ViewArguments, add_heat, read_current_map};
 pub use snapshot::{SnapshotPlace, SnapshotsArguments};
-pub use view::{SelectionArguments, ViewArguments};
 
 pub use command::{
     ConnectionArguments, ExitStatus, LabArguments, OutputArguments, PositionalArguments, Scope, Target,

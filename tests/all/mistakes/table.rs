@@ -174,9 +174,9 @@ const SNAPSHOTS: &[Mistake] = &[
         "pgthaw snapshot take --dir notes.txt",
         Instead("pgthaw snapshot take --dir kept"),
     ),
-    made("A rate is no number.", "pgthaw restore --max-rate fast", Instead("pgthaw restore --max-rate 100MB")),
+    made("A rate is no number.", "pgthaw restore --pace fast", Instead("pgthaw restore --pace 100MB")),
     made("A size has an unknown unit.", "pgthaw restore --budget 5XB", Instead("pgthaw restore --budget 5GB")),
-    made("Two options exclude each other.", "pgthaw restore --gentle --full-speed", Instead("pgthaw restore --gentle")),
+    made("Two options exclude each other.", "pgthaw map --rows --watch", Instead("pgthaw map --rows")),
 ];
 
 const COLD: &[Mistake] = &[

@@ -10,6 +10,18 @@ use super::SettingsError;
 /// name several options of a command.
 pub const GONE: &[(&str, &str)] = &[
     ("rows", "pgthaw map --rows shows how densely rows lie, with the same --riops and --hit"),
+    ("restore --gentle --full-speed --max-rate", "pgthaw restore --pace gentle, full, or a rate such as 50MB"),
+    ("hydrate --gentle --full-speed --max-rate", "pgthaw hydrate --pace gentle, full, or a rate such as 50MB"),
+    ("restore --buffers-budget", "pgthaw restore --budget buffers=1GB"),
+    ("restore --no-double", "pgthaw restore --tier exclusive"),
+    ("restore --connections", "pgthaw restore --threads N, which limits connections too"),
+    (
+        "restore --read-size",
+        "pgthaw restore chooses it, by --riops and --rbps or by what pgthaw doctor --probe measured",
+    ),
+    ("restore --if-any", "pgthaw restore any"),
+    ("map --forks", "pgthaw map --by fork"),
+    ("map --system", "pgthaw map --top 0 shows all, the system catalogs too; pgthaw map -r 'pg_catalog.*' these alone"),
     ("waits --lwlocks", "pgthaw waits counts LWLock waits by tranche without it: client backend::LWLock::WALWrite"),
     ("record", "pgthaw run --record-only -- COMMAND records a job, pgthaw film record the server's own sessions"),
     ("replay", "pgthaw run --film FILM -- COMMAND goes by one film"),

@@ -1,8 +1,14 @@
 //! Threads, whose number may be limited.
 
+<<<<<<< HEAD
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+=======
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+>>>>>>> main
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -21,7 +27,29 @@ pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Ve
     })
 }
 
+<<<<<<< HEAD
+/// What `work` comes to for each of `0..count`, in order, worked on by several threads.
+pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work_some = |_| {
+        let mut done = Vec::new();
+        loop {
+            match next.fetch_add(1, Ordering::Relaxed) {
+                at if at < count => done.push((at, work(at))),
+                _ => return done,
+            }
+        }
+    };
+    let done = on_threads(threads, work_some).into_iter();
+    let mut done: Vec<(usize, T)> = done.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect();
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, done)| done).collect()
+}
+
+/// Could so many threads be started now? What starts some and cannot go on with fewer is to ask before.
+=======
 /// Could so many threads be started now? For callers that cannot go on with fewer.
+>>>>>>> main
 ///
 /// # Errors
 /// The system's, such as EAGAIN at a limit on processes.
@@ -92,6 +120,13 @@ mod threads_tests {
         assert_eq!(on_threads(0, |number| number).len(), 1, "this thread is always there");
         let done = on_threads(2, |number| assert!(number > 0, "the first"));
         assert!(done[0].is_err() && done[1].is_ok());
+    }
+
+    #[test]
+    fn everything_is_done_once_and_in_order() {
+        let squares: Vec<usize> = (0..1000).map(|at| at * at).collect();
+        assert_eq!(map_on_threads(1000, 7, |at| at * at), squares);
+        assert_eq!(map_on_threads(0, 7, |at| at), Vec::<usize>::new());
     }
 
     #[test]

@@ -180,8 +180,8 @@ pub fn plan_launch(
             Launch::new("vmtouch", [OsString::from("-t")].into_iter().chain(directories))
         }
         Strategy::Pgthaw => pgthaw(&[], lab, snapshots, disk)?,
-        Strategy::PgthawGentle => pgthaw(&["--gentle"], lab, snapshots, disk)?,
-        Strategy::PgthawFullSpeed => pgthaw(&["--full-speed"], lab, snapshots, disk)?,
+        Strategy::PgthawGentle => pgthaw(&["--pace=gentle"], lab, snapshots, disk)?,
+        Strategy::PgthawFullSpeed => pgthaw(&["--pace=full"], lab, snapshots, disk)?,
         Strategy::PgthawOs => pgthaw(&["--tier", "os"], lab, snapshots, disk)?,
         Strategy::Ranges => read_ranges(&snapshots.range_list())?,
         Strategy::FioBuffered => fio(&snapshots.wanted().files, false),

@@ -6,7 +6,7 @@ use super::arguments::PredictArguments;
 use super::base::{Base, RestoreInput};
 use super::hardware::read_device;
 use crate::Target;
-use crate::snapshot::selected_text::render_selected;
+use crate::snapshot::snapshot_text::render_selected;
 use cache::warm::plan::Geometry;
 use cache::{BEST, Chosen, Tiers};
 use command::read_ahead_bytes;

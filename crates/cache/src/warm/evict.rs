@@ -9,12 +9,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::control::map_on_threads;
 use super::{Control, Error, Phase, Watcher};
 use crate::{ForkMap, Map, RelationMap, TierState, Tiers};
 use host::failure::Explain as _;
 use host::linux;
 use host::linux::page_cache::{CachedFile, PageCache, PageCounts, apply_drop_caches};
+use host::linux::threads::map_on_threads;
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{
     PG_BUFFERCACHE, Relation, RelationName, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers,
@@ -26,7 +26,7 @@ impl Eviction<'_> {
     /// # Errors
     /// When a tier that was asked for cannot be seen or reached at all.
     pub async fn run(self) -> Result<EvictReceipt, Error> {
-        let mut receipt = EvictReceipt::new(self.is_dry_run);
+        let mut receipt = EvictReceipt { is_dry_run: self.is_dry_run, ..EvictReceipt::default() };
         if self.is_dry_run {
             receipt.os = self.tiers.os.then(|| EvictedTier::before(self.os_bytes()));
             receipt.buffers = self.tiers.buffers.then(|| EvictedTier::before(self.buffer_bytes()));
@@ -261,7 +261,7 @@ fn why(eviction: &Eviction<'_>, left: Left) -> Option<StayReason> {
 // ---- receipt ----
 
 /// What an eviction did. Everything under `resident_*` was measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EvictReceipt {
     /// Was this a dry run? Then nothing was evicted.
     pub is_dry_run: bool,
@@ -333,22 +333,6 @@ pub enum StayReason {
     InUse,
     /// The kernel or the file system refused.
     Refused,
-}
-
-impl EvictReceipt {
-    pub fn new(is_dry_run: bool) -> EvictReceipt {
-        EvictReceipt {
-            is_dry_run,
-            os: None,
-            buffers: None,
-            buffers_stay: false,
-            relations: Vec::new(),
-            stayed: Vec::new(),
-            buffers_stayed: Vec::new(),
-            is_interrupted: false,
-            remarks: Vec::new(),
-        }
-    }
 }
 
 impl EvictedTier {

@@ -1,24 +1,21 @@
-//! `pgthaw hydrate`: the work is done in `crates/cache/src/warm/hydrate/`.
-
-pub mod receipt_text;
+//! `pgthaw hydrate`: the work is done in `crates/cache/src/warm/hydrate.rs`.
 
 use std::sync::Arc;
 
 use clap::Args;
 
-use super::restore::{DeviceArguments, SharingArguments, rate};
+use super::restore::{DeviceArguments, PaceArguments};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, situation_of};
-use crate::hydrate::receipt_text::render_hydration;
-use crate::warm_progress::WarmProgress;
+use crate::warm_progress::{WarmProgress, end_in_good_order};
+use cache::warm::hydrate::{FinishedRun, Hydration, HydrationReceipt, StateStore};
+use cache::warm::traffic::{ServerTraffic, Sharing};
+use cache::warm::{Error, TrafficReceipt, state_directory};
 use cache::{BEST, Chosen, NEWEST, Snapshot, Tiers};
 use host::failure::Explain as _;
 use host::linux::block_device::read_block_device;
+use host::units::{Bytes, counted};
 use postgres::DataDirectory;
-
-use cache::warm::hydrate::{Hydration, HydrationReceipt, StateStore};
-use cache::warm::traffic::ServerTraffic;
-use cache::warm::{Control, Error, state_directory};
-use host::units::Bytes;
+use terminal::{printable, render_age};
 
 /// Touch every block of a volume that was made from a volume snapshot, once
 ///
@@ -28,8 +25,9 @@ use host::units::Bytes;
 /// are in flight at a time. To bring memory back, use restore.
 #[derive(Debug, Args)]
 pub struct HydrateArguments {
-    /// The pgthaw snapshot that says what is hot: `best` (the one that restore would take), `newest`, the beginning of a name, or a
-    /// file
+    /// The snapshot that says what is hot: best, newest, a name or a file
+    ///
+    /// `best` is the one that restore would take, a name the beginning of one that `pgthaw snapshot list` shows.
     #[arg(default_value = BEST)]
     snapshot: String,
 
@@ -39,20 +37,20 @@ pub struct HydrateArguments {
     #[command(flatten, next_help_heading = "Hydrate")]
     snapshots: SnapshotsArguments,
 
-    /// Read no more than this in a second, such as 50MB (10^6 bytes)
-    #[arg(long, value_name = "BYTES", value_parser = rate)]
-    max_rate: Option<Bytes>,
+    #[command(flatten)]
+    pace: PaceArguments,
 
-    /// Reads at a time: a block that comes from far away takes long, so that many help; only a few of them while the server works
+    /// Reads at a time
+    ///
+    /// A block that comes from far away takes long, so that many help; only a few of them while the server works.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 
-    /// Read all of it again, whatever earlier runs did: for a volume that cannot be told from an earlier one
+    /// Read all of it again, whatever earlier runs did
+    ///
+    /// For a volume that cannot be told from an earlier one.
     #[arg(long)]
     again: bool,
-
-    #[command(flatten)]
-    sharing: SharingArguments,
 }
 
 /// Runs the command.
@@ -61,10 +59,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
         return Err(Error::DatabaseToHydrate.into());
     }
     let target = Target::open(&arguments.connection).await?;
-    // From here on there is something to end in good order; until here a signal ends this process at once.
-    let control = Arc::new(Control::default());
-    let interrupted = Arc::clone(&control);
-    tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
+    let control = end_in_good_order();
     let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remarks) = arguments.find_snapshot(&directory)?;
@@ -72,6 +67,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);
+    let (sharing, max_rate) = arguments.pace.get();
     let receipt = tokio::task::spawn_blocking(move || {
         let hot = snapshot.as_ref().map(|snapshot| &snapshot.map);
         let traffic = ServerTraffic::new(|| directory.find_postmaster_pid());
@@ -79,8 +75,8 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
             directory: &directory,
             hot,
             threads: arguments.threads.into(),
-            max_rate: arguments.max_rate,
-            sharing: arguments.sharing.sharing(),
+            max_rate,
+            sharing,
             device,
             traffic: &traffic,
             has_server,
@@ -102,25 +98,14 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
 impl HydrateArguments {
     /// What is hot, or why nobody knows: the order is a convenience, unless the user says which.
     fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
-        match self.read_snapshot(directory) {
-            Ok((snapshot, remarks)) => Ok((Some(snapshot), remarks)),
+        let situation = situation_of(directory, Tiers::BOTH);
+        match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {
+            Ok(Chosen { snapshot, remarks, .. }) => Ok((Some(snapshot), remarks)),
             Err(error) if matches!(&*self.snapshot, BEST | NEWEST) => {
                 let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
                 Ok((None, vec![format!("the order is that of the files, as nothing says what is hot: {error}{hint}")]))
             }
             Err(error) => Err(error),
-        }
-    }
-
-    fn read_snapshot(&self, directory: &DataDirectory) -> Result<(Snapshot, Vec<String>), cache::Error> {
-        let cluster = directory.system_identifier;
-        let situation = situation_of(directory, Tiers::BOTH);
-        let chosen = self.snapshots.open().read(&self.snapshot, cluster, &situation);
-        let chosen = chosen.map_err(|error| self.snapshots.with_owners(error, &self.connection))?;
-        let Chosen { snapshot, path, remarks, .. } = chosen;
-        match snapshot.map.source.system_identifier {
-            other if other != cluster => Err(cache::Error::OtherCluster { path, snapshot: other, cluster }),
-            _ => Ok((snapshot, remarks)),
         }
     }
 
@@ -132,4 +117,50 @@ impl HydrateArguments {
         receipt.remarks.extend(remark);
         Ok(receipt)
     }
+}
+
+// ---- receipt ----
+
+/// What was read, what is left, and what failed.
+pub fn render_hydration(receipt: &HydrationReceipt) -> String {
+    let mut lines = match &receipt.finished_before {
+        Some(FinishedRun { at, device }) => vec![format!(
+            "nothing read: an earlier run {} ({at:.0}) on {device} touched everything; --again reads it again",
+            render_age(*at)
+        )],
+        None => render_reads(receipt),
+    };
+    let TrafficReceipt { waiting_seconds, flowing_seconds, .. } = receipt.traffic;
+    if receipt.traffic.sharing != Sharing::FullSpeed && waiting_seconds + flowing_seconds >= 1.0 {
+        lines.push(format!(
+            "the server worked for {:.1} s of it: few reads at a time meanwhile (--pace full does not yield)",
+            waiting_seconds + flowing_seconds
+        ));
+    }
+    if receipt.failed_reads > 0 {
+        lines.push(format!("{} failed:", counted(receipt.failed_reads, "read")));
+        lines.extend(receipt.failures.iter().map(|failure| format!("  {}", printable(&failure.detail))));
+    }
+    lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}
+
+fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
+    let HydrationReceipt { read_bytes, seconds, files, total_bytes, done_before_bytes, left_bytes, .. } = receipt;
+    let rate = Bytes((read_bytes.0 as f64 / seconds.max(1e-3)) as u64).per_second();
+    let mut lines =
+        vec![format!("read {read_bytes} in {seconds:.1} s ({rate}), of {total_bytes} in {}", counted(*files, "file"))];
+    lines.extend(
+        receipt
+            .resumed_from
+            .map(|at| format!("{done_before_bytes} were done {} already; --again begins anew", render_age(at))),
+    );
+    match left_bytes {
+        Bytes(0) if receipt.failed_reads > 0 => {
+            lines.push("every block that could be listed has been touched".to_owned())
+        }
+        Bytes(0) => lines.push("every block has been touched".to_owned()),
+        left => lines.push(format!("{left} are left: the next run goes on from here")),
+    }
+    lines
 }

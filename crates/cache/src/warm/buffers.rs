@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use roaring::RoaringBitmap;
 
 use super::receipt::{BuffersForecast, FoundAs, SkipReason};
-use super::restore::{Buffered, Catalog, Found, Missing, Pace, Request, Row, compare_paths};
+use super::restore::{Buffered, Catalog, Missing, Pace, Request, Row, compare_paths};
 use super::{Control, Phase, Refusal, Watcher};
 use crate::ForkMap;
 use host::units::{BlockRange, Bytes, Fork};
@@ -108,23 +108,20 @@ impl BuffersTier<'_> {
         let mut wants = Vec::new();
         for (place, one) in request.buffered() {
             for fork in one.forks.iter().filter(|fork| fork.buffers.iter().any(|blocks| !blocks.is_empty())) {
-                let mut want = Want::new(place, fork, &self.server.database);
                 let file = same_cluster.then_some(&one.relation.path);
-                let refusal = match catalog.find(&request.identities[place], file) {
-                    Found::Relation(now) => match compare_paths(&one.relation.path, &now.path, same_cluster) {
-                        FoundAs::SameFile | FoundAs::Moved => {
-                            want.locate(now, &self.server.database);
-                            wants.push(want);
-                            continue;
-                        }
+                let found = catalog.find(&request.identities[place], file).and_then(|now| {
+                    match compare_paths(&one.relation.path, &now.path, same_cluster) {
+                        FoundAs::SameFile | FoundAs::Moved => Ok(now),
                         FoundAs::WholeRewritten | FoundAs::Emptied | FoundAs::NotFound => {
-                            Refusal::because(SkipReason::Rewritten)
+                            Err(Refusal::because(SkipReason::Rewritten))
                         }
-                    },
-                    Found::Nothing => Refusal::because(SkipReason::Dropped),
-                    Found::Unreachable(why) => why.clone(),
-                };
-                rows.push(want.refused_row(refusal));
+                    }
+                });
+                let blocks = fork.all_buffers().len();
+                match found {
+                    Ok(now) => wants.push(Want::new(place, fork, now, &self.server.database)),
+                    Err(why) => rows.push(Row::absent(place, fork.fork, FoundAs::NotFound, blocks, &why)),
+                }
             }
         }
         wants
@@ -191,9 +188,9 @@ fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
     let of_want = |(at, want): (usize, &Want)| {
         let blocks =
             want.levels.iter().fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks) & after.resident(at);
-        want.path.clone().map(|path| Buffered { path, fork: want.fork, blocks })
+        Buffered { path: want.path.clone(), fork: want.fork, blocks }
     };
-    wants.iter().enumerate().filter_map(of_want).collect()
+    wants.iter().enumerate().map(of_want).collect()
 }
 
 /// What the rows are made of.
@@ -325,61 +322,32 @@ struct Want {
     /// Where to load it from; of a shared catalog any database.
     pub database: String,
     pub oid: u32,
-    /// Where its files are; `None` before it is found.
-    pub path: Option<RelationPath>,
+    /// Where its files are.
+    pub path: RelationPath,
     pub key: BufferKey,
     pub is_system: bool,
 }
 
 impl Want {
-    /// What a snapshot has of a fork, not yet found.
-    pub fn new(relation: usize, fork: &ForkMap, database: &str) -> Want {
+    /// What a snapshot has of a fork of a relation that was found. Where it is of a shared catalog it is loaded in `any_database`.
+    pub fn new(relation: usize, fork: &ForkMap, now: &Relation, any_database: &str) -> Want {
         let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
         Want {
             relation,
             fork: fork.fork,
             levels: levels.map(|(usage_count, blocks)| (usage_count as u8, blocks.clone())).collect(),
-            database: database.to_owned(),
-            oid: 0,
-            path: None,
-            key: (0, 0, 0, fork.fork),
-            is_system: false,
+            database: if now.name.database.is_empty() { any_database } else { &now.name.database }.to_owned(),
+            oid: now.oid,
+            path: now.path.clone(),
+            key: (now.path.tablespace_oid(), now.path.database_oid(), now.path.relfilenumber(), fork.fork),
+            is_system: now.is_system,
         }
-    }
-
-    /// Found in the catalog.
-    pub fn locate(&mut self, now: &Relation, any_database: &str) {
-        self.oid = now.oid;
-        self.path = Some(now.path.clone());
-        self.key = key_of(&now.path, self.fork);
-        self.is_system = now.is_system;
-        self.database = if now.name.database.is_empty() { any_database } else { &now.name.database }.to_owned();
     }
 
     /// Blocks asked for.
     pub fn asked(&self) -> u64 {
         self.levels.iter().map(|(_, blocks)| blocks.len()).sum()
     }
-
-    /// The row of one that cannot be loaded.
-    pub fn refused_row(&self, why: Refusal) -> Row {
-        Row {
-            relation: self.relation,
-            fork: self.fork,
-            found: FoundAs::NotFound,
-            asked_blocks: self.asked(),
-            resident_before: None,
-            resident_after: None,
-            read_bytes: Bytes(0),
-            grown_blocks: 0,
-            skips: vec![(why.reason, self.asked(), why.detail)],
-        }
-    }
-}
-
-/// The key of a fork's buffers.
-fn key_of(path: &RelationPath, fork: Fork) -> BufferKey {
-    (path.tablespace_oid(), path.database_oid(), path.relfilenumber(), fork)
 }
 
 // ---- loader ----
@@ -846,6 +814,7 @@ mod crew_tests {
 mod jobs_tests {
     use super::*;
     use crate::ForkMap;
+    use crate::fixtures::relation;
     use host::units::Fork;
 
     fn want(levels: &[(u8, std::ops::Range<u32>)]) -> Want {
@@ -853,7 +822,7 @@ mod jobs_tests {
         for (usage_count, blocks) in levels {
             fork.buffers[usize::from(*usage_count)].insert_range(blocks.clone());
         }
-        Want::new(0, &fork, "d")
+        Want::new(0, &fork, &relation(1, fork.clone()).relation, "d")
     }
 
     #[test]

@@ -4,22 +4,27 @@
 //! What is written is plain Parquet that any reader takes. What is read is less, and deliberately so, because such a file is
 //! untrusted input. Whatever decides on memory is checked before memory is asked for.
 
-mod pages;
-
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read as _, Write};
+use std::io;
+use std::io::{BufReader, Read as _, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
-use parquet::data_type::DataType;
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
+use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::{Type, TypePtr};
 use rustix::fs::{SeekFrom, seek};
@@ -28,8 +33,6 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Error, MapSource};
 use host::files::open_regular;
-
-pub use pages::{GroupReader, PageLimits};
 
 /// A file's footer as the library has it, and what in it vouches for the file.
 #[derive(Debug)]
@@ -80,7 +83,7 @@ impl Sealed {
 }
 
 fn decode_footer(footer: &Footer) -> Result<ParquetMetaData, Flaw> {
-    pages::FOOTER.check(&footer.bytes).map_err(|what| {
+    check_thrift(&footer.bytes).map_err(|what| {
         let reason = format!("its footer has what pgthaw does not write: {what}");
         match footer.checksum_offset() {
             Some(_) => Flaw::Damaged(reason),
@@ -269,12 +272,6 @@ pub fn properties() -> Result<WriterPropertiesBuilder> {
 /// A row group whose columns are put one after the other, in the schema's order.
 pub struct GroupWriter<'a, W: Write>(SerializedRowGroupWriter<'a, W>);
 
-impl<W: Write> std::fmt::Debug for GroupWriter<'_, W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GroupWriter").finish_non_exhaustive()
-    }
-}
-
 impl<'a, W: Write + Send> GroupWriter<'a, W> {
     pub fn new(group: SerializedRowGroupWriter<'a, W>) -> GroupWriter<'a, W> {
         GroupWriter(group)
@@ -431,4 +428,286 @@ pub fn mend(bytes: &[u8]) -> Vec<u8> {
         mended[offset as usize..][..ZEROS.len()].copy_from_slice(digest.as_bytes());
     }
     mended
+}
+
+// ---- pages ----
+//
+// Columns of a row group from an untrusted file: one page each, looked at before it is unpacked.
+//
+// The library decodes what is looked at here first: its thrift reader skips fields that it does not know, however many truth values they
+// say to have; it unpacks a page to whatever size the page announces; and it trusts the lengths of texts and blocks of differences.
+
+/// A page of a few rows may have as much: numbers that are kept as differences come in blocks, whose parts are filled up.
+const PAGE_BYTES_MIN: u64 = 1024;
+
+/// More than any header of a page has, in bytes.
+const PAGE_HEADER_BYTES: u64 = 64;
+
+/// A block of differences with more numbers than this is none that any writer makes.
+const BLOCK_MAX: u64 = 1 << 16;
+
+/// What the pages of a row group may unpack to.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimits {
+    /// Bytes of each row, in any column but a last one that has a limit of its own.
+    pub row_bytes: u64,
+    /// Bytes of the last column's page, if it has a limit of its own.
+    pub last_page_bytes: Option<u64>,
+}
+
+/// Reads a row group's columns one after the other, in the schema's order. What is wrong with one is said in words.
+#[derive(Debug)]
+pub struct GroupReader<'a, S> {
+    source: Arc<S>,
+    group: &'a RowGroupMetaData,
+    rows: usize,
+    limits: PageLimits,
+    next_column: usize,
+}
+
+impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
+    /// A reader of a group whose number of rows was found acceptable.
+    pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize, limits: PageLimits) -> GroupReader<'a, S> {
+        GroupReader { source, group, rows, limits, next_column: 0 }
+    }
+
+    /// What the group takes when all of its columns are unpacked, in bytes: its rows, and their bitmaps.
+    pub fn compute_unpacked_bytes(&self) -> Result<(u64, u64), String> {
+        let columns = self.group.columns().iter().enumerate();
+        let unpacked = columns.map(|(place, column)| {
+            let (_, unpacked) =
+                self.locate_page(column, self.max_bytes(place)).map_err(|reason| in_column(column, reason))?;
+            Ok(unpacked)
+        });
+        let mut unpacked = unpacked.collect::<Result<Vec<u64>, String>>()?;
+        let bitmaps = unpacked.pop().unwrap_or_default();
+        Ok((unpacked.iter().sum(), bitmaps))
+    }
+
+    /// The next column's texts or bitmaps.
+    pub fn take_bytes(&mut self) -> Result<Vec<ByteArray>, String> {
+        self.take::<ByteArrayType>(Encoding::PLAIN, |page, rows| {
+            let mut rest = page;
+            for _ in 0..rows {
+                let (length, behind) = rest.split_at_checked(4)?;
+                let length = u32::from_le_bytes(length.try_into().ok()?);
+                rest = behind.get(length as usize..)?;
+            }
+            Some(())
+        })
+    }
+
+    /// The next column's 64-bit numbers.
+    pub fn take_longs(&mut self) -> Result<Vec<i64>, String> {
+        self.take::<Int64Type>(Encoding::PLAIN, |_, _| Some(()))
+    }
+
+    /// The next column's 64-bit numbers, kept as their differences.
+    pub fn take_deltas(&mut self) -> Result<Vec<i64>, String> {
+        self.take::<Int64Type>(Encoding::DELTA_BINARY_PACKED, |page, rows| {
+            let (block_values, rest) = take_varint(page)?;
+            let (parts, rest) = take_varint(rest)?;
+            let (count, _) = take_varint(rest)?;
+            (block_values <= BLOCK_MAX && parts <= BLOCK_MAX && count == rows as u64).then_some(())
+        })
+    }
+
+    /// The next column's 32-bit numbers.
+    pub fn take_integers(&mut self) -> Result<Vec<i32>, String> {
+        self.take::<Int32Type>(Encoding::PLAIN, |_, _| Some(()))
+    }
+
+    /// The next column's truth values.
+    pub fn take_booleans(&mut self) -> Result<Vec<bool>, String> {
+        self.take::<BoolType>(Encoding::PLAIN, |_, _| Some(()))
+    }
+
+    /// Unpacks the next column's page and decodes it, if `check` finds that it can be decoded.
+    fn take<T: DataType>(
+        &mut self,
+        encoding: Encoding,
+        check: impl Fn(&[u8], usize) -> Option<()>,
+    ) -> Result<Vec<T::T>, String> {
+        let max_bytes = self.max_bytes(self.next_column);
+        let column = self.group.columns().get(self.next_column).ok_or("a column is missing")?;
+        self.next_column += 1;
+        let values = self.read_page(column, max_bytes, encoding).and_then(|page| {
+            let too_few = || format!("its page does not hold {} values", self.rows);
+            check(page.buffer(), self.rows).ok_or_else(too_few)?;
+            let mut reader = ColumnReaderImpl::<T>::new(column.column_descr_ptr(), Box::new(OnePage(Some(page))));
+            let mut values = Vec::with_capacity(self.rows);
+            let read = reader.read_records(self.rows, None, None, &mut values).map_err(|error| error.to_string())?;
+            if read.0 == self.rows && values.len() == self.rows { Ok(values) } else { Err(too_few()) }
+        });
+        values.map_err(|reason| in_column(column, reason))
+    }
+
+    /// What a column's page may unpack to.
+    fn max_bytes(&self, place: usize) -> u64 {
+        let is_last = place + 1 == self.group.num_columns();
+        let of_last = self.limits.last_page_bytes.filter(|_| is_last);
+        of_last.unwrap_or((self.rows as u64 * self.limits.row_bytes).max(PAGE_BYTES_MIN))
+    }
+
+    fn read_page(&self, column: &ColumnChunkMetaData, max_bytes: u64, expected: Encoding) -> Result<Page, String> {
+        let (location, _) = self.locate_page(column, max_bytes)?;
+        let pages = SerializedPageReader::new(Arc::clone(&self.source), column, self.rows, Some(vec![location]));
+        match pages.and_then(|mut pages| pages.get_next_page()).map_err(|error| error.to_string())? {
+            Some(page @ Page::DataPage { num_values, encoding, .. })
+                if num_values as usize == self.rows && encoding == expected =>
+            {
+                Ok(page)
+            }
+            _ => Err("it is not one page, encoded as pgthaw does it".to_owned()),
+        }
+    }
+
+    /// Where the column's only page is, when neither it nor what it unpacks to is too large, and how much that is.
+    fn locate_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<(PageLocation, u64), String> {
+        let file_bytes = self.source.len();
+        let offset = u64::try_from(column.data_page_offset()).map_err(|_| "it begins before the file")?;
+        let bytes = u64::try_from(column.compressed_size()).map_err(|_| "it has a negative size")?;
+        if !matches!(column.compression(), Compression::ZSTD(_)) || column.dictionary_page_offset().is_some() {
+            return Err("it is not packed as pgthaw packs".to_owned());
+        }
+        if offset.checked_add(bytes).is_none_or(|end| end > file_bytes) {
+            return Err("it reaches past the end of the file".to_owned());
+        }
+        let header = self.source.get_bytes(offset, bytes.min(PAGE_HEADER_BYTES) as usize);
+        let header = header.map_err(|error| error.to_string())?;
+        check_thrift(&header).map_err(|what| format!("its page begins with what pgthaw does not write: {what}"))?;
+        let unpacked = find_unpacked_size(&header)?;
+        if unpacked > max_bytes || bytes > max_bytes + 1024 {
+            return Err(format!("{bytes} bytes that unpack to {unpacked}, of at most {max_bytes}"));
+        }
+        let compressed_page_size = i32::try_from(bytes).map_err(|_| "it is too large")?;
+        Ok((PageLocation { offset: offset as i64, compressed_page_size, first_row_index: 0 }, unpacked))
+    }
+}
+
+/// The size that a page's header announces, and that the unpacking allocates. The header is a thrift struct in compact form: its
+/// first two fields are the page's type and this size, each a byte 0x15 (next field, an i32) and a zigzag varint.
+fn find_unpacked_size(header: &[u8]) -> Result<u64, String> {
+    let after_type = take_number(header).ok_or("its page has no header")?.1;
+    let (size, _) = take_number(after_type).ok_or("its page has no size")?;
+    Ok(size)
+}
+
+/// A column's only page.
+struct OnePage(Option<Page>);
+
+impl Iterator for OnePage {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Result<Page>> {
+        self.0.take().map(Ok)
+    }
+}
+
+impl PageReader for OnePage {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        Ok(self.0.take())
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        Ok(None)
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.0 = None;
+        Ok(())
+    }
+}
+
+fn in_column(column: &ColumnChunkMetaData, reason: String) -> String {
+    format!("column {}: {reason}", column.column_path().string())
+}
+
+/// Takes an i32 field that is not negative from the front of thrift's bytes.
+fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (zigzag, rest) = take_varint(bytes.strip_prefix(&[0x15])?)?;
+    (zigzag % 2 == 0 && zigzag <= u64::from(u32::MAX)).then_some((zigzag / 2, rest))
+}
+
+/// Seven bits a byte, the lowest first.
+fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
+    let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
+    Some((value, &bytes[length..]))
+}
+
+// ---- thrift ----
+//
+// Thrift's compact form, looked at before the library reads it. A truth value in a list costs it no byte: a list of five bytes says that
+// it has 2³¹ of them, and lists of such lists keep the library busy for years. pgthaw writes none. What is left takes a byte at least
+// for everything that it says to hold. The form: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
+
+/// Structs within structs: pgthaw writes five.
+const DEPTH_MAX: u32 = 16;
+
+/// Begin these bytes with a struct of nothing but numbers, texts, lists and structs? Otherwise: what else there is.
+fn check_thrift(bytes: &[u8]) -> Result<(), String> {
+    skip_thrift(12, bytes, DEPTH_MAX).map(drop)
+}
+
+/// Skips a value of this type: 4 to 6 is a number, 8 a text, 9 a list and 12 a struct.
+fn skip_thrift(kind: u8, bytes: &[u8], depth: u32) -> Result<&[u8], String> {
+    let too_short = || "too few bytes".to_owned();
+    match kind {
+        4..=6 => Ok(take_varint(bytes).ok_or_else(too_short)?.1),
+        8 => {
+            let (length, rest) = take_varint(bytes).ok_or_else(too_short)?;
+            usize::try_from(length).ok().and_then(|length| rest.get(length..)).ok_or_else(too_short)
+        }
+        9 if depth > 0 => {
+            let (head, mut rest) = bytes.split_first().ok_or_else(too_short)?;
+            let mut count = u64::from(head >> 4);
+            if count == 15 {
+                (count, rest) = take_varint(rest).ok_or_else(too_short)?;
+            }
+            (0..count).try_fold(rest, |rest, _| skip_thrift(head & 15, rest, depth - 1))
+        }
+        12 if depth > 0 => {
+            let mut bytes = bytes;
+            loop {
+                let (head, rest) = bytes.split_first().ok_or_else(too_short)?;
+                match (head >> 4, head & 15) {
+                    _ if *head == 0 => return Ok(rest),
+                    // The long form of a field's number, for those that leap by more than 15 or back.
+                    (0, _) => return Err("a field out of order".to_owned()),
+                    (_, kind) => bytes = skip_thrift(kind, rest, depth - 1)?,
+                }
+            }
+        }
+        kind => Err(format!("a value of type {kind}, or too deep")),
+    }
+}
+
+#[cfg(test)]
+mod thrift_tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_a_byte_for_all_that_it_holds_is_taken_and_nothing_else() {
+        let whole = [0x18, 2, b'o', b'k', 0x26, 0x80, 1, 0x19, 0x25, 7, 9, 0x1c, 0, 0, 99];
+        check_thrift(&whole).unwrap();
+        assert_eq!(skip_thrift(12, &whole, DEPTH_MAX).unwrap(), [99]);
+        for end in 0..whole.len() - 1 {
+            assert!(check_thrift(&whole[..end]).is_err(), "{end}");
+        }
+        let refused: [(&[u8], &str); 5] = [
+            (&[0x11, 0], "a value of type 1"),
+            // Truth values, 2³¹ − 1 of them, and lists of such lists.
+            (&[0x49, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of type 1"),
+            (&[0x49, 0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of type 1"),
+            // Numbers, 2⁶⁴ − 1 of them.
+            (&[0x49, 0xf5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], "too few bytes"),
+            // The first field once more: 0x02 is 1 in the long form.
+            (&[0x18, 0, 0x08, 2, 0, 0], "a field out of order"),
+        ];
+        for (bytes, reason) in refused {
+            assert!(check_thrift(bytes).unwrap_err().contains(reason), "{bytes:x?}");
+        }
+        assert!(check_thrift(&[0x1c; 1000]).unwrap_err().contains("too deep"));
+    }
 }

@@ -8,17 +8,14 @@
 //! more memory than data: then the next one is asked.
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use roaring::RoaringBitmap;
 
 use super::{ForkMap, HeatSource, Map, Snapshot, TierState};
 use host::linux;
 use host::linux::page_cache::{Activity, PageCache};
-use host::linux::threads::on_threads;
+use host::linux::threads::map_on_threads;
 use host::units::{Fork, PageRange};
 use postgres::{DataDirectory, Database, Relation, RelationPath, Server, read_block_reads};
 
@@ -206,22 +203,12 @@ fn read_page_flags(map: &Map, inputs: &HeatInputs<'_>) -> Option<HeatOfForks> {
         segment_blocks: directory.segment_blocks.into(),
     };
     let forks: Vec<(&Relation, &ForkMap)> = map.forks().collect();
-    let heat: Vec<Mutex<Levels>> = forks.iter().map(|_| Mutex::default()).collect();
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let at = next.fetch_add(1, Ordering::Relaxed);
-        forks.get(at).map(|(relation, fork)| (at, *relation, *fork))
-    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let done = on_threads(threads, |_| {
-        while let Some((at, relation, fork)) = take() {
-            // What went away meanwhile, or cannot be opened, has no heat.
-            let levels = look.read_fork(relation, fork).unwrap_or_default();
-            *heat[at].lock().unwrap_or_else(PoisonError::into_inner) = levels;
-        }
-    });
-    done.into_iter().for_each(|done| done.unwrap_or_else(|panic| resume_unwind(panic)));
-    Some(heat.into_iter().map(|levels| levels.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
+    Some(map_on_threads(forks.len(), threads, |at| {
+        let (relation, fork) = forks[at];
+        // What went away meanwhile, or cannot be opened, has no heat.
+        look.read_fork(relation, fork).unwrap_or_default()
+    }))
 }
 
 /// Where the files are and how they are cut.
