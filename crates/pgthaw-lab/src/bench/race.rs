@@ -16,8 +16,8 @@ use host::units::Bytes;
 use model::{Collector, Facts, Verdict, judge};
 use observe::time::TimeSampler;
 use observe::{
-    BackendReads, BackendRole, Cadence, GaugeSources, MachineReading, Reading, Sources,
-    compute_seconds, compute_tenths, sample_counters, sample_gauges,
+    BackendReads, BackendRole, Cadence, GaugeSources, MachineReading, Reading, Sources, compute_seconds,
+    compute_tenths, sample_counters, sample_gauges,
 };
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads

@@ -924,46 +924,6 @@ pub mod tests {
 }
 
 #[cfg(test)]
-mod measurement_verdict_tests {
-    use super::*;
-    use crate::study::{Saturation, SaturationSign};
-    use host::units::Bytes;
-
-    #[test]
-    fn a_verdict_comes_back_as_it_was_kept() {
-        let saturation = Saturation {
-            sign: SaturationSign::NeverIdle,
-            threads: 1,
-            cpu_ratio: 0.75,
-            run_delay_ratio: 0.2,
-            idle_backends_ratio: Some(0.8),
-            lag_ratio: None,
-            empty_tps: Some(40_000.4),
-            unseen_hosts: vec!["bench1".into()],
-        };
-        for finding in [
-            Finding::GeneratorSaturated(saturation),
-            Finding::FsyncOff,
-            Finding::GeneratorsApart { spread_ms: 120.5, uncertainty_ms: 2.5 },
-            Finding::GeneratorsUnseen { hosts: vec!["bench1".into()] },
-            Finding::FitsCache { cache: "memory".into(), database_bytes: Bytes(5), cache_bytes: Bytes(10) },
-            Finding::Autovacuum { runs: 2, tables: vec!["pgbench_accounts".into()] },
-            Finding::StrategyLeftOut { strategy: "vmtouch".into(), how: "apt-get install vmtouch".into() },
-            Finding::StrategyFailed { strategy: "cat".into(), reason: "no".into() },
-            Finding::NotInForce { what: "the limit".into(), reason: "no".into() },
-        ] {
-            let verdict = MeasurementVerdict::from(finding);
-            let text = serde_json::to_string(&verdict).unwrap();
-            for field in ["\"kind\"", "\"sentence\"", "\"remedy\""] {
-                assert_eq!(text.matches(field).count(), 1, "{text}");
-            }
-            assert!(!verdict.remedy.is_empty() && verdict.text().contains(&verdict.sentence));
-            assert_eq!(serde_json::from_str::<MeasurementVerdict>(&text).unwrap(), verdict);
-        }
-    }
-}
-
-#[cfg(test)]
 mod log_tests {
     use super::*;
 
