@@ -1,7 +1,7 @@
 //! Studies from their first trial to their last, or from where they were interrupted.
 
-use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

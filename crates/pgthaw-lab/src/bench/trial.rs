@@ -16,10 +16,10 @@ use crate::lab::{
     connect, read_final_look, read_look, read_tables, read_unchanged,
 };
 use crate::study::{
-    Brought, DatabaseKey, Disk, Exceeded, GeneratorCalibration, Job, Machine, Measured, Point,
-    RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, Strategy, Sweep, SweepTrial, Turn, Until, Warming,
-    WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints,
-    tells_of_trial, texts_of,
+    Brought, DatabaseKey, Disk, Exceeded, GeneratorCalibration, Job, Machine, Measured, Point, RelationResidency,
+    ResidencyStrip, Sample, Seen, StartAsked, Strategy, Sweep, SweepTrial, Turn, Until, Warming, WarmingFigures,
+    compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial,
+    texts_of,
 };
 use crate::verdict::{
     Circumstances, ColdTrial, TableGrowth, WarmGoal, compute_cycles, compute_trial_verdicts, compute_warming,
