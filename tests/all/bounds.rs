@@ -371,7 +371,7 @@ fn where_no_thread_can_be_started_that_is_said() {
     let program = home.path().join("pgthaw");
     servers::copy_programs(home.path());
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    for arguments in [&["map"][..], &["snapshot", "take"], &["restore"], &["serve", "--port", "0"], &["results"]] {
+    for arguments in [&["map"][..], &["snapshot", "take"], &["restore"], &["serve", "--listen", "0"], &["results"]] {
         let mut command = Command::new(&program);
         command.args(arguments).current_dir(home.path()).env("HOME", home.path()).uid(LONELY_UID).gid(LONELY_UID);
         let output = servers::output_of(&mut limited(command, Resource::Nproc, 1)).ends_with(1);

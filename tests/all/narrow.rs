@@ -210,7 +210,7 @@ fn what_was_measured_fits() {
             assert_fits(&on_terminal(&home.command(&["results", "show", id]), width).ok().stdout, width);
         }
     }
-    assert_fits(&on_terminal(&home.command(&["results", "list"]), 80).ok().stdout, 80);
+    assert_fits(&on_terminal(&home.command(&["results"]), 80).ok().stdout, 80);
     assert_fits(&on_terminal(&home.command(&["judge", &run.id]), 80).stdout, 80);
 }
 

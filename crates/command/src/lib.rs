@@ -31,7 +31,7 @@ pub use lab_server::{LabArguments, NotALabServer, is_lab_server, require_lab_ser
 pub use output::{ExitStatus, OutputArguments, exit_status_of};
 pub use running::run_program;
 pub use runtime::{NoThreads, start_runtime};
-pub use settings::{GONE, SettingsError, find_successor, find_translation, read_command_line};
+pub use settings::{GONE, SettingsError, find_successor, read_command_line};
 pub use signals::hear_signals;
 pub use target::{Scope, Target, connect_to_meant, find_cluster, find_directory, page_cache_of, situation_of};
 pub use words::keep_private;

@@ -150,7 +150,7 @@ mod tests {
     /// Every row is refused by the command line of today, and answered by its successor.
     #[test]
     fn whoever_types_what_is_gone_gets_its_successor() {
-        for (gone, instead) in GONE {
+        for &(gone, instead) in GONE {
             let words: Vec<OsString> = format!("pgthaw {gone}").split(' ').map(OsString::from).collect();
             let error = Cli::command().try_get_matches_from(&words).unwrap_err();
             let found = find_successor(&error, &words);

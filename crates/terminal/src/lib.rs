@@ -28,9 +28,10 @@ use host::failure::ErrorKind;
 
 pub use age::render_age;
 pub use columns::{Column, database_column, render_columns, render_left_out};
+pub use console::Key;
 pub use curve::{Curve, render_curves, render_seconds, render_short};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
-pub use live_screen::{Key, LiveScreen, Next};
+pub use live_screen::LiveScreen;
 pub use moving_line::{MovingLine, Part, render_duration, render_parts, time_left};
 pub use nanoseconds::{render_ns, render_share};
 pub use password::ask_password;

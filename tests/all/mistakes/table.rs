@@ -256,7 +256,7 @@ const STUDIES: &[Mistake] = &[
 ];
 
 const RESULTS: &[Mistake] = &[
-    made("There are no results yet.", "pgthaw results show", Instead("pgthaw results list --results results.sqlite")),
+    made("There are no results yet.", "pgthaw results show", Instead("pgthaw results --results results.sqlite")),
     made(
         "No run is called so.",
         "pgthaw results show zzz --results results.sqlite",
@@ -269,13 +269,13 @@ const RESULTS: &[Mistake] = &[
     ),
     made(
         "The file is something else.",
-        "pgthaw results list --results notes.txt",
-        Instead("pgthaw results list --results results.sqlite"),
+        "pgthaw results --results notes.txt",
+        Instead("pgthaw results --results results.sqlite"),
     ),
     made(
-        "A format that does not exist.",
-        "pgthaw results export --results results.sqlite --format xlsx",
-        Instead("pgthaw results export --results results.sqlite --format csv"),
+        "A table that does not exist.",
+        "pgthaw results export --results results.sqlite --rows weeks",
+        Instead("pgthaw results export --results results.sqlite --rows points"),
     ),
     made(
         "The report's file is a directory.",

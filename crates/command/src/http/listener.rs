@@ -1,7 +1,7 @@
 //! Where pgthaw listens, how many may ask at once, and the page of metrics.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
@@ -41,11 +41,6 @@ pub struct ListenOptions {
 }
 
 impl ListenOptions {
-    /// The loopback address.
-    pub fn loopback(port: u16, token: Option<Token>) -> ListenOptions {
-        ListenOptions { address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port), token }
-    }
-
     /// Any address.
     ///
     /// # Errors

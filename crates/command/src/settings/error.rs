@@ -18,9 +18,7 @@ pub enum SettingsError {
     #[error("a command to run stands behind `--`, and there is none before {word:?}")]
     ForgottenDashes { word: String, right: String },
     #[error("there is no pgthaw {gone}")]
-    Gone { gone: &'static str, instead: &'static str },
-    #[error("there is no {gone} any more")]
-    Moved { gone: String, now: String },
+    Gone { gone: String, instead: &'static str },
 }
 
 impl Explain for SettingsError {
@@ -32,7 +30,6 @@ impl Explain for SettingsError {
         match self {
             SettingsError::Read { .. } => Some("PGTHAW_CONFIG names another file".into()),
             SettingsError::Syntax { .. } => None,
-            SettingsError::Moved { now, .. } => Some(format!("use {now}")),
             SettingsError::Setting { .. } => {
                 Some("a table is a command and its keys are the command's long options: pgthaw COMMAND --help".into())
             }

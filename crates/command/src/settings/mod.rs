@@ -17,18 +17,16 @@ mod forgotten_dashes;
 mod successors;
 #[cfg(test)]
 mod tests;
-mod translated;
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgAction, Args as _, Command, Parser};
 
 pub use error::SettingsError;
 pub use file::{Setting, SettingsFile};
 use forgotten_dashes::find_forgotten_dashes;
 pub use successors::{GONE, find_successor};
-pub use translated::find_translation;
 
 use super::ConnectionArguments;
 
@@ -55,13 +53,7 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
 
 /// What clap, which refuses a word, does not know to say.
 fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
-    let refused =
-        [ContextKind::InvalidSubcommand, ContextKind::InvalidArg].into_iter().find_map(|kind| error.get(kind));
-    let Some(ContextValue::String(refused)) = refused else { return None };
-    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    find_translation(&words, Some(refused))
-        .or_else(|| find_forgotten_dashes(error, arguments))
-        .or_else(|| find_successor(error, arguments))
+    find_forgotten_dashes(error, arguments).or_else(|| find_successor(error, arguments))
 }
 
 /// clap looks at the terminal itself, and takes one that does not tell its size to be 100 columns wide.

@@ -16,8 +16,8 @@ use host::units::Bytes;
 use model::{Collector, Facts, Verdict, judge};
 use observe::time::TimeSampler;
 use observe::{
-    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Reading, Sampler, Sources,
-    compute_seconds, compute_tenths,
+    BackendReads, BackendRole, Cadence, GaugeSources, MachineReading, Reading, Sources,
+    compute_seconds, compute_tenths, sample_counters, sample_gauges,
 };
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
@@ -94,7 +94,7 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     let start = choose_start(entrants.time.as_ref(), generator.lead());
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
-    let sampler = Sampler::start(sources, start.monotonic, entrants.seconds, move |reading| {
+    let sampler = sample_counters(sources, start.monotonic, entrants.seconds, move |reading| {
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
     })?;
@@ -104,7 +104,7 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
         postmaster_pid: lab.postmaster_pid(),
         observer_pid: entrants.observer_pid,
     };
-    let gauges = GaugeSampler::start(gauged, start.monotonic, seconds)?;
+    let gauges = sample_gauges(gauged, start.monotonic, seconds)?;
     let time = entrants.time;
     time.iter().for_each(|time| time.begin(start.monotonic, seconds));
     let machine_before = MachineReading::read(lab.postmaster_pid(), &devices);
@@ -134,10 +134,10 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     if is_early {
         generator.end_early();
     }
-    let time = time.map(|time| if is_early { time.stop() } else { time.finish() }).unwrap_or_default();
-    let mut os_samples = if is_early { gauges.stop() } else { gauges.finish() };
+    let time = time.map(|time| time.finish(is_early)).unwrap_or_default();
+    let mut os_samples = gauges.finish(is_early);
     time.add_to(&mut os_samples);
-    let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
+    let readings = sampler.finish(is_early)?;
     // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
     let used = limit.as_ref().map(read_used).transpose()?;

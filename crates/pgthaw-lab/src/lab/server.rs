@@ -351,7 +351,7 @@ mod tests {
         kill_process(postmaster, Signal::STOP).unwrap();
         cluster.replace_settings(&[set("work_mem", "7MB")]).unwrap();
         let finding = apply_reload(&mut connection).await.unwrap().unwrap();
-        assert!(finding.sentence().contains("had not read it anew after 2 s"), "{}", finding.sentence());
+        assert!(finding.to_string().contains("had not read it anew after 2 s"), "{}", finding.to_string());
         let told = read_deviation(&mut connection, "7MB").await;
         assert_eq!(told.as_deref(), Some("7MB was asked for, and it is 5120 (in kB)"));
 

@@ -17,7 +17,6 @@ mod others;
 mod plan;
 mod point;
 pub(crate) mod record;
-mod saturation;
 pub(crate) mod spec;
 
 pub use built_in::{BUILT_IN_STUDIES, read_named};
@@ -29,7 +28,7 @@ pub use event::{
     Calibration, Event, Events, LiveSecond, Measured, Outcome, Seen, SweepOpened, SweepTrialStarted, UntilWarm,
     compute_samples,
 };
-pub use finding::Finding;
+pub use finding::{Finding, MeasurementVerdict, Saturation, SaturationSign, texts_of};
 pub use generators::{Generators, TrialGenerator, TrialGenerators};
 pub use ground::{FileSystemSpec, Part, Places, ServerSpec, compute_bound_seconds};
 pub use import::{ImportOptions, Imported, read_import};
@@ -46,10 +45,9 @@ pub use point::{
 };
 pub use record::{
     AUTOVACUUM, Bound, Brought, BufferUse, Checkpoint, CheckpointBegun, Climb, Device, Disk, GeneratorCalibration, Job,
-    LOG_LINE_PREFIX, LoadSample, Machine, MeasurementVerdict, NO_DISK, RESIDENT_SHARE, Record, RelationResidency,
+    LOG_LINE_PREFIX, LoadSample, Machine, NO_DISK, RESIDENT_SHARE, Record, RelationResidency,
     ResidencyCourse, ResidencyStrip, Sample, StartState, StrategyOutcome, StudyForecast, SweepRun, SweepTrial,
     TrialDevice, WARM_SHARE, Warming, WarmingFigures, WarmupFacts, compute_worst_second, empty_trial, new_run_id,
-    parse_checkpoints, tells_of_trial, texts_of,
+    parse_checkpoints, tells_of_trial,
 };
-pub use saturation::{Saturation, SaturationSign};
 pub use spec::{AUTO, Exceeded, Sweep, parse_sweep, read_study_text, render_digest, set_keys};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::database::{DatabaseMaking, FreshCopy};
-use super::finding::Finding;
+use super::finding::MeasurementVerdict;
 use super::generators::TrialGenerators;
 use super::latency::{LatencyHistogram, ScriptLatency};
 use super::point::{Axes, Point, STRATEGY, Turn};
@@ -704,41 +704,6 @@ pub struct LoadSample {
     /// Former buffers that were back, and hot ones as hot as before; of warmers that bring them back.
     pub buffers_bytes: Option<Bytes>,
     pub hot_bytes: Option<Bytes>,
-}
-
-// ---- findings, as they are kept ----
-
-/// A finding, as it was told when the trial ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "{ kind: string, sentence: string, remedy: string }"))]
-pub struct MeasurementVerdict {
-    #[serde(flatten)]
-    pub finding: Finding,
-    pub sentence: String,
-    pub remedy: String,
-}
-
-impl From<Finding> for MeasurementVerdict {
-    fn from(finding: Finding) -> MeasurementVerdict {
-        MeasurementVerdict { sentence: finding.sentence(), remedy: finding.remedy(), finding }
-    }
-}
-
-impl MeasurementVerdict {
-    /// Of what was imported, where a study's remedies are none.
-    pub fn of_import(finding: Finding) -> MeasurementVerdict {
-        MeasurementVerdict { sentence: finding.sentence(), remedy: finding.import_remedy(), finding }
-    }
-
-    /// In one line.
-    pub fn text(&self) -> String {
-        format!("{}: {}", self.sentence, self.remedy)
-    }
-}
-
-/// Verdicts as texts, for those who read no further.
-pub fn texts_of(verdicts: &[MeasurementVerdict]) -> Vec<String> {
-    verdicts.iter().map(MeasurementVerdict::text).collect()
 }
 
 // ---- secrets ----

@@ -123,7 +123,7 @@ async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
         let looked = loop {
             if let Some(screen) = &mut screen {
                 let text = watch.render(&shown, before.as_ref(), failure.as_deref())?;
-                screen.show(&terminal::fit_line(&text), canvas().height)?;
+                screen.show(terminal::fit_line(&text).lines(), canvas().height)?;
             }
             let key = async {
                 match &mut screen {
@@ -133,7 +133,7 @@ async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
             };
             tokio::select! {
                 looked = &mut look => break looked?,
-                key = key => if matches!(key, Key::Interrupt | Key::Escape | Key::Character('q')) {
+                key = key => if matches!(key, Key::CtrlC | Key::Escape | Key::Char('q')) {
                     return Ok(());
                 },
                 ended = &mut interrupted => return Ok(ended?),

@@ -64,8 +64,8 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
         all.into_iter().map(|(trial, facts, _)| (trial, facts)).unzip();
     if options.rate.is_some() && trials.iter().all(|trial| trial.point.rate.is_none()) {
         return Err(Error::Unfit {
-            problem: format!("--rate is given, and {} says that no rate was asked for", name_paths(options)),
-            remedy: "leave --rate out: pgbench tells of every rate by its schedule lag".to_owned(),
+            problem: format!("rate= is given, and {} says that no rate was asked for", name_paths(options)),
+            remedy: "leave rate= out: pgbench tells of every rate by its schedule lag".to_owned(),
         });
     }
     let digest = compute_digest(meanings);
@@ -143,7 +143,7 @@ fn describe_trial(
     };
     let abort = find_abort(report, counted);
     // It counts among its repeats as little as one that a study saw fail.
-    let failure = abort.as_ref().map(Finding::sentence);
+    let failure = abort.as_ref().map(ToString::to_string);
     measured.findings.extend(abort);
     measured.findings.extend(files.findings.iter().cloned());
     let point = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
@@ -222,7 +222,7 @@ fn describe_point(
         script: options.script.clone().or(script).unwrap_or_else(|| "unknown".to_owned()),
         rate: if has_rate { choose_rate(options, due as f64 / lasted_seconds.max(1.0), findings) } else { None },
         // pgbench's own default.
-        query_mode: known("query-mode", options.query_mode.or(report.query_mode), QueryMode::Simple, findings),
+        query_mode: known("query_mode", options.query_mode.or(report.query_mode), QueryMode::Simple, findings),
         seconds: report.transactions.is_none().then(|| lasted_seconds.round().max(1.0) as u32),
         transactions: report.transactions,
         start: options.start.unwrap_or(StartAsked::AsIs),
@@ -244,10 +244,10 @@ fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut
         let name = match option {
             "clients" => "number of clients".to_owned(),
             "jobs" => "number of pgbench's threads".to_owned(),
-            _ => option.replace('-', " "),
+            _ => option.replace('_', " "),
         };
         let what = format!("the {name} is not in what was imported: {otherwise} stands for it");
-        findings.push(Finding::Assumed { what, how: format!("--{option} says it") });
+        findings.push(Finding::Assumed { what, how: format!("{option}= says it") });
         otherwise
     })
 }
@@ -261,7 +261,7 @@ fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<
     let what = format!(
         "a rate was asked for that the files do not say: what was due, about {rate} transactions per second, stands for it"
     );
-    findings.push(Finding::Assumed { what, how: "--rate says it".to_owned() });
+    findings.push(Finding::Assumed { what, how: "rate= says it".to_owned() });
     Some(rate)
 }
 
@@ -369,14 +369,14 @@ pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport)
         contradict("jobs", options.jobs, report.threads),
         contradict("scale", options.scale, scale),
         contradict("script", options.script.clone(), script),
-        contradict("query-mode", options.query_mode, report.query_mode),
+        contradict("query_mode", options.query_mode, report.query_mode),
         contradict("seconds", options.seconds, report.seconds),
         contradict("connect", connect, connects),
     ];
     let clients = options.clients.or(report.clients);
     let jobs = options.jobs.zip(clients).filter(|(jobs, clients)| jobs > clients);
     let more_jobs = jobs.map(|(jobs, clients)| {
-        format!("--jobs says {jobs}, and pgbench has no more threads than its {clients} clients")
+        format!("jobs= says {jobs}, and pgbench has no more threads than its {clients} clients")
     });
     match contradictions.into_iter().flatten().chain(more_jobs).next() {
         Some(said) => Err(refuse(label, &said)),
@@ -386,13 +386,13 @@ pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport)
 
 fn contradict<T: Display + PartialEq>(option: &str, given: Option<T>, said: Option<T>) -> Option<String> {
     let (given, said) = given.zip(said).filter(|(given, said)| given != said)?;
-    Some(format!("--{option} says {given}, and its report {said}"))
+    Some(format!("{option}= says {given}, and its report {said}"))
 }
 
 fn refuse(label: &str, said: &str) -> Error {
     Error::Unfit {
         problem: format!("{label}: {said}"),
-        remedy: "leave the option out, or import by itself what it is about".to_owned(),
+        remedy: "leave the key out, or import by itself what it is about".to_owned(),
     }
 }
 
@@ -406,7 +406,7 @@ const SILENT_SECONDS: f64 = 60.0;
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<(), Error> {
     let Some((seconds, log)) = options.seconds.map(f64::from).zip(log_seconds) else { return Ok(()) };
     if log > seconds + LONGER_SECONDS || seconds > 2.0 * log + SILENT_SECONDS {
-        return Err(refuse(label, &format!("--seconds says {seconds}, and its log lasts {log:.1} s")));
+        return Err(refuse(label, &format!("seconds= says {seconds}, and its log lasts {log:.1} s")));
     }
     Ok(())
 }
@@ -430,14 +430,14 @@ pub fn check_rate(
     let due_per_second = due as f64 / lasted_seconds;
     let off = OFF_SHARE.max(SCATTER / (due as f64).sqrt());
     if due_per_second > rate * (1.0 + off) {
-        let said = format!("--rate says {rate} transactions per second, and about {due_per_second:.0} were due");
+        let said = format!("rate= says {rate} transactions per second, and about {due_per_second:.0} were due");
         return Err(refuse(label, &said));
     }
     let behind_ms = 1000.0 * lasted_seconds * (1.0 - due_per_second / rate);
     match report.lag_ms_max {
         Some(lag_ms) if due_per_second < rate * (1.0 - off) && lag_ms < LAG_SHARE * behind_ms => {
             let said = format!(
-                "--rate says {rate} transactions per second, and {due_per_second:.0} were due, of which none began more than {lag_ms:.0} ms late"
+                "rate= says {rate} transactions per second, and {due_per_second:.0} were due, of which none began more than {lag_ms:.0} ms late"
             );
             Err(refuse(label, &said))
         }

@@ -159,7 +159,7 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     let mut measured = from_intervals(&intervals, width.unwrap_or(1), (*first, end), until, &log.paths)?;
     measured.findings.extend(width.is_none().then(|| Finding::Assumed {
         what: "the log has one interval and does not say how long it was: 1 s stands for it".to_owned(),
-        how: "--seconds says how long pgbench ran".to_owned(),
+        how: "seconds= says how long pgbench ran".to_owned(),
     }));
     Ok(measured)
 }
@@ -426,7 +426,7 @@ mod tests {
         let measured = read_intervals(&log(vec![one, other], true), None).unwrap();
         assert_eq!(measured.samples.len(), 10);
         assert_eq!(counts(&measured).iter().sum::<u64>(), 18);
-        assert!(!measured.is_by_second && measured.findings[0].sentence().contains("5 s"), "{:?}", measured.findings);
+        assert!(!measured.is_by_second && measured.findings[0].to_string().contains("5 s"), "{:?}", measured.findings);
         assert_eq!((measured.samples[0].latency_us_min, measured.samples[0].latency_us_max), (Some(50), Some(120)));
         assert_eq!(measured.samples[0].latency_us_mean, Some(1050.0 / 11.0));
     }
@@ -445,7 +445,7 @@ mod tests {
         let single = log(vec![write(directory.path(), "log.2", "1650260550 100 50 0 5 5\n")], true);
         assert_eq!(read_intervals(&single, Some(10)).unwrap().samples.len(), 10);
         let assumed = read_intervals(&single, None).unwrap();
-        assert!(assumed.samples.len() == 1 && assumed.findings[0].remedy().contains("--seconds"));
+        assert!(assumed.samples.len() == 1 && assumed.findings[0].remedy(true).contains("seconds="));
         assert_eq!(read_intervals(&log(vec![one], true), None).unwrap().samples.len(), 20);
     }
 
