@@ -858,7 +858,7 @@ export type StartState = {
  */
 os_resident_bytes: Bytes, total_bytes: Bytes, 
 /**
- * `cold` (at most 1 % resident) or `lukewarm`.
+ * `cold` (at most 1 % resident), `lukewarm`, `warm` (95 %) or `restored`.
  */
 verdict: string, };
 
