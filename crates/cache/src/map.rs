@@ -15,11 +15,7 @@ use postgres::{Database, PartitionedTable, Relation, Server, read_lookups};
 pub const USAGE_COUNTS: usize = 6;
 
 /// Which cluster a map is of, and where in its history.
-<<<<<<< HEAD
-#[derive(Clone, Debug, PartialEq, Serialize)]
-=======
-#[derive(Clone, Debug, Default, PartialEq)]
->>>>>>> main
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MapSource {
     /// In JSON a text: numbers there lose its last digits.
     #[serde(serialize_with = "as_text")]

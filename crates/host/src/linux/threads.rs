@@ -1,14 +1,9 @@
 //! Threads, whose number may be limited.
 
-<<<<<<< HEAD
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-=======
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
->>>>>>> main
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -27,7 +22,6 @@ pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Ve
     })
 }
 
-<<<<<<< HEAD
 /// What `work` comes to for each of `0..count`, in order, worked on by several threads.
 pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
@@ -46,10 +40,7 @@ pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize
     done.into_iter().map(|(_, done)| done).collect()
 }
 
-/// Could so many threads be started now? What starts some and cannot go on with fewer is to ask before.
-=======
 /// Could so many threads be started now? For callers that cannot go on with fewer.
->>>>>>> main
 ///
 /// # Errors
 /// The system's, such as EAGAIN at a limit on processes.
