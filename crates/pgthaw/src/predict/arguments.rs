@@ -24,7 +24,7 @@ const DATABASE_HELP: &str = "The database whose clients are watched: the forecas
 /// the latency of a transaction with one read and of one without (--miss, --hit), the number of clients. Or how long a recorded job takes
 /// with other memory (--film).
 #[derive(Debug, Args)]
-#[command(mut_arg("databases", |argument| argument.help(DATABASE_HELP)))]
+#[command(mut_arg("databases", |argument| argument.help(DATABASE_HELP).long_help(DATABASE_HELP)))]
 pub struct PredictArguments {
     #[command(flatten)]
     pub connection: ConnectionArguments,
