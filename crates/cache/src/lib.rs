@@ -40,6 +40,7 @@ pub use map::{
     BarCell, ForkMap, HeatSource, Map, MapSource, RelationMap, Residency, TierState, USAGE_COUNTS, compute_bar,
 };
 pub use names::{BEST, NEWEST};
+pub(crate) use read::read_resident_blocks;
 pub use read::{MapInputs, read_map, read_map_of};
 pub use rollup::{Group, RolledUp, compute_groups};
 pub use selection::Selection;

@@ -16,7 +16,7 @@ use postgres::{PartitionedTable, Relation};
 pub const USAGE_COUNTS: usize = 6;
 
 /// Which cluster a map is of, and where in its history.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MapSource {
     pub system_identifier: u64,
     /// `server_version_num`; of a stopped server major × 10,000.

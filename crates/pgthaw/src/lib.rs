@@ -1,14 +1,12 @@
 //! One file per subcommand: its flags beside its behaviour, its doc comment its help. The only place that opens things
 //! and wires them together.
 
-mod budget;
 mod cli;
 mod current_map;
 mod doctor;
 mod evict;
 mod film;
 mod hydrate;
-mod job;
 mod looking;
 mod map;
 mod predict;

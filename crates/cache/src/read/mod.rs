@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -536,26 +537,9 @@ impl Walk<'_> {
             self.add_jobs([Job { segment: job.segment + 1, ..job }]);
         }
         let first_block = u64::from(job.segment) * self.segment_blocks;
-        let resident = self.read_resident_blocks(&*file, first_block, blocks)?;
+        let resident =
+            read_resident_blocks(&*file, self.cache.page_bytes(), self.block_size, first_block..first_block + blocks)?;
         Ok(Some(Piece { relation: job.relation, fork: job.fork, segment: job.segment, blocks, resident }))
-    }
-
-    fn read_resident_blocks(
-        &self,
-        file: &dyn CachedFile,
-        first_block: u64,
-        blocks: u64,
-    ) -> Result<RoaringBitmap, linux::Error> {
-        let page_bytes = self.cache.page_bytes();
-        let mut resident = RoaringBitmap::new();
-        for pages in read_resident_pages(file, page_bytes)? {
-            let range = compute_blocks(pages, page_bytes, self.block_size, blocks);
-            if !range.is_empty() {
-                resident.insert_range((first_block + range.start) as u32..=(first_block + range.end - 1) as u32);
-            }
-        }
-        resident.optimize();
-        Ok(resident)
     }
 
     fn add_jobs(&self, jobs: impl IntoIterator<Item = Job>) {
@@ -569,6 +553,25 @@ impl Walk<'_> {
     fn lock_queue(&self) -> MutexGuard<'_, Vec<Job>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The resident blocks of a segment's file that has these blocks of its fork.
+pub fn read_resident_blocks(
+    file: &dyn CachedFile,
+    page_bytes: u64,
+    block_size: u64,
+    blocks: Range<u64>,
+) -> Result<RoaringBitmap, linux::Error> {
+    let (first_block, blocks) = (blocks.start, blocks.end - blocks.start);
+    let mut resident = RoaringBitmap::new();
+    for pages in read_resident_pages(file, page_bytes)? {
+        let range = compute_blocks(pages, page_bytes, block_size, blocks);
+        if !range.is_empty() {
+            resident.insert_range((first_block + range.start) as u32..=(first_block + range.end - 1) as u32);
+        }
+    }
+    resident.optimize();
+    Ok(resident)
 }
 
 /// The blocks of which every page is in a run of pages. A page may be larger than a block, too.

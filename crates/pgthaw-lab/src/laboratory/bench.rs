@@ -23,8 +23,8 @@ use crate::laboratory::text::{
 use crate::report;
 use crate::results::Store;
 use crate::study::{
-    AUTO, BUILT_IN_STUDIES, Calibration, Disk, Error, Event, PGTHAW, Sweep, parse_sweep, plan_sweep, read_study_text,
-    set_keys, size,
+    AUTO, BUILT_IN_STUDIES, Calibration, Disk, Error, Event, PGTHAW, Sweep, expected_bytes, parse_sweep, plan_scale,
+    plan_sweep, read_study_text, set_keys,
 };
 use crate::verdict::{WrittenForecast, compute_outline_summary, judge_forecast};
 use cache::warm;
@@ -199,7 +199,7 @@ impl BenchArguments {
         if study.get("points").and_then(|points| points.get("scale")?.as_str()) != Some(AUTO) {
             return Ok(text.to_owned());
         }
-        let scale = size::plan_scale(read_memory()?.available_bytes, read_free_bytes(&self.dir)?);
+        let scale = plan_scale(read_memory()?.available_bytes, read_free_bytes(&self.dir)?);
         self.set_keys(text, &[&format!("points.scale={scale}")])
     }
 
@@ -297,7 +297,7 @@ fn print_demo_plan(asked: &StudyAsked) {
     let checks: Vec<Capability> = [server].into_iter().chain(found).collect();
     let point = asked.sweep.point(0);
     let disk = choose_in_force(directory, asked.sweep.disk(&point));
-    let plan = render_demo_plan(point.scale, size::expected_bytes(point.scale), &disk);
+    let plan = render_demo_plan(point.scale, expected_bytes(point.scale), &disk);
     terminal::print_line(&format!("{}\n\n{plan}\n", terminal::render_capabilities(&checks)));
 }
 

@@ -299,7 +299,7 @@ fn find_ahead(rounds: &[Pair<'_>]) -> Option<u32> {
 mod tests {
     use super::super::sweep::{compute_outline_summary, outline_trials};
     use super::*;
-    use crate::study::sweep::record::tests::{run, trial};
+    use crate::study::record::tests::{run, trial};
     use crate::study::{Brought, Climb, Point, SweepTrial, Warming, WarmingFigures};
     use host::units::Bytes;
 

@@ -1,11 +1,11 @@
 //! Restores of one cluster at once: each reads what the other does, and says so.
 
-use cache::trace::{Journals, Restoring};
+use cache::trace::{Journal, Journals};
 
 /// That a restore reads, and who else does.
 pub struct AtOnce {
     journals: Journals,
-    restoring: Restoring,
+    restoring: Journal,
     others: Vec<u32>,
 }
 

@@ -17,7 +17,7 @@ use self::draw::draw_top;
 use self::state::{Kind, LiveTop, Title};
 use self::steps::{Endpoint, Steps, print};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
-use crate::budget::BudgetArguments;
+use crate::looking::BudgetArguments;
 use observe::Error;
 use observe::time::{By, Tier};
 use observe::top::{History, RecordReader};

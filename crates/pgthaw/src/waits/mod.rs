@@ -17,7 +17,7 @@ use tokio::process::Command;
 use tokio::sync::oneshot;
 
 use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
-use crate::budget::BudgetArguments;
+use crate::looking::BudgetArguments;
 use crate::looking::{Looking, open_again};
 use crate::waits::time_text::render_time_report;
 use command::table::ExportFile;

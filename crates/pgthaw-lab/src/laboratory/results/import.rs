@@ -1,4 +1,4 @@
-//! `pgthaw results import`: the work is done in `crates/pgthaw-lab/src/study/sweep/import/`.
+//! `pgthaw results import`: the work is done in `crates/pgthaw-lab/src/study/import/`.
 
 use std::path::PathBuf;
 

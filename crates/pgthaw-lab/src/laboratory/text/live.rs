@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_trial_that_ended_has_one_line_of_a_terminal() {
         use crate::study::WarmingFigures;
-        use crate::study::sweep::record::tests::trial;
+        use crate::study::record::tests::trial;
         let mut ended = trial();
         ended.warming = Some(Warming {
             figures: WarmingFigures { measured_seconds: 20, warm_after_seconds: Some(13.25), ..Default::default() },

@@ -376,7 +376,7 @@ fn render_seconds(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::sweep::record;
+    use crate::study::record;
 
     #[test]
     fn figures_have_as_many_digits_as_they_need() {

@@ -448,7 +448,7 @@ pub(super) mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::study::sweep::record::tests::trial;
+    use crate::study::record::tests::trial;
     use crate::study::{Checkpoint, CheckpointBegun};
 
     #[test]

@@ -358,7 +358,7 @@ fn compute_unevenness(reads: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::sweep::record::tests::trial;
+    use crate::study::record::tests::trial;
     use observe::OsSample;
 
     #[test]

@@ -119,7 +119,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::study::sweep::record::tests::trial;
+    use crate::study::record::tests::trial;
 
     fn row(key: &[(&str, &str)], added: &[(&str, f64)]) -> RowDelta {
         RowDelta {

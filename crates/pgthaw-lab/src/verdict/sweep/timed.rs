@@ -66,8 +66,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::study::sweep::record::tests::run;
-    use crate::study::sweep::spec::tests::sweep;
+    use crate::study::record::tests::run;
+    use crate::study::spec::tests::sweep;
     use observe::time::TimeUse;
 
     #[test]

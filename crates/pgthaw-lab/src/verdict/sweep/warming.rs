@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::study::StrategyOutcome;
     use crate::study::record::tests::sample;
-    use crate::study::sweep::record::tests::trial;
+    use crate::study::record::tests::trial;
     use crate::verdict::warm::tests::compute_seconds_to;
 
     fn seconds(transactions: &[u64]) -> Vec<Sample> {
@@ -299,7 +299,7 @@ mod tests {
         let of = |strategy: &str, ended_after_seconds: Option<f64>| {
             let mut one = trial();
             (one.point.strategy, one.point.seconds) = (strategy.to_owned(), Some(20));
-            one.strategy_outcome = Some(StrategyOutcome { ended_after_seconds, ..StrategyOutcome::of_nothing() });
+            one.strategy_outcome = Some(StrategyOutcome { ended_after_seconds, ..StrategyOutcome::default() });
             one
         };
         let outlines = outline_trials(&[of("job", Some(7.5)), of("run", None), of("cat", None)]);

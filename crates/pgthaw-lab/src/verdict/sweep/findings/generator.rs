@@ -129,7 +129,7 @@ fn compute_lag_ratio(trial: &SweepTrial) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::sweep::record::tests::trial;
+    use crate::study::record::tests::trial;
     use crate::study::{TrialGenerator, TrialGenerators};
 
     #[test]

@@ -110,7 +110,7 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::study::StartState;
-    use crate::study::sweep::record::tests::{run, trial};
+    use crate::study::record::tests::{run, trial};
     use crate::verdict::sweep::compare::tests::checkpoint;
 
     #[test]

@@ -358,9 +358,9 @@ fn find_exceeded_limits(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::disk::tests::named;
+    use crate::study::ground::disk_tests::named;
     use crate::study::record::tests::sample;
-    use crate::study::sweep::record::tests::trial;
+    use crate::study::record::tests::trial;
     use crate::study::{TrialGenerators, WarmingFigures};
     use crate::verdict::judge_samples;
     use observe::{ObservedWait, Waits};

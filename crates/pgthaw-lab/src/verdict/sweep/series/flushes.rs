@@ -56,7 +56,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::study::sweep::record::tests::trial;
+    use crate::study::record::tests::trial;
     use observe::{Flushes, Waits};
 
     #[test]
