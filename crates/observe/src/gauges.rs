@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Error;
 use crate::sampler::{Sampling, WORKLOAD_ROLE, wait_until};
 use crate::time::{CLIENT_BACKEND, TimeUse};
@@ -17,7 +19,6 @@ use host::linux::pressure::{Pressure, Resource, read_pressure};
 use host::linux::schedule::{ProcessorTimes, TaskTime, read_processor_times, read_task_time, read_thread_times};
 use host::linux::{MemoryUse, clock, process};
 use host::units::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// One second of the machine. Seconds of processor time within one second are processors in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Reads all counters once per second on an absolute schedule, in a thread of its own.
+//! Reads all counters of a trial once per second on an absolute schedule, in a thread of its own, and computes what happened in each.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -307,6 +307,13 @@ fn counters_at(readings: &[Reading], instant: Duration) -> Option<Counters> {
 }
 
 // ---- whose reads they are ----
+//
+// A process's title says which role it is connected as (`postgres: lab: pgthaw_workload bench [local] SELECT`), and /proc says what it had
+// fetched. Neither costs the server anything; a query of pg_stat_activity would make a cold server read its catalogs.
+//
+// With `io_method = worker` (PostgreSQL 18) the reads of scans are done by io workers, which serve anybody. The workload's index lookups
+// read one block at a time, and these a backend does itself. So the workers' reads are the strategy's when its SQL scans, and the
+// workload's otherwise.
 
 /// Whom a process of the server serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
-
-use serde::{Deserialize, Serialize};
 
 use host::linux::clock;
 use postgres::{Wait, WaitLook, read_waits};

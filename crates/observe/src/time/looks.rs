@@ -230,6 +230,9 @@ fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
 }
 
 // ---- where a process has the number of its event ----
+//
+// Since PostgreSQL 14 a variable points to it. PostgreSQL 13 has it within the entry of the process in shared memory (`MyProc`), at a
+// place that no symbol names and that the build decides. There it is found by what idle background processes must say.
 
 const SINCE_14: &str = "my_wait_event_info";
 const UNTIL_13: &str = "MyProc";

@@ -216,6 +216,10 @@ fn total_ns(cost: &Option<ProbeCost>) -> u64 {
 }
 
 // ---- reports of activity ----
+//
+// Each report to pg_stat_activity counts up a number in shared memory, twice: the first of a backend's entry there (`st_changecount` of
+// `src/include/utils/backend_status.h`, before 14 of `src/include/pgstat.h`). It is odd while the entry is written, so two steps are one
+// report.
 
 /// Where a process has the address of its entry.
 const ENTRY: &str = "MyBEEntry";
