@@ -289,7 +289,7 @@ fn a_forecast_is_of_the_restore_that_would_happen() {
     let warm = take(&server);
     restart_cold(&mut server);
     take(&server);
-    let numbers = ["predict", "--hit", "0.2ms", "--observe", "1", "--json"];
+    let numbers = ["predict", "hit=0.2ms", "--seconds", "1", "--json"];
     server.psql("SELECT count(*) FROM hot WHERE id < 100");
     let same = |forecast: &Value, planned: &Value| {
         for field in ["name", "path", "reason", "server_started_at", "os_bytes", "buffers_bytes", "warmer"] {

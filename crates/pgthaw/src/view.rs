@@ -20,30 +20,23 @@ pub struct ViewArguments {
     top: Option<usize>,
 
     /// What a row stands for: a table with its indexes and TOAST, of a partitioned one with all partitions; a table or partition
-    /// with its indexes and TOAST; or each relation by itself [default: table, with --json relation]
+    /// with its indexes and TOAST; each relation by itself; or each fork of each relation [default: table, with --json relation]
     #[arg(long, value_name = "WHAT")]
     by: Option<ByArgument>,
-
-    /// A row for each fork of each relation
-    #[arg(long, conflicts_with = "by")]
-    forks: bool,
 
     /// Show system catalogs one by one
     #[arg(long)]
     pub system: bool,
-
-    /// Draw with ASCII characters alone, as in a locale that is not UTF-8
-    #[arg(long)]
-    pub ascii: bool,
 }
 
 /// What a row stands for.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ByArgument {
     #[default]
     Table,
     Partition,
     Relation,
+    Fork,
 }
 
 impl From<ByArgument> for RolledUp {
@@ -51,7 +44,7 @@ impl From<ByArgument> for RolledUp {
         match by {
             ByArgument::Table => RolledUp::ToTable,
             ByArgument::Partition => RolledUp::ToPartition,
-            ByArgument::Relation => RolledUp::Not,
+            ByArgument::Relation | ByArgument::Fork => RolledUp::Not,
         }
     }
 }
@@ -82,7 +75,7 @@ impl ViewArguments {
         if output.json {
             return Ok(terminal::print_json(&self.render_json(map)?)?);
         }
-        let canvas = Canvas { height: None, ..Canvas::of_stdout(self.ascii) };
+        let canvas = Canvas { height: None, ..Canvas::of_stdout(false) };
         terminal::print_line(&self.render(map, None, canvas)?);
         Ok(())
     }
@@ -94,7 +87,7 @@ impl ViewArguments {
             before,
             top: self.top.unwrap_or(20),
             rolled_up: self.by.unwrap_or_default().into(),
-            with_forks: self.forks,
+            with_forks: self.by == Some(ByArgument::Fork),
             with_system: self.shows_system(),
         };
         Ok(render_map(map, &places, view, canvas))

@@ -192,12 +192,12 @@ impl Error {
             Error::NoHost { failures } => failures.iter().find_map(Explain::hint),
             Error::NotRunning { .. } => Some("start it, or say with -h and -p where it is".into()),
             Error::PasswordMissing { .. } => Some(
-                "pgthaw … -W asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
+                "`pgthaw … -W` asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
                     .into(),
             ),
             Error::PasswordWithheld { .. } => Some("if it is your server, name it beside -D, with -h and -p".into()),
             Error::PasswordFileOpen { path } => {
-                Some(format!("chmod 600 {}", quote_argument(&path.display().to_string())))
+                Some(format!("`chmod 600 {}`", quote_argument(&path.display().to_string())))
             }
             Error::Peer { .. } => Some(
                 "name the directory of the server's own socket with -h; requirepeer=USER (PGREQUIREPEER) says whose server it must be"
@@ -228,7 +228,7 @@ impl Error {
                 Some(format!("looked in {}; PGSERVICEFILE names another file", files.join(" and ")))
             }
             Error::SystemUserUnknown(_) => Some("name the role with -U; `getent passwd` lists the users".into()),
-            Error::CannotActAs { user } => Some(format!("sudo -u {} pgthaw …", quote_argument(user))),
+            Error::CannotActAs { user } => Some(format!("`sudo -u {} pgthaw …`", quote_argument(user))),
             Error::Option { .. } | Error::NoPort => Some(
                 "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there".into(),
             ),
@@ -347,7 +347,7 @@ impl Explain for Error {
                 Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
             }
             Error::Listen { .. } => Some("`ip address` lists the addresses of this machine".into()),
-            Error::DatabaseMissing { .. } => Some("psql -l lists the databases".into()),
+            Error::DatabaseMissing { .. } => Some("`psql -l` lists the databases".into()),
             Error::DatabaseUnknown { .. } => Some(
                 "give an oid as -d, or leave -d out: names are those of a snapshot, where there is one; or start the server".into(),
             ),
@@ -355,18 +355,18 @@ impl Explain for Error {
                 Some("give the connection of the cluster in --data-dir, or leave one of the two out".into())
             }
             Error::ProgramMissing(_) => Some(
-                "apt-get install postgresql, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
+                "`apt-get install postgresql`, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
                     .into(),
             ),
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
             }
             Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
+                Some(format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display()))
             }
             Error::Query { action, source } => query_hint(action, source),
             Error::Silent { .. } => {
-                Some("psql -c 'SELECT * FROM pg_stat_activity' shows what its sessions wait for".into())
+                Some("`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for".into())
             }
             Error::Interrupted
             | Error::Version(_)
@@ -440,7 +440,7 @@ fn is_privilege(source: &sqlx::Error) -> bool {
 fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
     match sqlstate(source)?.as_str() {
         INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => Some("connect as a superuser once".into()),
-        INSUFFICIENT_PRIVILEGE => Some("GRANT pg_monitor TO …, or connect as a superuser".into()),
+        INSUFFICIENT_PRIVILEGE => Some("`GRANT pg_monitor TO …`, or connect as a superuser".into()),
         QUERY_CANCELED => {
             Some("ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit".into())
         }
@@ -483,14 +483,14 @@ fn listening_sockets() -> Vec<String> {
 fn connect_hint(address: &str, error: &sqlx::Error) -> String {
     match sqlstate(error).as_deref() {
         Some(INVALID_PASSWORD) => {
-            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and pgthaw … -W asks for it".into()
+            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and `pgthaw … -W` asks for it".into()
         }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') && SystemUser::is_root() => {
-            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): pgthaw …(no -U)".into()
+            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): `pgthaw …(no -U)`".into()
         }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
             "a socket lets each user in as the role of his own name, unless pg_ident.conf has a line for it: \
-             sudo -u postgres pgthaw …(no -U), or -h localhost with that role's password"
+             `sudo -u postgres pgthaw …(no -U)`, or -h localhost with that role's password"
                 .into()
         }
         Some(INVALID_AUTHORIZATION) => {
@@ -498,7 +498,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
              give another -U, -h or sslmode"
                 .into()
         }
-        Some(INVALID_CATALOG_NAME) => "psql -d postgres -l lists the databases; name one of them with -d".into(),
+        Some(INVALID_CATALOG_NAME) => "`psql -d postgres -l` lists the databases; name one of them with -d".into(),
         Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
             "options or PGOPTIONS has a setting that the server does not take: correct it there".into()
         }
@@ -510,7 +510,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
         }
         Some(TOO_MANY_CONNECTIONS) => {
             "its connections are taken: try again when one is free, or as a superuser, who has some of his own; \
-             psql -c 'SELECT * FROM pg_stat_activity' shows who has them"
+             `psql -c 'SELECT * FROM pg_stat_activity'` shows who has them"
                 .into()
         }
         Some(NOT_IN_PREREQUISITE_STATE) => "this database lets nobody in: name another one with -d".into(),

@@ -3,7 +3,6 @@
 use console::style;
 use serde_json::{Value, json};
 
-use super::pasteable::find_commands;
 use super::printable::printable;
 use host::failure::{Capability, Missing, NEEDED, Readiness, Tiers};
 
@@ -57,8 +56,8 @@ fn render_readiness(readiness: &Readiness) -> String {
         _ => format!("; {count} things are missing:"),
     };
     let lines = missing.iter().map(|one| match command_of(&one.remedy) {
-        Some((command, "")) => format!("\n    {}", printable(command)),
-        Some((command, around)) => format!("\n    {}\n      ({})", printable(command), printable(around)),
+        Some((command, "")) => format!("\n    `{}`", printable(command)),
+        Some((command, around)) => format!("\n    `{}`\n      ({})", printable(command), printable(around)),
         None => format!("\n    {}: {}", one.name, printable(&one.remedy)),
     });
     format!("{}{told}{}", render_sentence(readiness), lines.collect::<String>())
@@ -79,10 +78,10 @@ fn told_once(missing: &[Missing]) -> Vec<&Missing> {
 
 /// The command that a remedy begins with, and the words behind it.
 fn command_of(remedy: &str) -> Option<(&str, &str)> {
-    let command = find_commands(remedy).into_iter().next().filter(|range| range.start == 0)?;
-    let behind = remedy[command.end..].trim_start_matches([',', ';', ' ']);
+    let (command, behind) = remedy.strip_prefix('`')?.split_once('`')?;
+    let behind = behind.trim_start_matches([',', ';', ' ']);
     let inner = behind.strip_prefix('(').and_then(|behind| behind.strip_suffix(')')).unwrap_or(behind);
-    Some((&remedy[command], inner))
+    Some((command, inner))
 }
 
 /// What can be done now: `you can snapshot both tiers and restore only the page cache`.

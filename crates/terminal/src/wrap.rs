@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use console::measure_text_width;
 
-use super::pasteable::find_commands;
+use super::commands::{bare_command, find_commands};
 
 /// A narrower terminal is taken for one of this width.
 const NARROWEST: usize = 20;
@@ -19,12 +19,18 @@ const COMMAND_INDENT: usize = 4;
 /// could be pasted is never broken: where it does not fit it has a line of its own. Without a width, as in a file or a pipe,
 /// lines stay as they are.
 pub fn wrap_text(text: &str, width: Option<usize>) -> String {
-    let Some(width) = width.map(|width| width.max(NARROWEST)) else { return text.to_owned() };
+    let width = width.map_or(usize::MAX, |width| width.max(NARROWEST));
     let wrap = |line: &str| match measure_text_width(line) <= width {
-        true => line.to_owned(),
+        true => without_marks(line),
         false => wrap_line(line, width).join("\n"),
     };
     text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
+}
+
+/// A command that has a line of its own has no backticks.
+fn without_marks(line: &str) -> String {
+    let margin = line.len() - line.trim_start_matches([' ', '→']).len();
+    bare_command(&line[margin..]).map_or(line.to_owned(), |command| format!("{}{command}", &line[..margin]))
 }
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {

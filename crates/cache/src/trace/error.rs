@@ -137,10 +137,10 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => "pgthaw film list shows the films that there are",
+            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => "`pgthaw film list` shows the films that there are",
             Error::Damaged { path, .. } => {
                 let file = postgres::quote_argument(&path.display().to_string());
-                return Some(format!("record the job again, and remove this one: rm -- {file}"));
+                return Some(format!("record the job again, and remove this one: `rm -- {file}`"));
             }
             Error::KeptElsewhere { film, .. } => return Some(kept_elsewhere(film)),
             Error::Contradiction { .. } | Error::TooLarge { .. } => "pgthaw did not write this: record the job again",
@@ -148,27 +148,27 @@ impl Explain for Error {
             Error::OtherCluster { .. } => {
                 "connect to the cluster that it was recorded on, or record the job on this one"
             }
-            Error::NoFilm(_) => "pgthaw run --like NAME -- COMMAND makes one",
+            Error::NoFilm(_) => "`pgthaw run --like NAME -- COMMAND` makes one",
             Error::NoCurve { .. } => {
-                "record the job again as root, on a kernel that tells of requests: pgthaw run --record-only --source bpf -- COMMAND"
+                "record the job again as root, on a kernel that tells of requests: `pgthaw run --record-only --source bpf -- COMMAND`"
             }
             Error::NothingNamed => {
                 "--seconds N records all that the server reads, --backend PID, --application-name NAME or --database DB some of its processes; \
                  `pgthaw run --record-only -- COMMAND` records a command"
             }
             Error::NoBackend { .. } => {
-                "psql -c 'SELECT pid, application_name, query FROM pg_stat_activity' lists those that there are; another server is named with -h \
+                "`psql -c 'SELECT pid, application_name, query FROM pg_stat_activity'` lists those that there are; another server is named with -h \
                  and -p"
             }
             Error::AmbiguousFilm { .. } => "write more of the name",
             Error::SeveralClusters { .. } => {
-                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as pgthaw film list shows it"
+                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as `pgthaw film list` shows it"
             }
             Error::NothingSeen(_) => {
-                "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing"
+                "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` says what is missing"
             }
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "pgthaw film list shows the films that there are"
+                "`pgthaw film list` shows the films that there are"
             }
             Error::File { .. } => return None,
             other => return other.inner().and_then(Explain::hint),

@@ -98,12 +98,12 @@ fn read_size(text: &str) -> Result<Bytes, String> {
 }
 
 /// An amount of data that is not 0.
-pub fn positive_bytes(text: &str) -> Result<Bytes, String> {
+fn positive_bytes(text: &str) -> Result<Bytes, String> {
     positive(text.parse())
 }
 
 /// A bandwidth that is not 0.
-pub fn positive_rate(text: &str) -> Result<Bytes, String> {
+fn positive_rate(text: &str) -> Result<Bytes, String> {
     positive(Bytes::parse_rate(text))
 }
 

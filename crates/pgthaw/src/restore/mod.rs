@@ -14,7 +14,7 @@ use serde_json::json;
 
 pub use arguments::RestoreArguments;
 use at_once::AtOnce;
-pub use device::{DeviceArguments, positive_bytes, positive_rate, rate};
+pub use device::{DeviceArguments, rate};
 pub use sharing::SharingArguments;
 use source::Source;
 pub use tier::TierArgument;

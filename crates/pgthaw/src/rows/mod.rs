@@ -8,14 +8,13 @@ use std::collections::HashMap;
 use anyhow::bail;
 use clap::Args;
 
-use super::predict::{parse_hit, parse_reads};
 use super::{ExitStatus, OutputArguments, Target};
 use crate::evict::receipt_text::render_names;
 use crate::rows::rows_text::render_rows;
 use crate::rows::rows_text::{RowsOfTable, RowsTable};
 use command::read_device_with;
 use host::units::{Bytes, Fork};
-use model::{Error, FillTime, RowDensity};
+use model::{Error, FillTime, RowDensity, parse_hit, parse_reads};
 use postgres::{
     Database, RelationKind, RelationName, RowCount, Server, read_fork_blocks, read_relations, read_row_counts,
 };

@@ -16,7 +16,7 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
         let name = printable(&warmer.name);
         lines.push(format!("  a warmer one: {name}, {}", render_when(warmer)));
         lines.push(format!("    {}", render_held(warmer)));
-        lines.push(format!("    pgthaw restore {name}"));
+        lines.push(format!("    `pgthaw restore {name}`"));
     }
     lines
 }

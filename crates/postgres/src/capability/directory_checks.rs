@@ -25,12 +25,12 @@ pub fn check_data_directory(server: Option<&Server>, named: Option<&Path>) -> (C
             (Some(server), None) => (
                 "the role may not know where it is".to_owned(),
                 format!(
-                    "{}, or pgthaw doctor -D DIRECTORY",
+                    "{}, or `pgthaw doctor -D DIRECTORY`",
                     Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role)
                 ),
             ),
             (None, None) => {
-                ("no server answered and none was named".to_owned(), "pgthaw doctor --data-dir DIRECTORY".into())
+                ("no server answered and none was named".to_owned(), "`pgthaw doctor --data-dir DIRECTORY`".into())
             }
         };
         return (Capability::no(GROUP, NAME, reason, remedy), None);
@@ -54,7 +54,7 @@ fn owner_of_closed(path: &Path) -> Option<u32> {
 fn run_as(uid: u32) -> String {
     // Of a user without a name sudo takes the number.
     let name = SystemUser::of_uid(uid).map_or_else(|| format!("#{uid}"), |user| user.name);
-    format!("sudo -u {} pgthaw doctor (as the owner of the data directory)", quote_argument(&name))
+    format!("`sudo -u {} pgthaw doctor` (as the owner of the data directory)", quote_argument(&name))
 }
 
 /// A user as people know him.

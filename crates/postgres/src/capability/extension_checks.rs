@@ -204,7 +204,7 @@ fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
 
 fn package_remedy(name: &str, major: u32) -> String {
     match name {
-        PGFINCORE => format!("apt-get install postgresql-{major}-pgfincore"),
-        _ => format!("apt-get install postgresql-contrib postgresql-{major}"),
+        PGFINCORE => format!("`apt-get install postgresql-{major}-pgfincore`"),
+        _ => format!("`apt-get install postgresql-contrib postgresql-{major}`"),
     }
 }

@@ -64,7 +64,7 @@ pub fn check_io(facts: &ServerFacts) -> Capability {
             GROUP,
             BUFFERED_IO,
             detail,
-            "psql -c 'ALTER SYSTEM RESET debug_io_direct', then restart it",
+            "`psql -c 'ALTER SYSTEM RESET debug_io_direct'`, then restart it",
         );
     }
     let method = facts.io_method.as_deref().map_or(String::new(), |method| format!(" (io_method {method})"));

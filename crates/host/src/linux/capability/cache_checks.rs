@@ -70,7 +70,7 @@ pub fn check_eviction(target: &HostTarget) -> Capability {
     // A page that someone is just looking at stays; more than that is a file system that does not evict.
     if stayed * 20 > pages {
         let detail = format!("{stayed} of {pages} pages of a scratch file in {} stayed", directory.display());
-        return Capability::no(GROUP, NAME, detail, "pgthaw evict --drop-caches (needs root)");
+        return Capability::no(GROUP, NAME, detail, "`pgthaw evict --drop-caches` (needs root)");
     }
     let unreadable = target.data_file.as_deref().and_then(|file| target.page_cache().open(file).err());
     if let Some(error) = unreadable {
@@ -116,7 +116,7 @@ pub fn check_drop_caches() -> Capability {
         Ok(_) => Capability::yes(GROUP, NAME, format!("{DROP_CACHES} can be written")),
         Err(error) => {
             let detail = format!("cannot open {DROP_CACHES} for writing: {error}");
-            Capability::no(GROUP, NAME, detail, "run pgthaw as root (in a container: docker run --privileged)")
+            Capability::no(GROUP, NAME, detail, "run pgthaw as root (in a container: `docker run --privileged`)")
         }
     }
 }

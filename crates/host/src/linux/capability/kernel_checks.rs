@@ -33,7 +33,7 @@ pub fn check_bpf() -> Capability {
 
 /// What lets programs into the kernel and look at the server's processes, in words for people. Another set would take these away.
 pub const BPF_REMEDY: &str =
-    "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
+    "run pgthaw as root, or: `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)`";
 
 /// Does the kernel count the time of all programs, whoever loaded them? (`kernel.bpf_stats_enabled`, Documentation/admin-guide/sysctl)
 pub fn counts_program_time() -> bool {
@@ -89,7 +89,7 @@ pub fn check_tracepoints() -> Capability {
                 Capability::no(GROUP, NAME, detail, "run pgthaw as root")
             }
             None => {
-                let remedy = "mount -t tracefs tracefs /sys/kernel/tracing (as root)";
+                let remedy = "`mount -t tracefs tracefs /sys/kernel/tracing` (as root)";
                 Capability::no(GROUP, NAME, "no tracefs is mounted", remedy)
             }
         };

@@ -28,7 +28,7 @@ pub fn check_memory(target: &HostTarget) -> Capability {
         let remedy = memory_directory_of(pid).map_or_else(
             |error| error.to_string(),
             |directory| {
-                format!("echo $$ > {}/cgroup.procs (as root), then run pgthaw in that shell", directory.display())
+                format!("`echo $$ > {}/cgroup.procs` (as root), then run pgthaw in that shell", directory.display())
             },
         );
         return Capability::no(GROUP, NAME, detail, remedy);

@@ -41,7 +41,7 @@ pub fn check_host(target: &HostTarget) -> Vec<Capability> {
 pub fn check_programs() -> Vec<Capability> {
     let check = |(name, package): (&'static str, &str)| match find_program(name) {
         Some(path) => Capability::yes(OTHER_TOOLS, name, path.display().to_string()),
-        None => Capability::no(OTHER_TOOLS, name, "not in PATH", format!("apt-get install {package}")),
+        None => Capability::no(OTHER_TOOLS, name, "not in PATH", format!("`apt-get install {package}`")),
     };
     PROGRAMS.into_iter().map(check).collect()
 }

@@ -69,8 +69,9 @@ impl Hierarchy {
         found.ok_or_else(|| Error::Unavailable {
             what: "cgroup control",
             reason: format!("no mounted cgroup hierarchy has the controller {}", controller.v2_name()),
-            remedy: "mount -t cgroup2 none /sys/fs/cgroup (in a container: docker run --privileged --cgroupns=host)"
-                .into(),
+            remedy:
+                "`mount -t cgroup2 none /sys/fs/cgroup` (in a container: `docker run --privileged --cgroupns=host`)"
+                    .into(),
         })
     }
 

@@ -123,7 +123,7 @@ impl FileSystemAsked {
             false => Err(Error::Unavailable {
                 what: "a file system of one's own",
                 reason: "there is no /dev/loop-control".into(),
-                remedy: "modprobe loop; in a container: docker run --privileged".into(),
+                remedy: "modprobe loop; in a container: `docker run --privileged`".into(),
             }),
         }
     }
@@ -139,7 +139,7 @@ impl OwnCommands {
                 return Err(Error::Unavailable {
                     what: "a file system of one's own",
                     reason: "this kernel has no module zfs: there is no /dev/zfs".into(),
-                    remedy: "apt-get install zfs-dkms (its headers have to fit the kernel), then modprobe zfs".into(),
+                    remedy: "`apt-get install zfs-dkms` (its headers have to fit the kernel), then modprobe zfs".into(),
                 });
             }
         }

@@ -22,7 +22,7 @@ pub fn find(program: &str) -> Result<PathBuf, Error> {
         reason: format!("there is no {program}"),
         remedy: package_of(program).map_or_else(
             || format!("install the package that has {program}, or write its whole path"),
-            |package| format!("apt-get install {package}"),
+            |package| format!("`apt-get install {package}`"),
         ),
     })
 }
