@@ -80,12 +80,12 @@ deb: man ## Make the Debian packages in target/debian
 .PHONY: test
 test: setup-test web ## The tests, against PostgreSQL 18, some against 15
 	scripts/test-servers 15 18
-	cargo nextest run --locked
+	cargo nextest run --locked --workspace
 
 .PHONY: test-all-versions
 test-all-versions: setup-test web ## The tests against servers 13 to 18
 	scripts/test-servers 13 14 15 16 17 18
-	cargo nextest run --locked --run-ignored all
+	cargo nextest run --locked --workspace --run-ignored all
 
 .PHONY: lint
 lint: setup-lint web ## Format, clippy, documentation, types of the front end, dependencies; no tests

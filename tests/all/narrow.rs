@@ -74,14 +74,19 @@ fn assert_fits(text: &str, width: usize) {
 /// The words that lead to every command.
 fn command_paths() -> Vec<Vec<String>> {
     fn walk(command: &clap::Command, path: &[String], paths: &mut Vec<Vec<String>>) {
-        for one in command.get_subcommands().filter(|one| one.get_name() != "help") {
+        for one in command.get_subcommands().filter(|one| one.get_name() != "help" && !one.is_hide_set()) {
             let path = [path, &[one.get_name().to_owned()]].concat();
             walk(one, &path, paths);
             paths.push(path);
         }
     }
     let mut paths = Vec::new();
-    walk(&Cli::command(), &[], &mut paths);
+    for program in [Cli::command(), pgthaw_lab::Cli::command()] {
+        walk(&program, &[], &mut paths);
+    }
+    // The tool shows the laboratory's commands beside its own.
+    paths.sort();
+    paths.dedup();
     paths
 }
 

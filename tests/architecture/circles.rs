@@ -139,7 +139,7 @@ impl House {
         }
     }
 
-    /// What a path means that is written in a module: the file that defines it. Paths into other crates are none.
+    /// What a path means that is written in a module: the file that defines it. Paths into other crates are none: cargo allows no circle of crates.
     fn find_definer(&self, module: &[String], path: &[String]) -> Option<String> {
         match self.resolve(module, path, 0)? {
             Target::Item(file) => Some(file),
@@ -153,7 +153,7 @@ impl House {
             return None;
         }
         let (mut at, mut rest) = match path.first()?.as_str() {
-            "crate" | "pgthaw" => (Vec::new(), &path[1..]),
+            "crate" => (module[..1].to_vec(), &path[1..]),
             "self" => (module.to_vec(), &path[1..]),
             "super" => (super::parent(module).to_vec(), &path[1..]),
             _ => (module.to_vec(), path),
@@ -364,11 +364,11 @@ mod planted {
     /// What is told of two files of `bench`, one of which stands behind its folder's `mod.rs`.
     fn circles(one: &str, other: &str) -> Vec<String> {
         let files = [
-            ("src/lib.rs", "pub mod bench;"),
-            ("src/bench/mod.rs", "mod one;\nmod inner;\npub use inner::Other;\npub use one::{One, make};"),
-            ("src/bench/inner/mod.rs", "mod other;\npub use other::Other;"),
-            ("src/bench/one.rs", one),
-            ("src/bench/inner/other.rs", other),
+            ("crates/lab/src/lib.rs", "pub mod bench;"),
+            ("crates/lab/src/bench/mod.rs", "mod one;\nmod inner;\npub use inner::Other;\npub use one::{One, make};"),
+            ("crates/lab/src/bench/inner/mod.rs", "mod other;\npub use other::Other;"),
+            ("crates/lab/src/bench/one.rs", one),
+            ("crates/lab/src/bench/inner/other.rs", other),
         ];
         check_circles(&files.into_iter().map(|(path, text)| (path.to_owned(), text.into())).collect())
     }
@@ -386,7 +386,7 @@ mod planted {
         ];
         for other in ways {
             let found = circles(one, other);
-            assert!(found.len() == 1 && found[0].contains("src/bench/one.rs"), "{other}: {found:?}");
+            assert!(found.len() == 1 && found[0].contains("crates/lab/src/bench/one.rs"), "{other}: {found:?}");
         }
     }
 

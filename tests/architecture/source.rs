@@ -45,15 +45,17 @@ pub(super) fn read_tree(root: &Path) -> Tree {
         }
     }
     let mut tree = Tree::new();
-    for directory in ["src", "tests", "benches"] {
+    for directory in ["crates", "tests", "benches"] {
         read(root, &root.join(directory), &mut tree);
     }
     tree
 }
 
-/// What of it is below `src/`.
+/// What of it is the crates' own code.
 pub(super) fn sources(tree: &Tree) -> impl Iterator<Item = (&str, &Source)> {
-    tree.iter().map(|(path, source)| (path.as_str(), source)).filter(|(path, _)| path.starts_with("src/"))
+    tree.iter()
+        .map(|(path, source)| (path.as_str(), source))
+        .filter(|(path, _)| path.starts_with("crates/") && path.contains("/src/"))
 }
 
 pub(super) fn tokens_of(path: &str, source: &Source) -> TokenStream {

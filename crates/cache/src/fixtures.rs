@@ -1,4 +1,5 @@
 //! Maps for tests.
+#![allow(clippy::unwrap_used)]
 
 use jiff::Timestamp;
 

@@ -352,7 +352,8 @@ pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u
 }
 
 #[cfg(any(test, feature = "fixtures"))]
-#[cfg_attr(not(test), allow(unused, clippy::unwrap_used))]
+#[allow(clippy::unwrap_used)]
+#[cfg_attr(not(test), allow(unused))]
 pub mod tests {
     use super::*;
 
