@@ -13,6 +13,7 @@ mod explain;
 pub mod http;
 mod output;
 mod program;
+mod running;
 mod settings;
 pub mod table;
 mod target;
@@ -22,7 +23,8 @@ pub use connection::{ConnectionArguments, PositionalArguments};
 pub use device::{find_profile, own_limit, read_ahead_bytes, read_device_with};
 pub use explain::{Cast, cast, describe, explain, explain_also};
 pub use output::{ExitStatus, OutputArguments, exit_status_of};
-pub use program::{NoThreads, Panicked, hear_signals, keep_private, run_caught, run_program, start_runtime};
+pub use program::{NoThreads, Panicked, hear_signals, keep_private, run_caught, start_runtime};
+pub use running::run_program;
 pub use settings::{SettingsError, explain_refused, find_successor, list_gone, read_command_line};
 pub use target::{
     LabArguments, NotALabServer, Scope, Target, connect_to_meant, find_cluster, find_directory, is_lab_server,

@@ -1,10 +1,9 @@
-//! Parse, run, tell how it went: the same for both programs.
+//! What a program needs to run: its own code in memory and threads, panics told as failures, passwords kept from lists, signals.
 
 use std::ffi::OsString;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::pin::pin;
-use std::process::ExitCode;
 use std::sync::Mutex;
 use std::task::Poll;
 use std::time::Duration;
@@ -13,7 +12,6 @@ use std::{io, thread};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Cast, ExitStatus, describe, exit_status_of, explain, explain_also};
 use host::failure::{ErrorKind, Explain, NO_THREADS, TOO_FEW_FILES, is_too_few_files};
 use host::files::FileMode;
 use host::linux::arguments::hide_arguments;
@@ -21,47 +19,6 @@ use host::linux::own_program::read_own_program;
 use host::linux::signals::{FILE_TOO_LARGE, is_ignored, note_end};
 use host::linux::threads::check_room;
 use postgres::hide_password;
-
-/// Runs a program: its error types, how its command line is read, whether that asks for JSON, and what it does then.
-pub fn run_program<C, F: Future<Output = anyhow::Result<ExitStatus>>>(
-    errors: &'static [Cast],
-    read: impl FnOnce(&[OsString]) -> anyhow::Result<C>,
-    is_json: impl FnOnce(&C) -> bool,
-    run: impl FnOnce(C) -> F,
-) -> ExitCode {
-    explain_also(errors);
-    let arguments: Vec<_> = std::env::args_os().collect();
-    // What was asked for is not known yet, except for this.
-    let mut as_json = arguments.iter().any(|argument| argument == "--json");
-    let runtime = match start_runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&error.into(), as_json),
-    };
-    runtime.block_on(async {
-        let cli = match read(&arguments) {
-            Ok(cli) => cli,
-            Err(error) => return fail(&error, as_json),
-        };
-        as_json = is_json(&cli);
-        match run_caught(run(cli)).await {
-            Ok(status) => match terminal::output_failure() {
-                None => ExitCode::from(status.code()),
-                Some(failure) => {
-                    let failure = std::io::Error::new(failure.kind(), failure.to_string());
-                    fail(&anyhow::Error::new(failure).context("cannot write to standard output"), as_json)
-                }
-            },
-            Err(error) => fail(&error, as_json),
-        }
-    })
-}
-
-/// Tells what went wrong and what to do about it.
-fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
-    let (kind, hint) = explain(error);
-    terminal::print_error(&describe(error), kind, hint.as_deref(), as_json);
-    ExitCode::from(exit_status_of(kind))
-}
 
 // ---- caught ----
 //

@@ -20,11 +20,11 @@ impl Target {
     /// Finds out what the arguments mean, and opens it.
     pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
         let scope = Scope::of(&arguments.databases()?);
-        match &arguments.data_dir {
-            Some(path) if arguments.names_server() => open_both(arguments, path, scope).await,
-            Some(path) => open_directory(arguments, path, scope).await,
-            None => open_server(arguments, scope).await,
-        }
+        Ok(match &arguments.data_dir {
+            Some(path) if arguments.names_server() => open_both(arguments, path, scope).await?,
+            Some(path) => open_directory(arguments, path, scope).await?,
+            None => open_server(arguments, scope).await?,
+        })
     }
 }
 

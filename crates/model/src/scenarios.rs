@@ -84,8 +84,8 @@ impl Numbers {
     /// # Errors
     /// When one is none that a case can have.
     pub fn parse_changes(text: &str) -> Result<Numbers, String> {
-        let keys = text.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, _)| key.trim());
-        if let Some(whole) = keys.into_iter().find(|key| WHOLE.contains(key)) {
+        let mut keys = text.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, _)| key.trim());
+        if let Some(whole) = keys.find(|key| WHOLE.contains(key)) {
             return Err(format!("\"{whole}\" cannot be changed: {} can", CHANGEABLE.join(", ")));
         }
         let changes: Numbers = text.parse()?;

@@ -156,7 +156,7 @@ mod tests {
         let detail = format!("{name}: no pg_prewarm");
         let forged = [Capability::no("page cache", "evict", detail, format!("psql -d '{name}'"))];
         assert_eq!(render_capabilities(&forged).lines().count(), 3);
-        let remedy = format!("psql -d '{name}' -c 'CREATE EXTENSION pg_prewarm'");
+        let remedy = format!("`psql -d '{name}' -c 'CREATE EXTENSION pg_prewarm'`");
         assert_eq!(render_readiness(&ready(Tiers::BOTH, Tiers::BOTH, &[&remedy])).lines().count(), 2);
     }
 
@@ -171,7 +171,7 @@ mod tests {
         const NONE: Tiers = Tiers { os: false, buffers: false };
         let all = ready(Tiers::BOTH, Tiers::BOTH, &[]);
         assert_eq!(render_readiness(&all), "you can snapshot and restore both tiers; nothing is missing");
-        let command = "psql -d shop -c 'CREATE EXTENSION pg_prewarm'";
+        let command = "`psql -d shop -c 'CREATE EXTENSION pg_prewarm'`";
         let one = ready(Tiers::BOTH, OS, &[command]);
         let expected = format!(
             "you can snapshot both tiers and restore only the page cache; one command is missing:\n    {command}"
@@ -180,10 +180,10 @@ mod tests {
         let some = Readiness { restores_some_buffers: true, ..one };
         assert!(render_readiness(&some).contains("restore the page cache and, of some databases, shared_buffers; one"));
         let privilege = format!("{command} (as a superuser)");
-        let two = ready(OS, OS, &[&privilege, "pgthaw doctor --probe"]);
+        let two = ready(OS, OS, &[&privilege, "`pgthaw doctor --probe`"]);
         let expected = format!(
             "you can snapshot and restore only the page cache; 2 commands are missing:\n    {command}\n      (as a superuser)\n    \
-             pgthaw doctor --probe"
+             `pgthaw doctor --probe`"
         );
         assert_eq!(render_readiness(&two), expected);
         let otherwise = format!("{command}, or connect as a superuser");

@@ -7,6 +7,7 @@ mod curve;
 mod doctor;
 mod figures;
 mod live_screen;
+mod password;
 mod printable;
 mod progress;
 mod screen;
@@ -30,6 +31,7 @@ pub use curve::{Curve, render_curves, render_seconds, render_short};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
 pub use figures::{render_age, render_ns, render_share};
 pub use live_screen::{Key, LiveScreen, Next};
+pub use password::ask_password;
 pub use printable::{printable, shorten_middle};
 
 pub use progress::{MovingLine, Part, Progress, render_duration, render_parts, time_left};

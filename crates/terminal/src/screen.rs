@@ -1,10 +1,8 @@
 //! What the terminal can show, and when the user wants an end.
 
-use std::fs::{File, OpenOptions};
 use std::io;
 
 use console::Term;
-use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
 
 use host::failure::ErrorKind;
@@ -104,35 +102,6 @@ pub async fn interrupt_then_exit(first: impl FnOnce()) {
             exit_interrupted();
         }
     }
-}
-
-// ---- password ----
-//
-// Asks for a password on the terminal, as psql does.
-
-/// What is typed without being shown; `None` when there is no terminal to ask on. Ctrl-C or a signal that ends programs, while it asks, ends this one
-/// with the terminal as it was.
-pub async fn ask_password(prompt: &str) -> io::Result<Option<String>> {
-    let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else { return Ok(None) };
-    let before = tcgetattr(&terminal)?;
-    let (answer, answered) = tokio::sync::oneshot::channel();
-    let (prompt, asked) = (prompt.to_owned(), terminal.try_clone()?);
-    // A thread of its own: the runtime would wait for one of its own until somebody types.
-    std::thread::spawn(move || answer.send(read_hidden(asked, &prompt)));
-    tokio::select! {
-        answer = answered => answer.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into())).map(Some),
-        _ = wait_for_interrupt() => {
-            tcsetattr(&terminal, SetArg::TCSANOW, &before)?;
-            super::write_aside("");
-            exit_interrupted()
-        }
-    }
-}
-
-fn read_hidden(terminal: File, prompt: &str) -> io::Result<String> {
-    let term = Term::read_write_pair(terminal.try_clone()?, terminal);
-    term.write_str(&super::printable(prompt))?;
-    term.read_secure_line()
 }
 
 #[cfg(test)]

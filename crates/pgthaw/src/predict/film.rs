@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use super::PredictArguments;
+use super::arguments::PredictArguments;
 use super::job_text::{JobAsRecorded, JobCase, JobCosts, JobPrediction};
 use super::server::read_buffers_bytes;
 use crate::Target;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use roaring::RoaringBitmap;
 
-use super::PredictArguments;
+use super::arguments::PredictArguments;
 use crate::Target;
 use crate::snapshot::selected_text::render_selected;
 use cache::warm::plan::{Geometry, Plan, Precedence, Scratch, Situation, WantedFork};

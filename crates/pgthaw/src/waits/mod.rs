@@ -25,7 +25,7 @@ use host::linux::count_cores;
 use host::linux::process::terminate;
 use host::linux::signals::{status_of, status_of_end};
 use observe::time::{LookingCost, Tier, TimeReport, TimeSource as _, Watch};
-use observe::{BudgetedSource, Error, RefusedSource};
+use observe::{BudgetedSource, Error};
 use opened::{Following, Here};
 use terminal::{Canvas, Progress};
 

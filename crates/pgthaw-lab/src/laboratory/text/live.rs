@@ -320,7 +320,7 @@ mod tests {
             left_out("pgfincore", "this server has no pgfincore: apt-get install postgresql-15-pgfincore"),
         ]);
         assert_eq!(lines.len(), 3);
-        assert_eq!(lines[2], "to have them all: apt-get install postgresql-15-pgfincore vmtouch");
+        assert_eq!(lines[2], "to have them all: `apt-get install postgresql-15-pgfincore vmtouch`");
         assert_eq!(render_left_out(&[left_out("x", "no y")]), ["without x: no y"]);
     }
 }
