@@ -106,7 +106,7 @@ impl Numbers {
             "miss" => self.miss = Some(parse_hit(value)?),
             "tps" => self.tps = between(0.001, 1e9, "transactions per second")?,
             "clients" => {
-                let clients = value.parse().ok().filter(|clients| (1..=100_000).contains(clients));
+                let clients = value.parse::<u32>().ok().filter(|clients| (1..=100_000).contains(clients));
                 self.clients = Some(clients.ok_or("write a number of clients from 1 to 100000")?);
             }
             "accesses" => self.accesses = between(0.001, 1e6, "blocks")?,

@@ -35,9 +35,7 @@ pub use password::ask_password;
 pub use printable::{printable, shorten_middle};
 
 pub use progress::{MovingLine, Part, Progress, render_duration, render_parts, time_left};
-pub use screen::{
-    Canvas, ask_password, exit_interrupted, interrupt_then_exit, stderr_width, stdout_width, wait_for_interrupt,
-};
+pub use screen::{Canvas, exit_interrupted, interrupt_then_exit, stderr_width, stdout_width, wait_for_interrupt};
 pub use wrap::wrap_text;
 
 /// What became of standard output: nothing, until a write fails.
