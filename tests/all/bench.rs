@@ -289,7 +289,7 @@ fn the_demo_writes_a_report_of_both_acts() {
     for act in ["everything is needed", "the newest tenth"] {
         assert!(output.stdout.contains(&format!("{act}\n")) && html.contains(act), "{}", output.stdout);
     }
-    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert_eq!(listed["studies"].as_array().unwrap().len(), 2, "one for each act");
 }
 
@@ -428,7 +428,7 @@ test_every_version! {
         let compared = ["results", "compare", "strategy=cat", "strategy=pgthaw-os", "--metric", "resident-after", "--json"];
         let compared = home.pgthaw(&compared).ok().json();
         assert!(number(&compared["cells"][0]["ratio"]["median"]["at_least"]) > 0.0, "{compared}");
-        let exported = home.pgthaw(&["results", "export", "--format", "json"]).ok().json();
+        let exported = home.pgthaw(&["results", "export", "--json"]).ok().json();
         assert_eq!(exported.as_array().unwrap().len(), 4);
     }
 }

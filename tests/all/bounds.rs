@@ -371,7 +371,7 @@ fn where_no_thread_can_be_started_that_is_said() {
     let program = home.path().join("pgthaw");
     servers::copy_programs(home.path());
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    for arguments in [&["map"][..], &["snapshot", "take"], &["restore"], &["serve", "--port", "0"], &["results"]] {
+    for arguments in [&["map"][..], &["snapshot", "take"], &["restore"], &["serve", "--listen", "0"], &["results"]] {
         let mut command = Command::new(&program);
         command.args(arguments).current_dir(home.path()).env("HOME", home.path()).uid(LONELY_UID).gid(LONELY_UID);
         let output = servers::output_of(&mut limited(command, Resource::Nproc, 1)).ends_with(1);
@@ -422,7 +422,7 @@ fn a_restore_of_many_files_needs_few_of_them_open() {
         assert!(receipt["os"]["read_bytes"].as_u64().unwrap() > 300 * 8192, "{receipt:#}");
     }
     for descriptors in [16, 20, 24, 28, 32] {
-        let command = limited(server.command(&["restore", "--buffers-budget", "8MB"]), Resource::Nofile, descriptors);
+        let command = limited(server.command(&["restore", "--budget", "buffers=8MB"]), Resource::Nofile, descriptors);
         let Output { stdout, stderr, .. } = servers::output_of(&mut { command });
         let told = format!("{stdout}{stderr}");
         let is_wrong = ["went away", "could not be read", "broke off"].iter().any(|wrong| told.contains(wrong));

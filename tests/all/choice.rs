@@ -376,7 +376,7 @@ fn a_budget_holds_for_both_tiers() {
         assert!(skipped.clone().any(|one| one["tier"] == tier && one["reason"] == "over_budget"), "{tier}");
     }
     restart_cold(&mut server);
-    let receipt = restore(&server, &["--budget", "40MB", "--buffers-budget", "4MB"]);
+    let receipt = restore(&server, &["--budget", "40MB", "--budget", "buffers=4MB"]);
     let [os, buffers] = ["os", "buffers"].map(|tier| receipt[tier]["read_bytes"].as_u64().unwrap());
     assert!(os + buffers <= BUDGET && buffers <= 4 << 20 && os > 30_000_000, "{os} {buffers}");
     let receipt = restore(&server, &["--budget", "40MB", "--tier", "buffers"]);

@@ -110,7 +110,7 @@ fn what_is_gone_names_its_successor() {
     for (gone, now) in [
         (
             &["bench", "warmup", "--scale", "10", "--disk", "gp3"][..],
-            "options of a study are its keys: `pgthaw bench STUDY scale=100",
+            "`pgthaw bench STUDY KEY=VALUE`, such as scale=10",
         ),
         (&["bench", "sweep", "study.toml"], "hint: pgthaw bench FILE"),
         (&["demo"], "hint: pgthaw bench demo"),

@@ -14,7 +14,7 @@ fn every_block_is_read_once_and_an_interruption_loses_little() {
     server.pgthaw(&["snapshot", "take"]).ok();
     server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
     let started = Instant::now();
-    let mut slow = server.command(&["hydrate", "--max-rate", "20MB", "--threads", "2", "--json"]);
+    let mut slow = server.command(&["hydrate", "--pace", "20MB", "--threads", "2", "--json"]);
     let child = slow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(2));
     kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
@@ -45,7 +45,7 @@ fn every_block_is_read_once_and_an_interruption_loses_little() {
     let text = server.pgthaw(&["hydrate"]).ok().stdout;
     assert!(text.starts_with("nothing read: an earlier run") && text.contains("--again"), "{text}");
     assert!(!text.contains("every block has been touched"), "{text}");
-    let again = server.pgthaw(&["hydrate", "--again", "--full-speed", "--json"]).ok().json();
+    let again = server.pgthaw(&["hydrate", "--again", "--pace", "full", "--json"]).ok().json();
     assert_eq!((bytes(&again, "done_before_bytes"), &again["resumed_from"]), (0, &serde_json::Value::Null));
     assert!(bytes(&again, "read_bytes") > 50_000_000, "{again:#}");
     assert_eq!((&second["traffic"]["sharing"], &again["traffic"]["sharing"]), (&"fair".into(), &"full_speed".into()));

@@ -111,7 +111,7 @@ fn what_is_no_file_is_refused_at_once() {
     let (_socket, named) = no_files(home.path());
     let log = home.path().join("pgbench_log.7");
     fs::write(&log, "0 0 100 0 1700000000 10\n0 1 120 0 1700000000 20\n").unwrap();
-    home.pgthaw(&["results", "import", log.to_str().unwrap(), "--clients", "1"]).ok();
+    home.pgthaw(&["results", "import", log.to_str().unwrap(), "clients=1"]).ok();
     let made = |mut command: Command, more: &dyn Fn(&mut Command)| {
         more(&mut command);
         command
@@ -123,11 +123,11 @@ fn what_is_no_file_is_refused_at_once() {
             output.stderr
         };
         for text in [
-            told(&["results", "list", "--results", name]),
-            told(&["results", "import", log.to_str().unwrap(), "--clients", "1", "--results", name]),
-            told(&["serve", "--token-file", name, "--port", "0"]),
+            told(&["results", "--results", name]),
+            told(&["results", "import", log.to_str().unwrap(), "clients=1", "--results", name]),
+            told(&["serve", "--token-file", name, "--listen", "0"]),
             told(&["report", "--force", "-o", name]),
-            ended(made(home.command(&["results", "list"]), &|command| {
+            ended(made(home.command(&["results"]), &|command| {
                 command.env("PGTHAW_CONFIG", name);
             }))
             .stderr,
@@ -146,10 +146,10 @@ fn a_token_comes_through_a_pipe_that_has_no_name() {
     let home = Home::new();
     let log = home.path().join("pgbench_log.7");
     fs::write(&log, "0 0 100 0 1700000000 10\n0 1 120 0 1700000000 20\n").unwrap();
-    home.pgthaw(&["results", "import", log.to_str().unwrap(), "--clients", "1"]).ok();
+    home.pgthaw(&["results", "import", log.to_str().unwrap(), "clients=1"]).ok();
     for named in ["-", "/dev/stdin", "/dev/fd/0"] {
         let mut shell = Command::new("sh");
-        let serve = home.command(&["serve", "--port", "0", "--json", "--token-file", named]);
+        let serve = home.command(&["serve", "--listen", "0", "--json", "--token-file", named]);
         // It serves: a second is enough to see that it did not refuse.
         shell.args(["-c", "echo 0123456789abcdef | timeout 1 \"$0\" \"$@\""]).arg(serve.get_program());
         shell.args(serve.get_args()).current_dir(home.path()).env("XDG_STATE_HOME", home.path().join("state"));
@@ -176,7 +176,7 @@ fn root_writes_in_a_directory_of_another_as_he() {
     fs::set_permissions(&roots, Permissions::from_mode(0o700)).unwrap();
     let log = home.path().join("pgbench_log.7");
     fs::write(&log, "0 0 100 0 1700000000 10\n0 1 120 0 1700000000 20\n").unwrap();
-    let import = ["results", "import", log.to_str().unwrap(), "--clients", "1"];
+    let import = ["results", "import", log.to_str().unwrap(), "clients=1"];
     let store = his.join("state/results.sqlite");
     let results = ["--results", store.to_str().unwrap()];
     home.pgthaw(&[&import[..], &results].concat()).ok();
@@ -208,7 +208,7 @@ fn what_a_kill_left_is_swept() {
     let home = Home::new();
     let log = home.path().join("pgbench_log.7");
     fs::write(&log, "0 0 100 0 1700000000 10\n0 1 120 0 1700000000 20\n").unwrap();
-    home.pgthaw(&["results", "import", log.to_str().unwrap(), "--clients", "1"]).ok();
+    home.pgthaw(&["results", "import", log.to_str().unwrap(), "clients=1"]).ok();
     for run in [&["report", "-o", "report.html"][..], &["results", "export", "-o", "trials.csv"]] {
         let left = home.path().join(".pgthaw-draft-0123456789abcdef");
         fs::write(&left, "half").unwrap();

@@ -155,7 +155,7 @@ test_every_version! {
             &["map", "--by", "partition"],
             &["snapshot", "take"],
             &["evict", "--all", "--tier", "os"],
-            &["restore", "--full-speed"],
+            &["restore", "--pace", "full"],
             &["snapshot", "diff"],
             &["predict", "tps=5000", "clients=8"],
             &["hydrate"],

@@ -269,7 +269,7 @@ const COMMANDS: [&[&str]; 8] = [
     &["restore", "--dir", "snapshots"],
     &["evict", "--all", "--yes"],
     &["predict", "--seconds", "1"],
-    &["results", "list", "--results"],
+    &["results", "--results"],
 ];
 
 fn pgthaw(port: u16, arguments: &[&str]) -> Output {

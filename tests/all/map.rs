@@ -193,7 +193,7 @@ fn files_alone_show_the_page_cache() {
 #[test]
 fn without_pg_buffercache_it_says_what_would_help() {
     let server = servers::start_any(&[]);
-    let text = server.pgthaw(&["map", "--system", "--top", "0"]).ok().stdout;
+    let text = server.pgthaw(&["map", "--top", "0"]).ok().stdout;
     assert!(text.contains("shared_buffers: unknown") && text.contains("CREATE EXTENSION pg_buffercache"), "{text}");
     assert!(text.contains("pg_catalog.pg_class"), "{text}");
 }

@@ -62,7 +62,7 @@ fn write_all(server: &TestServer, umask: &str, more: &[&str]) -> Vec<(PathBuf, u
     };
     run(&["snapshot", "take"]).ok();
     run(&["snapshot", "take", "-o", "mine.parquet"]).ok();
-    run(&["results", "import", log.to_str().unwrap(), "--clients", "1"]).ok();
+    run(&["results", "import", log.to_str().unwrap(), "clients=1"]).ok();
     run(&["report"]).ok();
     for format in ["csv", "json", "parquet"] {
         run(&["results", "export", "-o", &format!("trials.{format}")]).ok();
@@ -104,7 +104,7 @@ fn so_it_is_of_the_servers_user_and_of_nobody() {
         for arguments in [
             &["snapshot", "take"][..],
             &["snapshot", "take", "-o", "mine.parquet"],
-            &["results", "import", "pgbench_log.7", "--clients", "1"],
+            &["results", "import", "pgbench_log.7", "clients=1"],
             &["report"],
             &["results", "export", "-o", "trials.csv"],
         ] {
@@ -137,7 +137,7 @@ fn a_store_keeps_the_mode_that_its_owner_gave_it() {
     let log = home.path().join("pgbench_log.7");
     fs::write(&log, "0 0 100 0 1700000000 10\n0 1 120 0 1700000000 20\n").unwrap();
     let import = |question: &str| {
-        home.pgthaw(&["results", "import", log.to_str().unwrap(), "--clients", "1", "--question", question]).ok();
+        home.pgthaw(&["results", "import", log.to_str().unwrap(), "clients=1", &format!("question={question}")]).ok();
     };
     import("one");
     let store = home.path().join("state/pgthaw/results.sqlite");

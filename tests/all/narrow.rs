@@ -115,7 +115,7 @@ fn what_is_said_of_a_server_fits() {
     let commands: [&[&str]; 25] = [
         &["doctor"],
         &["map"],
-        &["map", "--by", "fork", "--system"],
+        &["map", "--by", "fork", "--top", "0"],
         &["map", "-r", "no_such_relation"],
         &["snapshot", "take"],
         &["snapshot", "list"],
@@ -200,7 +200,7 @@ fn what_was_measured_fits() {
             assert_fits(&on_terminal(&home.command(&["results", "show", id]), width).ok().stdout, width);
         }
     }
-    assert_fits(&on_terminal(&home.command(&["results", "list"]), 80).ok().stdout, 80);
+    assert_fits(&on_terminal(&home.command(&["results"]), 80).ok().stdout, 80);
     assert_fits(&on_terminal(&home.command(&["judge", &run.id]), 80).stdout, 80);
 }
 

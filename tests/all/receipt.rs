@@ -213,7 +213,7 @@ fn a_dry_run_tells_of_both_tiers() {
         again["buffers_forecast"]["load_bytes"].as_u64().unwrap() > loads * 9 / 10,
         "nothing was loaded: {again:#}"
     );
-    let part = restore(&server, &["--dry-run", "--buffers-budget", "1MiB"]).ok().json();
+    let part = restore(&server, &["--dry-run", "--budget", "buffers=1MiB"]).ok().json();
     assert_eq!(part["buffers_forecast"]["load_bytes"], 1 << 20, "{part:#}");
     assert!(left_out(&part, "buffers", "over_budget").0 > 1000, "{part:#}");
 
@@ -236,7 +236,7 @@ fn an_extension_is_created_by_one_connection() {
     for _ in 0..4 {
         server.psql("DROP EXTENSION pg_prewarm");
         server.restart();
-        let receipt = restore(&server, &["--create-extensions", "--connections", "12"]).ok().json();
+        let receipt = restore(&server, &["--create-extensions", "--threads", "12"]).ok().json();
         assert_eq!(left_out(&receipt, "buffers", "read_failed"), (0, String::new()), "{receipt:#}");
     }
 }

@@ -141,7 +141,7 @@ fn no_block_is_cached_twice_when_that_is_asked_for() {
     let mut server = any_warm_server();
     make_cold(&mut server);
     // Room for the hottest thousand blocks of the table alone.
-    let receipt = restore(&server, &["--no-double", "--buffers-budget", "8MiB"]).ok().json();
+    let receipt = restore(&server, &["--tier", "exclusive", "--budget", "buffers=8MiB"]).ok().json();
     let double = |when: &str| receipt["no_double"][when].as_u64().unwrap();
     assert!(double("cached_before_bytes") > 7_000_000, "{receipt:#}");
     assert!(double("cached_after_bytes") * 10 < double("cached_before_bytes"), "{receipt:#}");
@@ -265,7 +265,7 @@ fn who_may_not_read_the_files_is_told() {
 fn slow_restore(server: &TestServer) -> Child {
     let fetched = || server.pgthaw(&["map", "--json"]).ok().json()["os"]["resident_blocks"].as_u64();
     let before = fetched();
-    let mut command = server.command(&["restore", "--max-rate", "2MB", "--json", "--tier", "os"]);
+    let mut command = server.command(&["restore", "--pace", "2MB", "--json", "--tier", "os"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while fetched().zip(before).is_some_and(|(now, before)| now < before + 200) && Instant::now() < deadline {
@@ -342,7 +342,7 @@ fn a_killed_restore_harms_nothing() {
 fn a_server_that_stops_meanwhile_loses_only_its_buffers() {
     let mut server = any_warm_server();
     make_cold(&mut server);
-    let mut command = server.command(&["restore", "--max-rate", "20MB", "--json"]);
+    let mut command = server.command(&["restore", "--pace", "20MB", "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(700));
     server.cluster.stop(StopMode::Fast).unwrap();

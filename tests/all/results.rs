@@ -61,7 +61,7 @@ fn a_killed_run_keeps_the_trials_that_ended() {
     });
     let (stored, kept) = read(&file(&home), NEWEST).unwrap();
     assert_eq!((stored, kept), (run, ended));
-    let list = home.pgthaw(&["results", "list"]).ok();
+    let list = home.pgthaw(&["results"]).ok();
     assert!(list.stdout.contains("1 of 10"), "{}", list.stdout);
     assert!(home.pgthaw(&["results", "show"]).ok().stdout.contains("1 of 10 trials: the same command goes on with it"));
 }
@@ -82,7 +82,7 @@ fn the_beginning_of_a_name_is_enough_when_it_is_the_only_one() {
     assert_eq!(read(&file(&home), NEWEST).unwrap().0.id, "20260102-000000-bbbb");
     assert!(matches!(read(&file(&home), "2026010"), Err(Error::AmbiguousRun { matches, .. }) if matches.len() == 2));
     let unknown = home.pgthaw(&["results", "show", "1999"]).ends_with(2);
-    assert!(unknown.stderr.contains("`pgthaw results list`"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("`pgthaw results`"), "{}", unknown.stderr);
     // A command that is printed reads where this one did.
     std::fs::copy(file(&home), home.path().join("my results")).unwrap();
     let elsewhere = home.pgthaw(&["results", "show", "1999", "--results", "my results"]).ends_with(2);
@@ -97,8 +97,8 @@ fn the_beginning_of_a_name_is_enough_when_it_is_the_only_one() {
 #[test]
 fn readers_make_no_store() {
     let home = Home::new();
-    for arguments in [["results", "list"], ["results", "show"], ["report", NEWEST]] {
-        let output = home.pgthaw(&arguments).ends_with(2);
+    for arguments in [&["results"][..], &["results", "show"], &["report", NEWEST]] {
+        let output = home.pgthaw(arguments).ends_with(2);
         assert!(output.stderr.contains("there is no results store at"), "{}", output.stderr);
         assert!(output.stderr.contains("pgthaw bench"), "{}", output.stderr);
     }
@@ -125,9 +125,9 @@ fn a_new_store_may_be_opened_by_several_at_once() {
 fn an_empty_store_says_so() {
     let home = Home::new();
     wait(async { Store::open(&file(&home)).await.unwrap().close().await });
-    assert!(home.pgthaw(&["results", "list"]).ok().stderr.contains("holds no run yet"));
+    assert!(home.pgthaw(&["results"]).ok().stderr.contains("holds no run yet"));
     assert!(home.pgthaw(&["results", "show"]).ends_with(2).stderr.contains("holds no run yet"));
-    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["studies"], serde_json::json!([]));
+    assert_eq!(home.pgthaw(&["results", "--json"]).ok().json()["studies"], serde_json::json!([]));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_file_that_is_no_store_is_refused_and_left_alone() {
     sqlite(&other, "CREATE TABLE somebody_elses (thing TEXT)");
     for path in [&letters, &other] {
         let before = std::fs::read(path).unwrap();
-        let output = home.pgthaw(&["results", "list", "--results", path.to_str().unwrap()]).ends_with(2);
+        let output = home.pgthaw(&["results", "--results", path.to_str().unwrap()]).ends_with(2);
         assert!(output.stderr.contains("is not a results store of pgthaw"), "{}", output.stderr);
         assert!(matches!(wait(Store::open(path)), Err(Error::Foreign(_))));
         assert_eq!(std::fs::read(path).unwrap(), before);
@@ -204,10 +204,10 @@ fn a_damaged_study_stands_in_no_others_way() {
     home.pgthaw(&["results", "export", &sweep.id]).ok();
     home.pgthaw(&["results", "compare", &sweep.id, &sweep.id]).ok();
 
-    let listed = home.pgthaw(&["results", "list"]).ok();
+    let listed = home.pgthaw(&["results"]).ok();
     assert!(listed.stdout.contains(&run.id) && listed.stdout.contains(&sweep.id), "{}", listed.stdout);
     assert!(listed.stderr.contains("damaged: damaged, one without a name, of-damaged-trials;"), "{}", listed.stderr);
-    let json = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let json = home.pgthaw(&["results", "--json"]).ok().json();
     assert_eq!(json["studies"].as_array().unwrap().len(), 2);
     assert_eq!((&json["damaged"][0]["id"], &json["damaged"][1]["id"]), (&"damaged".into(), &serde_json::Value::Null));
     assert!(json["damaged"][0]["reason"].as_str().unwrap().contains("column started_at"), "{json:#}");
@@ -222,7 +222,7 @@ fn a_damaged_study_stands_in_no_others_way() {
         );
     }
     home.pgthaw(&["results", "drop", "damaged"]).ok();
-    assert!(!home.pgthaw(&["results", "list"]).ok().stderr.contains("damaged: damaged"));
+    assert!(!home.pgthaw(&["results"]).ok().stderr.contains("damaged: damaged"));
 }
 
 /// PostgreSQL keeps NaN and infinities, SQLite the latter.
@@ -252,7 +252,7 @@ fn a_store_of_another_version_is_not_touched() {
         keep(&file(&home), &run, &trials);
         sqlite(&file(&home), change);
         let before = std::fs::read(file(&home)).unwrap();
-        let output = home.pgthaw(&["results", "list"]).ends_with(1);
+        let output = home.pgthaw(&["results"]).ends_with(1);
         for part in ["has tables of another version of pgthaw", "use the pgthaw that made it", "--results"] {
             assert!(output.stderr.contains(part), "{}", output.stderr);
         }
@@ -270,7 +270,7 @@ fn a_run_that_is_being_written_can_be_listed() {
         let mut readers = Vec::new();
         for trial in &trials {
             writer.save_sweep_trial(trial).await.unwrap();
-            readers.push(home.command(&["results", "list"]).stdout(Stdio::null()).spawn().unwrap());
+            readers.push(home.command(&["results"]).stdout(Stdio::null()).spawn().unwrap());
         }
         for mut reader in readers {
             assert!(reader.wait().unwrap().success());
@@ -403,12 +403,12 @@ fn the_views_can_be_asked() {
     let thawed = trials.iter().find(|trial| trial.point.strategy == "pgthaw").unwrap();
     let answer = sqlite(
         &file(&home),
-        "SELECT hostname, scale, disk, warm_after_seconds, round(bound_ratio, 6) FROM trial_summary WHERE strategy = 'pgthaw'",
+        "SELECT hostname, scale, disk, warm_after_seconds, round(bound_ratio, 6) FROM sweep_summary WHERE strategy = 'pgthaw'",
     );
     let figures = &thawed.warming.as_ref().unwrap().figures;
     let (warm, bound) = (figures.warm_after_seconds.unwrap(), figures.bound_seconds.unwrap());
     assert_eq!(answer, format!("lab-7|50|gp3|{warm:?}|{:?}", (warm / bound * 1e6).round() / 1e6));
-    let answer = sqlite(&file(&home), "SELECT max(served) FROM served_by_second WHERE strategy = 'pgthaw'");
+    let answer = sqlite(&file(&home), "SELECT sum(transactions) FROM sweep_seconds WHERE strategy = 'pgthaw'");
     assert_eq!(answer, thawed.transactions.to_string());
     assert_eq!(sqlite(&file(&home), SHARES), shares_of(&trials));
 }
@@ -416,7 +416,7 @@ fn the_views_can_be_asked() {
 /// A line for each trial of all studies, as [`shares_of`] has it.
 pub const SHARES: &str = "SELECT strategy || ' ' || CAST(round(steady_tps) AS INTEGER) || coalesce(' ' || CAST(to_50_seconds AS INTEGER), '') \
                           || coalesce(' ' || CAST(to_90_seconds AS INTEGER), '') || coalesce(' ' || CAST(to_95_seconds AS INTEGER), '') \
-                          FROM trial_summary ORDER BY position";
+                          FROM sweep_summary ORDER BY position";
 
 /// The steady throughput and the times to shares of it, of each trial.
 pub fn shares_of(trials: &[SweepTrial]) -> String {

@@ -38,7 +38,7 @@ fn every_format_holds_the_same_rows() {
             && lines.len() == 21,
         "{csv}"
     );
-    let objects = home.pgthaw(&["results", "export", &id, "--format", "json"]).ok().json();
+    let objects = home.pgthaw(&["results", "export", &id, "--json"]).ok().json();
     let objects = objects.as_array().unwrap();
     assert_eq!(objects.len(), 20);
     for (line, object) in lines[1..].iter().zip(objects) {
@@ -106,7 +106,7 @@ fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
              FROM {view} ORDER BY number"
         ));
         assert_eq!(grounds, "0|ext4|17|nothing|0\n1|xfs|18|cat|50", "{view}");
-        let rows = home.pgthaw(&["results", "export", "--rows", detail, "--format", "json"]).ok().json();
+        let rows = home.pgthaw(&["results", "export", "--rows", detail, "--json"]).ok().json();
         let (first, last) = (&rows[0], rows.as_array().unwrap().last().unwrap());
         assert_eq!((text(first, "/file_system"), text(last, "/file_system")), ("ext4", "xfs"), "{view}");
         assert_eq!((&first["latency_limit_ms"], &last["latency_limit_ms"]), (&Value::Null, &json!(50.0)), "{view}");
@@ -114,7 +114,7 @@ fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
     let measures =
         ask("SELECT measure, count(*) FROM sweep_measures WHERE value >= 0 GROUP BY measure ORDER BY measure");
     assert!(measures.contains("server_involuntary_switches|6"), "{measures}");
-    let seconds = ["results", "export", "--rows", "seconds", "--format", "json", "--results"];
+    let seconds = ["results", "export", "--rows", "seconds", "--json", "--results"];
     let exported = |results: &str| home.pgthaw(&[&seconds[..], &[results]].concat()).ok().json();
     assert!(exported(file.to_str().unwrap()) == exported(&address(&server)), "the server exports other seconds");
     let told = "SELECT number FROM sweep_summary WHERE late = 7 AND retried = 3 AND retries = 4 AND checkpoint_cycles = 2 \
@@ -130,7 +130,7 @@ fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
     );
     let writers = "SELECT checkpoints_requested, buffers_checkpoint, buffers_clean, buffers_backend FROM sweep_summary WHERE number = 1";
     let figures = ask(writers);
-    let exported = home.pgthaw(&["results", "export", "--format", "json"]).ok().json();
+    let exported = home.pgthaw(&["results", "export", "--json"]).ok().json();
     let told = ["checkpoints_requested", "buffers_checkpoint", "buffers_clean", "buffers_backend"];
     assert_eq!(told.map(|column| exported[1][column].to_string()).join("|"), figures);
     let told = ["late", "retried", "retries", "checkpoint_cycles", "cycle_tps", "server_version"];
@@ -162,7 +162,7 @@ fn how_cold_servers_got_warm_is_in_the_view_and_in_every_export() {
     assert!(expected[1][0].as_f64() > expected[2][0].as_f64() && expected[2][0].as_f64() > expected[2][1].as_f64());
 
     for results in [file.to_str().unwrap(), &address(&server)] {
-        let rows = home.pgthaw(&["results", "export", "--format", "json", "--results", results]).ok().json();
+        let rows = home.pgthaw(&["results", "export", "--json", "--results", results]).ok().json();
         let kept: Vec<Value> =
             rows.as_array().unwrap().iter().map(|row| json!(COLUMNS.map(|column| row[column].clone()))).collect();
         assert_eq!(kept, expected, "{results}");
@@ -201,7 +201,7 @@ fn the_questions_of_the_documentation_are_answered_by_both_databases() {
     let directory = home.path().join("one");
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("pgbench_log.7"), transactions(1_650_260_550, 3, 1000)).unwrap();
-    home.pgthaw(&["results", "import", directory.to_str().unwrap(), "--scale", "10", "--script", "select-only"]).ok();
+    home.pgthaw(&["results", "import", directory.to_str().unwrap(), "scale=10", "script=select-only"]).ok();
     let file = home.path().join("state/pgthaw/results.sqlite");
 
     let server = servers::start_any(&[]);

@@ -64,7 +64,7 @@ fn intervals_and_progress_have_seconds_and_no_percentiles() {
     let by_seconds = trials.iter().find(|trial| text(trial, "/command").ends_with("intervals.log")).unwrap();
     assert_eq!((&by_seconds["transactions"], &by_seconds["latency"]), (&json!(150), &Value::Null));
     assert_eq!(by_seconds["samples"][0]["latency_us_mean"], 500.0);
-    assert!(text(by_seconds, "/warnings/0").contains("--scale"), "{}", by_seconds["warnings"]);
+    assert!(text(by_seconds, "/warnings/0").contains("scale="), "{}", by_seconds["warnings"]);
     let by_progress = trials.iter().find(|trial| text(trial, "/command").ends_with("cold_short.txt")).unwrap();
     assert_eq!(by_progress["samples"][0]["transactions"], 524);
     assert!(by_progress["samples"].as_array().unwrap().len() > 5 && by_progress["tps"].as_f64().unwrap() > 500.0);
@@ -87,7 +87,7 @@ fn directories_of_pgbench_tools_are_trials_of_one_study() {
         fs::write(directory.join("index.html"), "<html>\n").unwrap();
     }
     let path = results.to_str().unwrap();
-    let imported = home.pgthaw(&["results", "import", path, "--question", "the old server", "--json"]).ok().json();
+    let imported = home.pgthaw(&["results", "import", path, "question=the old server", "--json"]).ok().json();
     assert_eq!(imported["sweep"]["varied"], json!(["clients"]));
     assert_eq!((&imported["sweep"]["points"], &imported["sweep"]["repeats"]), (&json!(2), &json!(2)));
     let trial = &imported["trials"][0];
@@ -173,7 +173,7 @@ fn trials_that_were_asked_for_something_else_are_no_repeats() {
     assert_eq!(json!(told(6)), json!([mixed, null, 3, null, "simple"]));
     assert!(text(of(1), "/verdicts/0/sentence").contains("about 2000 transactions per second"), "{}", of(1));
     // Whoever knows the rate says it, and it is that of those alone that had one.
-    let arguments = ["results", "import", "reports", "--rate", "2500", "--start", "cold", "--json"];
+    let arguments = ["results", "import", "reports", "rate=2500", "start=cold", "--json"];
     let imported = home.pgthaw(&arguments).ok().json();
     let trials = imported["trials"].as_array().unwrap();
     let rates: Vec<&Value> =
@@ -189,14 +189,14 @@ fn what_is_imported_is_judged_as_what_was_measured() {
     // Nothing of five of its thirty seconds.
     let log = transactions(1_650_260_550, 20, 100) + &transactions(1_650_260_575, 5, 100);
     fs::write(home.path().join("pgbench_log.1"), log).unwrap();
-    let arguments = ["results", "import", "pgbench_log.1", "--scale", "10", "--script", "select-only", "--json"];
+    let arguments = ["results", "import", "pgbench_log.1", "scale=10", "script=select-only", "--json"];
     let imported = home.pgthaw(&arguments).ok().json();
     let trial = &imported["trials"][0];
     assert_eq!(kinds(trial), ["log_gaps", "assumed", "assumed", "never_steady"], "{}", trial["verdicts"]);
     let gap = &trial["verdicts"][0];
     assert_eq!([&gap["seconds"], &gap["longest_after_seconds"]], [&json!(5), &json!(20)]);
-    assert_eq!(text(trial, "/verdicts/1/remedy"), "--jobs says it");
-    assert_eq!(text(trial, "/verdicts/2/remedy"), "--query-mode says it");
+    assert_eq!(text(trial, "/verdicts/1/remedy"), "jobs= says it");
+    assert_eq!(text(trial, "/verdicts/2/remedy"), "query_mode= says it");
     assert_eq!(trial["warnings"].as_array().unwrap().len(), 4);
     assert!(imported["sweep"]["warnings"].to_string().contains("one trial per point"), "{}", imported["sweep"]);
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
@@ -417,21 +417,21 @@ fn a_clock_that_was_set_back_is_told() {
 fn what_is_said_by_hand_fits_what_the_report_says() {
     let limited = format!("{REPORT}rate limit schedule lag: avg 2.504 (max 128.034) ms\n");
     let home = with_files(&[("out.txt", REPORT), ("limited.txt", &limited)]);
-    for (file, option, value, told) in [
-        ("out.txt", "--rate", "2500", "no rate was asked for"),
-        ("limited.txt", "--rate", "200", "about 2000 were due"),
-        ("limited.txt", "--rate", "2500", "none began more than 128 ms late"),
-        ("out.txt", "--clients", "8", "--clients says 8, and its report 4"),
-        ("out.txt", "--jobs", "3", "--jobs says 3, and its report 2"),
-        ("out.txt", "--scale", "100", "--scale says 100, and its report 10"),
-        ("out.txt", "--query-mode", "prepared", "--query-mode says prepared, and its report simple"),
-        ("out.txt", "--script", "tpcb-like", "its report select-only"),
-        ("out.txt", "--seconds", "60", "--seconds says 60, and its report 3"),
+    for (file, given, told) in [
+        ("out.txt", "rate=2500", "no rate was asked for"),
+        ("limited.txt", "rate=200", "about 2000 were due"),
+        ("limited.txt", "rate=2500", "none began more than 128 ms late"),
+        ("out.txt", "clients=8", "clients= says 8, and its report 4"),
+        ("out.txt", "jobs=3", "jobs= says 3, and its report 2"),
+        ("out.txt", "scale=100", "scale= says 100, and its report 10"),
+        ("out.txt", "query_mode=prepared", "query_mode= says prepared, and its report simple"),
+        ("out.txt", "script=tpcb-like", "its report select-only"),
+        ("out.txt", "seconds=60", "seconds= says 60, and its report 3"),
     ] {
-        let refused = home.pgthaw(&["results", "import", &format!("in/{file}"), option, value]).ends_with(2);
-        assert!(refused.stderr.contains(told) && refused.stderr.contains("leave "), "{option}: {}", refused.stderr);
+        let refused = home.pgthaw(&["results", "import", &format!("in/{file}"), given]).ends_with(2);
+        assert!(refused.stderr.contains(told) && refused.stderr.contains("leave "), "{given}: {}", refused.stderr);
     }
-    import_named(&home, &["limited.txt"], &["--rate", "2050"]);
+    import_named(&home, &["limited.txt"], &["rate=2050"]);
 }
 
 /// Half a line may look like a whole one of another time.
@@ -472,8 +472,10 @@ fn what_cannot_be_of_one_run_is_refused() {
     assert!(refused.contains("holds 2 reports"), "{refused}");
     let log = home.path().join("in/pgbench_log.1");
     for seconds in ["5", "999999999"] {
-        let refused =
-            home.pgthaw(&["results", "import", log.to_str().unwrap(), "--seconds", seconds]).ends_with(2).stderr;
+        let refused = home
+            .pgthaw(&["results", "import", log.to_str().unwrap(), &format!("seconds={seconds}")])
+            .ends_with(2)
+            .stderr;
         assert!(refused.contains("its log lasts 2"), "{refused}");
     }
 }
@@ -514,7 +516,7 @@ fn what_is_no_result_is_refused_and_nothing_is_kept() {
     let refused = home.pgthaw(&["results", "import", torn.to_str().unwrap()]).ends_with(2);
     assert!(refused.stderr.contains("line 2 makes no sense"), "{}", refused.stderr);
     home.pgthaw(&["results", "import", "/nowhere"]).ends_with(1);
-    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["studies"], json!([]));
+    assert_eq!(home.pgthaw(&["results", "--json"]).ok().json()["studies"], json!([]));
 }
 
 /// Files that count as far as numbers go, and further.
@@ -562,15 +564,15 @@ fn counts_as_large_as_numbers_go_are_kept_or_refused() {
             fs::write(home.path().join("two").join(copy), text).unwrap();
         }
         for path in [name, "two"] {
-            if told(&home, &["results", "import", path, "--clients", "1", "--json"]).status == 0 {
+            if told(&home, &["results", "import", path, "clients=1", "--json"]).status == 0 {
                 kept.push((name, path));
             }
         }
         for arguments in [
-            &["results", "list", "--json"][..],
+            &["results", "--json"][..],
             &["results", "show"],
             &["results", "show", "--json"],
-            &["results", "export", "--rows", "seconds", "--format", "json"],
+            &["results", "export", "--rows", "seconds", "--json"],
             &["results", "export", "--rows", "points"],
             &["report"],
         ] {

@@ -29,9 +29,9 @@ fn figures_that_no_pgbench_has_are_refused_with_their_file() {
     let home = with_files(&[("pgbench_log.1", log)]);
     let refused = home.pgthaw(&["results", "import", "in/pgbench_log.1"]).ends_with(2).stderr;
     assert!(refused.contains("in/pgbench_log.1: it numbers clients beyond 262142"), "{refused}");
-    for option in ["--scale", "--clients", "--jobs", "--seconds"] {
-        let refused = home.pgthaw(&["results", "import", "in/pgbench_log.1", option, "0"]).ends_with(2).stderr;
-        assert!(refused.contains(option) && refused.contains("0 is not in 1.."), "{option}: {refused}");
+    for key in ["scale=0", "clients=0", "jobs=0", "seconds=0"] {
+        let refused = home.pgthaw(&["results", "import", "in/pgbench_log.1", key]).ends_with(2).stderr;
+        assert!(refused.contains(key) && refused.contains("zero"), "{key}: {refused}");
     }
 }
 
@@ -65,7 +65,7 @@ fn an_interval_that_is_not_there_is_told_and_not_counted() {
         (figures, trial)
     };
     for names in [["a.log"], ["pgbench_log.7"], ["progress.txt"]] {
-        let (gap, trial) = gap_of(&names, &["--seconds", "30"]);
+        let (gap, trial) = gap_of(&names, &["seconds=30"]);
         assert_eq!(gap, [json!(10), json!(30), json!(20)], "{names:?}: {}", trial["verdicts"]);
         assert_eq!((&trial["tps"], trial["samples"].as_array().unwrap().len()), (&json!(100.0), 20), "{names:?}");
         let (gap, trial) = gap_of(&names, &[]);
@@ -110,9 +110,9 @@ fn threads_are_counted_by_their_logs_or_told_to_be_assumed() {
         "{}",
         trial["warnings"]
     );
-    let imported = import_named(&home, &["pgbench_log.7"], &["--jobs", "2"]);
+    let imported = import_named(&home, &["pgbench_log.7"], &["jobs=2"]);
     assert_eq!(trials_of(&imported)[0]["point"]["jobs"], 2);
-    let refused = home.pgthaw(&["results", "import", "in/pgbench_log.7", "--clients", "4", "--jobs", "5"]).ends_with(2);
+    let refused = home.pgthaw(&["results", "import", "in/pgbench_log.7", "clients=4", "jobs=5"]).ends_with(2);
     assert!(refused.stderr.contains("no more threads than its 4 clients"), "{}", refused.stderr);
 }
 

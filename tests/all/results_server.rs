@@ -70,17 +70,17 @@ test_every_version! {
         let results = address(&server);
         let shown = server.home.pgthaw(&["results", "show", "--json", "--results", &results]).ok().json();
         assert_eq!(shown["trials"].as_array().unwrap().len(), trials.len());
-        let listed = server.home.pgthaw(&["results", "list", "--results", &results]).ok().stdout;
+        let listed = server.home.pgthaw(&["results", "--results", &results]).ok().stdout;
         assert!(listed.contains(&run.id), "{listed}");
         // The views are there too, and medians by SQL.
         assert_eq!(server.psql_of_results("SELECT kind, trials FROM all_runs"), format!("warmup|{}", trials.len()));
         assert_eq!(server.psql_of_results(SHARES), shares_of(&trials));
-        let served = server.psql_of_results("SELECT max(served) FROM served_by_second WHERE strategy = 'cat' AND repeat = 2");
+        let served = server.psql_of_results("SELECT sum(transactions) FROM sweep_seconds WHERE strategy = 'cat' AND repeat = 2");
         assert_eq!(served, trials.iter().find(|one| one.point.strategy == "cat" && one.repeat == 2).unwrap().transactions.to_string());
         // Before its first facts are kept it is a study of ways to warm too, whose level nobody told.
         server.psql_of_results("UPDATE sweeps SET warmup = NULL");
         assert_eq!(server.psql_of_results("SELECT kind FROM all_runs"), "warmup");
-        let level = "SELECT count(steady_tps), count(to_50_seconds), count(*) FROM trial_summary";
+        let level = "SELECT count(steady_tps), count(to_50_seconds), count(*) FROM sweep_summary";
         let reached = outline_trials(&trials).iter().filter(|one| one.figures.get(Metric::To50).is_some()).count();
         assert_eq!(server.psql_of_results(level), format!("{0}|{reached}|{0}", trials.len()));
         server.home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
@@ -117,13 +117,13 @@ fn a_database_of_somebody_else_is_refused_and_a_server_that_is_away_told() {
     let mut server = servers::start_any(&[]);
     server.psql("CREATE SCHEMA pgthaw; CREATE TABLE pgthaw.sweeps (theirs text)");
     let results = address(&server);
-    let refused = server.home.pgthaw(&["results", "list", "--results", &results]).ends_with(2);
+    let refused = server.home.pgthaw(&["results", "--results", &results]).ends_with(2);
     assert!(refused.stderr.contains("is not a results store of pgthaw"), "{}", refused.stderr);
     assert_eq!(server.psql_of_results("SELECT count(*) FROM pg_class WHERE relname = 'sweep_trials'"), "0");
     server.cluster.stop(StopMode::Fast).unwrap();
-    let away = server.home.pgthaw(&["results", "list", "--results", &results]).ends_with(1);
+    let away = server.home.pgthaw(&["results", "--results", &results]).ends_with(1);
     assert!(away.stderr.contains("does not answer"), "{}", away.stderr);
-    let wrong = server.home.pgthaw(&["results", "list", "--results", "postgres://x:y:z"]).ends_with(2);
+    let wrong = server.home.pgthaw(&["results", "--results", "postgres://x:y:z"]).ends_with(2);
     assert!(wrong.stderr.contains("postgres://USER@HOST:PORT/DATABASE"), "{}", wrong.stderr);
 }
 
@@ -168,7 +168,7 @@ fn a_server_whose_tables_are_locked_keeps_no_trial_from_being_kept_here() {
     let (home, place) = (Home::new(), Place::new());
     let server = servers::start_any(&[]);
     let results = address(&server);
-    home.pgthaw(&["results", "send", "--results", &results]).ok();
+    home.pgthaw(&["results", "--results", &results]).ok();
     let mut psql = server.command_of("psql");
     psql.args(["-XAtq", "-d", "postgres"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut locker = psql.spawn().unwrap();
@@ -194,7 +194,7 @@ fn a_server_whose_tables_are_locked_keeps_no_trial_from_being_kept_here() {
     assert_eq!(seen, 4);
     drop(pipe);
     locker.wait().unwrap();
-    home.pgthaw(&["results", "send", "--results", &results]).ok();
+    home.pgthaw(&["results", "--results", &results]).ok();
     assert_eq!(trials_on(&server), ["0 1", "0 2", "0 3", "0 4"]);
 }
 
@@ -208,16 +208,16 @@ fn what_waits_is_sent_when_the_server_is_back() {
     let output = sweep(&place, &home, path.to_str().unwrap(), &results).output().unwrap();
     let output = Output::from(output).ok();
     assert!(
-        output.stderr.contains("does not answer") && output.stderr.contains("send` sends them"),
+        output.stderr.contains("does not answer") && output.stderr.contains("`pgthaw results` sends them"),
         "{}",
         output.stderr
     );
-    home.pgthaw(&["results", "send", "--results", &results]).ends_with(1);
+    home.pgthaw(&["results", "--results", &results]).ends_with(1);
     server.cluster.start().unwrap();
-    let sent = home.pgthaw(&["results", "send", "--json", "--results", &results]).ok().json();
-    assert_eq!(sent["sent"], 3, "the sweep and its trials");
+    home.pgthaw(&["results", "--results", &results]).ok();
     assert_eq!(trials_on(&server), ["0 1", "0 2"]);
-    assert_eq!(home.pgthaw(&["results", "send", "--json", "--results", &results]).ok().json()["sent"], 0);
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps"), "1");
+    assert_eq!(home.pgthaw(&["results", "--results", &results]).ok().stderr, "");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn what_is_dropped_on_the_server_is_dropped_here_too() {
     fs::write(&log, "1650260550 100 50000 0 80 1200\n1650260551 50 25000 0 90 900\n").unwrap();
     home.pgthaw(&["results", "import", log.to_str().unwrap(), "--results", &results]).ok();
     assert_eq!(server.psql_of_results("SELECT count(*) FROM sweep_trials"), "1");
-    let listed = || home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let listed = || home.pgthaw(&["results", "--json"]).ok().json();
     let id = text(&listed(), "/studies/0/id").to_owned();
     home.pgthaw(&["results", "drop", &id, "--results", &results]).ok();
     assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps"), "0");
@@ -260,21 +260,19 @@ fn a_damaged_study_keeps_no_other_from_being_sent() {
     sqlite(&local, &format!("UPDATE sweeps SET machine = '{{}}' WHERE id = '{}'", ids[0]));
     sqlite(&local, &format!("UPDATE sweep_trials SET started_at = 'x' WHERE sweep_id = '{}'", ids[1]));
     server.cluster.start().unwrap();
-    let sent = home.pgthaw(&["results", "send", "--json", "--results", &results]).ends_with(1).json();
-    let damaged: Vec<&str> =
-        sent["damaged"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-    assert_eq!((&sent["sent"], damaged), (&3.into(), vec![&*ids[0], &*ids[1]]), "two studies and a trial: {sent:#}");
-    assert!(sent["damaged"][0]["reason"].as_str().unwrap().contains("column machine"), "{sent:#}");
+    let sent = home.pgthaw(&["results", "--results", &results]).ok().stderr;
+    let is_told = |id: &String| sent.contains(&format!("not sent: the study {id} in"));
+    assert!(is_told(&ids[0]) && is_told(&ids[1]) && !is_told(&ids[2]), "{sent}");
+    assert!(sent.contains("column machine"), "{sent}");
+    assert_eq!(server.psql_of_results("SELECT count(*) FROM sweeps"), "2", "two studies and a trial");
     assert_eq!(server.psql_of_results("SELECT sweep_id FROM sweep_trials"), ids[2]);
-    let again = home.pgthaw(&["results", "send", "--results", &results]).ends_with(1);
-    assert!(again.stdout.contains("0 sent") && again.stderr.contains(&format!("the study {} in", ids[0])), "{again:?}");
     // Nor does it keep anybody from what is on the server, and it can be forgotten.
-    let listed = home.pgthaw(&["results", "list", "--results", &results]).ok();
+    let listed = home.pgthaw(&["results", "--results", &results]).ok();
     assert!(listed.stdout.contains(&ids[2]) && listed.stderr.contains("not sent: the study"), "{listed:?}");
     for id in &ids[..2] {
         home.pgthaw(&["results", "drop", id, "--results", &results]).ok();
     }
-    assert_eq!(home.pgthaw(&["results", "send", "--results", &results]).ok().stderr, "");
+    assert_eq!(home.pgthaw(&["results", "--results", &results]).ok().stderr, "");
 }
 
 #[test]
@@ -283,7 +281,7 @@ fn a_sweep_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
     let server = servers::start_any(&[]);
     let results = address(&server);
     let path = spec(&home, "repeats = 3\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n");
-    let listed = || home.pgthaw(&["results", "list", "--json"]);
+    let listed = || home.pgthaw(&["results", "--json"]);
     let has_ended = || {
         let listed = listed();
         listed.status == 0 && listed.json()["studies"][0]["ended_at"].is_string()
@@ -312,7 +310,7 @@ fn a_sweep_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
     if !has_ended() {
         Output::from(sweep(&place, &home, path.to_str().unwrap(), &results).output().unwrap()).ok();
     }
-    home.pgthaw(&["results", "send", "--results", &results]).ok();
+    home.pgthaw(&["results", "--results", &results]).ok();
     let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
     let all = ["0 1", "0 2", "0 3", "1 1", "1 2", "1 3"];
     assert_eq!(trials(&kept), all);

@@ -178,7 +178,7 @@ fn commands_that_ask_a_server_tell_no_secret() {
     for named in [&address, &mistakes[0], &mistakes[1]] {
         run(&["map", "-d", named], &nothing);
         run(&["map", "--json", "-d", named], &nothing);
-        run(&["results", "list", "--results", named], &nothing);
+        run(&["results", "--results", named], &nothing);
         run(&["snapshot", "diff", "-d", named], &nothing);
     }
     run(&["map"], &|command| {
@@ -250,7 +250,7 @@ fn a_study_keeps_no_secret() {
 
     for (arguments, what) in [
         (&["results", "show", "--json"][..], "results show"),
-        (&["results", "list", "--json"], "results list"),
+        (&["results", "--json"], "results"),
         (&["report", "-o", "report.html"], "report"),
         (&["results", "export", "-o", "trials.csv"], "export"),
         (&["results", "export", "-o", "trials.json", "--rows", "points"], "export"),
@@ -271,7 +271,7 @@ fn a_study_keeps_no_secret() {
 /// Every answer of `serve`, and what it says of a wrong token.
 fn look_at_answers(home: &Home, sweep: &str, search: &mut Search) {
     let token = home.path().join("secret/token");
-    let arguments = ["serve", "--json", "--port", "0", "--token-file", token.to_str().unwrap()];
+    let arguments = ["serve", "--json", "--listen", "0", "--token-file", token.to_str().unwrap()];
     let mut serving =
         home.command(&arguments).env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
@@ -315,7 +315,7 @@ fn what_was_kept_with_a_secret_is_shown_without_it() {
         &["results", "show", "--json"][..],
         &["results", "show"],
         &["report", "-o", "report.html"],
-        &["results", "export", "--format", "csv"],
+        &["results", "export"],
     ] {
         search.look_at(&arguments.join(" "), &home.pgthaw(arguments).ok());
     }

@@ -34,7 +34,7 @@ impl Drop for Served {
 }
 
 pub fn serve(home: &Home, options: &[&str]) -> Served {
-    let port: &[&str] = if options.contains(&"--listen") { &[] } else { &["--port", "0"] };
+    let port: &[&str] = if options.contains(&"--listen") { &[] } else { &["--listen", "0"] };
     let mut command = home.command(&[&["serve", "--json"], port, options].concat());
     let mut child = command.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
@@ -165,7 +165,7 @@ fn a_token_that_others_can_read_is_refused_until_it_is_mended() {
     write_secret(&token, &format!("{SECRET}\n"));
     for mode in [0o640, 0o604, 0o644] {
         fs::set_permissions(&token, Permissions::from_mode(mode)).unwrap();
-        let refused = home.pgthaw(&["serve", "--port", "0", "--token-file", token.to_str().unwrap()]).ends_with(2);
+        let refused = home.pgthaw(&["serve", "--listen", "0", "--token-file", token.to_str().unwrap()]).ends_with(2);
         assert!(refused.stderr.contains("others can read the token"), "{}", refused.stderr);
         assert!(refused.stderr.contains(&format!("{mode:04o}")), "{}", refused.stderr);
         let mend = &refused.stderr[refused.stderr.find("chmod 600 ").unwrap()..];

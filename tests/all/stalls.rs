@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use observe::time::{FileTimes, TimeSource as _};
-use observe::{ProbeOptions, TimeProbe};
+use observe::time::{FileTimes, TimeSource};
+use observe::{ProbeOptions, open_time_probe};
 use serde_json::Value;
 
 use crate::kills::strace;
@@ -111,7 +111,7 @@ fn the_syncs_of_a_checkpoint_have_each_their_file() {
     server.psql("CHECKPOINT");
     server.psql(&of_each(&|table| format!("UPDATE {table} SET id = id + 1")));
     let paths = server.psql(&of_each(&|table| format!("SELECT pg_relation_filepath('{table}')")));
-    let mut probe = TimeProbe::open(postmaster_pid(&server), &ProbeOptions::default()).unwrap();
+    let mut probe = open_time_probe(postmaster_pid(&server), &ProbeOptions::default()).unwrap();
     server.psql("CHECKPOINT");
     let files = probe.files().unwrap();
     // The checkpoint opens each file when it has closed the one before: all have the same descriptor.
@@ -151,7 +151,7 @@ fn who_has_ended_and_whose_parent_has_not_asked_is_not_followed() {
     drop(session.stdin.take());
     session.wait().unwrap();
     wait_for_zombie(backend);
-    let probe = TimeProbe::open(postmaster, &ProbeOptions::default());
+    let probe = open_time_probe(postmaster, &ProbeOptions::default());
     let reading = probe.and_then(|mut probe| probe.read());
     signal("-CONT");
     let pids: Vec<u32> = reading.unwrap().processes.iter().map(|process| process.pid).collect();
@@ -169,8 +169,8 @@ fn whoever_ends_while_the_probe_opens_is_followed_to_his_end() {
     let mut churn = server.command_of("pgbench");
     churn.args(["-n", "-S", "-C", "-c", "4", "-T", "600", "postgres"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut churn = churn.spawn().unwrap();
-    let open = || TimeProbe::open(postmaster_pid(&server), &ProbeOptions::default()).unwrap();
-    let mut probes: Vec<TimeProbe> = (0..6).map(|_| open()).collect();
+    let open = || open_time_probe(postmaster_pid(&server), &ProbeOptions::default()).unwrap();
+    let mut probes: Vec<Box<dyn TimeSource>> = (0..6).map(|_| open()).collect();
     churn.kill().unwrap();
     churn.wait().unwrap();
     while server.psql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'") != "0" {}
@@ -204,7 +204,7 @@ fn slow_calls_that_are_lost_are_counted_to_the_last_one() {
     server.psql("CREATE TABLE t (id int)");
     // Every call that sleeps is a slow one, and a page has room for some sixty.
     let options = ProbeOptions { slow_call: Duration::ZERO, slow_call_bytes: 4096 };
-    let mut probe = TimeProbe::open(postmaster_pid(&server), &options).unwrap();
+    let mut probe = open_time_probe(postmaster_pid(&server), &options).unwrap();
     let before = probe.files().unwrap();
     assert_eq!(count_calls(&before), 0);
     server.psql(&"INSERT INTO t VALUES (1);\n".repeat(400));

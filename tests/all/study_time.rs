@@ -57,11 +57,11 @@ fn a_trial_accounts_for_the_time_of_its_server() {
             None => panic!("{time}"),
         }
     }
-    let told = home.pgthaw(&["results", "time"]).ok().stdout;
+    let told = home.pgthaw(&["results", "show", "--time"]).ok().stdout;
     for part in ["USERS", "UPDATES", "HANDLED", "LWLOCK", "PER MINUTE", "check: seconds of processor"] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    let told = home.pgthaw(&["results", "time", "--json"]).ok().json();
+    let told = home.pgthaw(&["results", "show", "--time", "--json"]).ok().json();
     let points = told["points"].as_array().unwrap();
     assert_eq!(points.iter().map(|one| one["clients"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
     for point in points {
@@ -81,6 +81,6 @@ fn a_study_may_leave_the_account_out() {
     assert_eq!(printed["sweep"]["study"]["time"], false);
     let trial = &trials(&printed)[0];
     assert!(trial["time"].is_null() && trial["os_samples"][0]["time"].is_null(), "{trial}");
-    let told = home.pgthaw(&["results", "time"]).ok().stdout;
+    let told = home.pgthaw(&["results", "show", "--time"]).ok().stdout;
     assert!(told.contains("nobody looked"), "{told}");
 }

@@ -52,7 +52,7 @@ test_every_version! {
         assert!(kept == printed, "what was kept differs from what was printed");
         let shown = home.pgthaw(&["results", "show", text(&printed, "/sweep/id")]).ok();
         assert!(shown.stdout.contains("p99 ms") && shown.stdout.contains("<b>warm</b>"), "{}", shown.stdout);
-        let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+        let listed = home.pgthaw(&["results", "--json"]).ok().json();
         assert_eq!(listed["studies"][0]["trials"], 2);
     }
 }
@@ -344,7 +344,7 @@ fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
     let is_cluster = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("pgthaw-lab-");
     assert!(!left.iter().any(is_cluster), "a cluster is left: {left:?}");
 
-    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert_eq!(listed["studies"].as_array().unwrap().len(), 1);
     assert_eq!(listed["studies"][0]["trials"], 6);
 
@@ -386,14 +386,14 @@ fn a_study_of_equal_sides_tells_its_noise() {
     assert_eq!((&tps["interval"]["low"], &tps["interval"]["high"]), (&tps["min"], &tps["max"]), "the range of three");
     assert_eq!(tps["interval"]["coverage"], 0.75);
 
-    let noise = home.pgthaw(&["results", "noise", "--json"]).ok().json();
+    let noise = home.pgthaw(&["results", "compare", "--json"]).ok().json();
     let of_tps = &noise["noise"][0];
     assert_eq!(of_tps["metric"], "tps");
     let labels: Vec<&str> = of_tps["cells"].as_array().unwrap().iter().map(|cell| text(cell, "/label")).collect();
     assert_eq!(labels, ["clients 1", "clients 2"]);
     let floor = of_tps["floor"].as_f64().unwrap();
     assert!(floor >= 1.0 && of_tps["cells"][0]["ratio"]["pairs"] == 3, "{of_tps}");
-    let told = home.pgthaw(&["results", "noise"]).ok().stdout;
+    let told = home.pgthaw(&["results", "compare"]).ok().stdout;
     assert!(told.contains("noise floor") && told.contains("clients 2"), "{told}");
 
     let compared = home.pgthaw(&["results", "compare", "clients=1", "clients=2", "--json"]).ok().json();

@@ -179,7 +179,7 @@ fn parts_lie_on_devices_of_their_own_each_with_its_limit() {
     // Each is rounded by itself.
     assert!(sum.abs_diff(second["device"]["writes"].as_u64().unwrap()) <= 3, "{second}");
     assert_eq!(home.pgthaw(&["results", "show", "--json"]).ok().json(), printed);
-    let exported = home.pgthaw(&["results", "export", "--format", "csv"]).ok().stdout;
+    let exported = home.pgthaw(&["results", "export"]).ok().stdout;
     assert!(exported.lines().any(|line| line.contains(",apart,")), "{exported}");
 }
 

@@ -41,7 +41,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     kill_at(sweep(&place, &home, 15, path.to_str().unwrap(), &[]), "tables, scale 4", &place);
     let left = clusters(&place);
     assert_eq!(left.len(), 1);
-    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert!(listed["studies"][0]["ended_at"].is_null() && listed["studies"][0]["trials"] == 0, "{listed}");
 
     let refused = again(&place, 18).ends_with(2).stderr;
@@ -56,7 +56,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     assert!(output.stderr.contains("has left its cluster: it is used again"), "{}", output.stderr);
     assert!(!output.stderr.contains("tables, scale 1 "), "a database is made twice: {}", output.stderr);
     assert!(clusters(&place).is_empty());
-    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert_eq!((listed["studies"].as_array().unwrap().len(), &listed["studies"][0]["trials"]), (1, &2.into()));
 
     // It may be killed when nothing is left but to say that it has ended: it is not prepared once more for that.
@@ -75,7 +75,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     let output = again(&place, 15).ok();
     assert_eq!(output.stderr.matches("for it is damaged: other;").count(), 1, "{}", output.stderr);
     assert!(!output.stderr.contains("making a scratch cluster"), "{}", output.stderr);
-    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert!(listed["studies"][0]["ended_at"].is_string(), "{listed}");
 }
 
@@ -95,7 +95,7 @@ fn ways_to_warm_that_are_killed_go_on_with_what_is_left() {
     assert_eq!((&printed["sweep"]["id"], trials(&printed).len()), (&killed["sweep"]["id"], 4), "{printed}");
     assert_eq!(trials(&printed)[..2], trials(&killed)[..], "what had ended is as it was");
     assert!(printed["sweep"]["ended_at"].is_string());
-    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert_eq!(
         (listed["studies"].as_array().unwrap().len(), &listed["studies"][0]["trials"]),
         (1, &4.into()),
@@ -152,7 +152,7 @@ fn nothing_stays_of_a_sweep_that_does_not_go_on() {
     fs::write(&path, format!("{study}[database]\nsetup = 'setup.sql'\n").replace("scale = 4", "scale = 1")).unwrap();
     Output::from(run().output().unwrap()).ends_with(1);
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
-    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert_eq!(listed["studies"].as_array().unwrap().len(), 1, "{listed}");
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use host::units::Bytes;
-use observe::time::{TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};
+use observe::time::{ProgramCost, TimeFigures, TimeStatistic, TimeUse, TrialTime};
 use observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, Waits};
 use pgbench::QueryMode;
 use pgthaw_lab::study::{
@@ -391,7 +391,7 @@ fn make_time(seconds: u32, clients: f64) -> TrialTime {
             statistic("client backend::Lock::tuple", 400_000_000),
         ],
         handled_statistic: Some(statistic("client backend::command::handled", 3_000_000_000)),
-        programs: vec![TimeProgram { name: "time_switch".to_owned(), runs: 50_000, total_ns: 12_000_000 }],
+        programs: vec![ProgramCost { name: "time_switch".to_owned(), runs: 50_000, total_ns: 12_000_000 }],
         own_cpu_seconds: 0.02,
         ..TrialTime::default()
     }

@@ -672,6 +672,11 @@ sentence: string, remedy: string,
 is_refusing: boolean, };
 
 /**
+ * What one program in the kernel cost.
+ */
+export type ProgramCost = { name: string, runs: number, total_ns: number, };
+
+/**
  * A ratio over the rounds of a run.
  */
 export type Ratio = { 
@@ -853,7 +858,7 @@ export type StartState = {
  */
 os_resident_bytes: Bytes, total_bytes: Bytes, 
 /**
- * `cold` (at most 1 % resident) or `lukewarm`.
+ * `cold` (at most 1 % resident), `lukewarm`, `warm` (95 %) or `restored`.
  */
 verdict: string, };
 
@@ -1165,11 +1170,6 @@ verdicts: Array<MeasurementVerdict>,
 warnings: Array<string>, };
 
 /**
- * What a program in the kernel cost.
- */
-export type TimeProgram = { name: string, runs: number, total_ns: number, };
-
-/**
  * Everything that happened under one name.
  */
 export type TimeStatistic = { 
@@ -1452,7 +1452,7 @@ recovered: number, recovered_seconds: number, wakes_missed: number,
 /**
  * Of the programs in the kernel, by its own count.
  */
-programs: Array<TimeProgram>, 
+programs: Array<ProgramCost>, 
 /**
  * Processor time of the thread that reads.
  */

@@ -4,24 +4,19 @@ import { type Theme, theme } from "./palette";
 
 const THEME_KEY = "pgthaw-report-theme";
 
-/** What a chart needs to know of the page around it. */
-export interface Backdrop {
-  readonly theme: Theme;
-  readonly isDark: boolean;
-  readonly isPrinting: boolean;
-  subscribe(listener: () => void): void;
-}
-
-export class Appearance implements Backdrop {
+export class Appearance {
   readonly #listeners = new Set<() => void>();
   readonly #prefersDark = matchMedia("(prefers-color-scheme: dark)");
-  #chosenTheme: "light" | "dark" | null = readTheme();
-  #isPrinting = false;
+  #chosenTheme = readTheme();
+  /** Paper is white, and needs every chart at once. */
+  isPrinting = false;
 
   constructor() {
     this.#prefersDark.addEventListener("change", () => this.#changed());
-    addEventListener("beforeprint", () => this.#setPrinting(true));
-    addEventListener("afterprint", () => this.#setPrinting(false));
+    for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => {
+      this.isPrinting = event === "beforeprint";
+      this.#changed();
+    });
     this.#markTheme();
   }
 
@@ -29,30 +24,18 @@ export class Appearance implements Backdrop {
     this.#listeners.add(listener);
   }
 
-  /** Nothing that was drawn since is on the page any more. */
-  remember(): () => void {
-    const before = new Set(this.#listeners);
-    return () => {
-      for (const listener of this.#listeners) if (!before.has(listener)) this.#listeners.delete(listener);
-    };
-  }
-
-  get isDark(): boolean {
-    if (this.#isPrinting) return false;
-    return this.#chosenTheme === null ? this.#prefersDark.matches : this.#chosenTheme === "dark";
-  }
-
-  /** Paper is white, and needs every chart at once. */
-  get isPrinting(): boolean {
-    return this.#isPrinting;
+  /** Nothing that was drawn until now is on the page any more. */
+  forget(): void {
+    this.#listeners.clear();
   }
 
   get theme(): Theme {
-    return theme(this.isDark);
+    const isDark = !this.isPrinting && (this.#chosenTheme === null ? this.#prefersDark.matches : this.#chosenTheme === "dark");
+    return theme(isDark);
   }
 
   toggleTheme(): void {
-    this.#chosenTheme = this.isDark ? "light" : "dark";
+    this.#chosenTheme = this.theme.isDark ? "light" : "dark";
     try {
       localStorage.setItem(THEME_KEY, this.#chosenTheme);
     } catch {
@@ -66,30 +49,25 @@ export class Appearance implements Backdrop {
     for (const listener of this.#listeners) listener();
   }
 
-  #setPrinting(isPrinting: boolean): void {
-    this.#isPrinting = isPrinting;
-    this.#changed();
-  }
-
   #markTheme(): void {
-    document.documentElement.dataset["theme"] = this.isDark ? "dark" : "light";
+    document.documentElement.dataset["theme"] = this.theme.isDark ? "dark" : "light";
+  }
+}
+
+function readTheme(): string | null {
+  try {
+    return localStorage.getItem(THEME_KEY);
+  } catch {
+    return null;
   }
 }
 
 /** A part of the page that is drawn anew when the page's appearance changes, or what is chosen in it. */
-export class Stage implements Backdrop {
+export class Stage {
   readonly #listeners: (() => void)[] = [];
 
   constructor(readonly appearance: Appearance) {
     appearance.subscribe(() => this.tell());
-  }
-
-  get isPrinting(): boolean {
-    return this.appearance.isPrinting;
-  }
-
-  get isDark(): boolean {
-    return this.appearance.isDark;
   }
 
   get theme(): Theme {
@@ -102,14 +80,5 @@ export class Stage implements Backdrop {
 
   tell(): void {
     for (const listener of this.#listeners) listener();
-  }
-}
-
-function readTheme(): "light" | "dark" | null {
-  try {
-    const stored = localStorage.getItem(THEME_KEY);
-    return stored === "light" || stored === "dark" ? stored : null;
-  } catch {
-    return null;
   }
 }

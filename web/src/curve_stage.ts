@@ -1,15 +1,174 @@
-// What a chart over time needs to know of whose curves it draws.
+// Curves over time of which the reader hides some, and of which one stands out; and the trials that they are made of.
 
-import type { Backdrop } from "./appearance";
-import type { SeriesStyle } from "./palette";
+import { type Appearance, Stage } from "./appearance";
+import { element, swatch } from "./element";
+import { spreadOf } from "./metrics";
+import { SERIES, type SeriesStyle, seriesStyle, strategyStyle } from "./palette";
+import type { Source } from "./source";
+import type { Judgement, PointSummary, RelationResidency, StudyData, TrialSeries } from "../generated/record";
 
-export interface CurveStage extends Backdrop {
-  style(name: string): SeriesStyle;
-  /** How strongly a curve is drawn: the others step back while one stands out. */
-  opacity(name: string): number;
-  readonly focus: string | null;
-  /** Seconds of the longest trial. */
-  readonly longest: number;
-  /** Seconds below which nobody can be warm; `null` where that is not known. */
-  readonly bound: number | null;
+/** A trial with what is drawn of it. */
+export interface Drawn {
+  /** Of its point. */
+  name: string;
+  repeat: number;
+  series: TrialSeries | null;
+  residency: RelationResidency[];
+  judgement: Judgement | null;
+  no_verdict: string | null;
+  /** Of the database, in the page cache when it began. */
+  startBytes: number;
 }
+
+/** The trials of these points that have figures, with their seconds where the page has them. */
+async function readTrials(source: Source, { sweep, points, trials }: StudyData, names: string[]): Promise<Drawn[]> {
+  const labels = new Map(points.map(({ number, label }) => [number, label]));
+  const wanted = trials.filter(({ number, failure }) => failure === null && names.includes(labels.get(number) ?? ""));
+  return Promise.all(wanted.map(async ({ number, repeat, judgement, no_verdict }) => {
+    const detail = await source.trial(sweep.id, number, repeat);
+    const { warming, start_state: start } = detail?.trial ?? {};
+    return { name: labels.get(number) ?? "", repeat, judgement, no_verdict, series: detail?.series ?? null, residency: warming?.residency ?? [], startBytes: start?.os_resident_bytes ?? 0 };
+  }));
+}
+
+export class CurveStage extends Stage {
+  /** The visible ones, each with the place of its hue. */
+  readonly #places: Map<string, number>;
+  trials: Drawn[] = [];
+  /** Seconds below which nobody can be warm; `null` where that is not known. */
+  readonly bound: number | null = null;
+  focus: string | null = null;
+
+  /** No more than `most` are drawn at once, and `first` of them at first. */
+  constructor(appearance: Appearance, readonly names: string[], readonly most = names.length, first = most) {
+    super(appearance);
+    this.#places = new Map(names.slice(0, first).map((name, place) => [name, place]));
+  }
+
+  get visible(): string[] {
+    return this.names.filter((name) => this.isVisible(name));
+  }
+
+  isVisible(name: string): boolean {
+    return this.#places.has(name);
+  }
+
+  /** Seconds of the longest trial. */
+  get longest(): number {
+    return Math.max(1, ...this.trials.filter(({ name }) => this.isVisible(name)).map(({ series }) => series?.second.at(-1) ?? 0));
+  }
+
+  style(name: string): SeriesStyle {
+    return seriesStyle(this.#places.get(name) ?? 0, this.theme.isDark);
+  }
+
+  /** How strongly a curve is drawn: the others step back while one stands out. */
+  opacity(name: string): number {
+    return this.focus === null || this.focus === name ? 1 : 0.15;
+  }
+
+  setFocus(name: string | null): void {
+    if (this.focus === name) return;
+    this.focus = name;
+    this.tell();
+  }
+
+  /** One that is shown takes the first hue that is free; where none is it stays away. */
+  toggle(name: string): void {
+    if (!this.#places.delete(name)) {
+      const taken = new Set(this.#places.values());
+      const free = this.names.findIndex((_, place) => place < this.most && !taken.has(place));
+      if (free >= 0) this.#places.set(name, free);
+    }
+    this.tell();
+  }
+
+  show(names: string[]): void {
+    for (const name of this.names) if (names.includes(name) !== this.isVisible(name)) this.toggle(name);
+  }
+
+  /** A button for each: it shows or hides the curve, which stands out while somebody points at the button. */
+  chips(label: string, told: (name: string) => string | null, ...more: HTMLElement[]): HTMLElement {
+    const chips = this.names.map((name) => {
+      const [sign, text] = [element("span", { class: "sign" }), told(name)];
+      const button = element("button", {
+        type: "button", class: "chip", "data-strategy": name, title: "Show or hide", click: () => this.toggle(name),
+        mouseenter: () => this.isVisible(name) && this.setFocus(name), mouseleave: () => this.setFocus(null),
+      }, sign, element("span", {}, name), text !== null && element("span", { class: "soft" }, text));
+      return { name, button, sign };
+    });
+    const update = (): void => {
+      for (const { name, button, sign } of chips) {
+        button.setAttribute("aria-pressed", String(this.isVisible(name)));
+        button.disabled = !this.isVisible(name) && this.visible.length >= this.most;
+        sign.replaceChildren(...(this.isVisible(name) ? [swatch(this.style(name))] : []));
+      }
+    };
+    this.subscribe(update);
+    update();
+    return element("nav", { class: "legend", "aria-label": label }, element("div", { class: "chips" }, ...chips.map(({ button }) => button)), ...more);
+  }
+}
+
+/** So many points are drawn at first. */
+const FIRST_POINTS = 6;
+
+/** The points of a study over time. Their seconds are asked for when somebody wants them. */
+export class PointsStage extends CurveStage {
+  readonly #known = new Set<string>();
+
+  constructor(readonly study: StudyData, readonly source: Source, appearance: Appearance) {
+    super(appearance, study.points.map(({ label }) => label), SERIES.length, FIRST_POINTS);
+  }
+
+  override toggle(name: string): void {
+    super.toggle(name);
+    void this.load();
+  }
+
+  async load(): Promise<void> {
+    const missing = this.visible.filter((name) => !this.#known.has(name));
+    for (const name of missing) this.#known.add(name);
+    if (missing.length === 0) return;
+    this.trials.push(...await readTrials(this.source, this.study, missing));
+    this.tell();
+  }
+}
+
+type WarmUp = Pick<StudyData, "sweep" | "points" | "traffic">;
+
+/** Is the warmer all that varies, beside a load that begins cold? */
+export const isWarmUp = ({ sweep, points }: Pick<StudyData, "sweep" | "points">): boolean =>
+  sweep.varied.length === 1 && sweep.varied[0] === "strategy" && points.some((point) => spreadOf(point, "warm_after_seconds") !== null);
+
+/** The warmers of a study beside a load. */
+export class WarmersStage extends CurveStage {
+  /** In the order of the table: the soonest warm first. */
+  readonly points: PointSummary[];
+  override readonly bound: number | null;
+
+  /** `steady`: transactions per second of the warm server, common to all trials. */
+  constructor(readonly study: WarmUp, trials: Drawn[], readonly steady: number | null, appearance: Appearance) {
+    const points = study.points.filter((point) => spreadOf(point, "warm_after_seconds") !== null);
+    super(appearance, points.map(({ label }) => label));
+    [this.points, this.trials] = [points, trials];
+    this.bound = boundOf(points);
+  }
+
+  static async read(source: Source, study: StudyData, appearance: Appearance): Promise<WarmersStage> {
+    const steady = study.trials.find(({ steady_tps: tps }) => tps !== null)?.steady_tps ?? null;
+    return new WarmersStage(study, await readTrials(source, study, study.points.map(({ label }) => label)), steady, appearance);
+  }
+
+  override get longest(): number {
+    return Math.max(1, ...this.points.map((point) => point.measured_seconds ?? 0));
+  }
+
+  override style(name: string): SeriesStyle {
+    return strategyStyle(name, this.names, this.theme.isDark);
+  }
+}
+
+/** Seconds that the device needs for what is wanted. */
+export const boundOf = (points: PointSummary[]): number | null =>
+  points.map((point) => spreadOf(point, "bound_seconds")?.median ?? null).find((bound) => bound !== null) ?? null;

@@ -1,95 +1,78 @@
 // What the charts draw, computed from the trials' seconds. Pure.
 
+import type { Drawn } from "./curve_stage";
 import type { Fit, RelationResidency, TrialSeries } from "../generated/record";
-import type { Warmed } from "./warmers_state";
 
-/** One quantity over time: the median of the repeats, and the smallest and the largest of them. */
-export interface Curve {
-  strategy: string;
-  points: Point[];
-}
-
-export interface Point {
+/** A quantity at an instant; of a trial `null` where there is none. */
+export interface Point<V = number> {
   /** Seconds since the workload began. */
   at: number;
-  median: number;
-  min: number;
-  max: number;
+  median: V;
+  /** The smallest and the largest: of the repeats, or within a span. */
+  min: V;
+  max: V;
 }
+
+/** One quantity over time. */
+export interface Curve<V = number> {
+  name: string;
+  points: Point<V>[];
+}
+
+export type Values = (number | null)[];
 
 export function median(values: number[]): number | null {
   if (values.length === 0) return null;
   const sorted = [...values].sort((a, b) => a - b);
-  const low = sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
-  const high = sorted[Math.floor(sorted.length / 2)] ?? 0;
+  const [low, high] = [Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2)].map((place) => sorted[place] ?? 0) as [number, number];
   return (low + high) / 2;
 }
 
-export function mean(values: number[]): number {
-  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
-}
+export const mean = (values: number[]): number => (values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length);
 
-export const trialsOf = <T extends { strategy: string }>(trials: T[], strategy: string): T[] => trials.filter((trial) => trial.strategy === strategy);
+type Read = [at: number, value: number | null][];
 
-/** What a curve over time is made of. */
-export type Drawn = Pick<Warmed, "strategy" | "series">;
-
-/** Joins the repeats of a strategy; each gives its own list of instants and values. */
-function join(strategy: string, repeats: [number, number][][]): Curve {
+/** Joins the trials of this name: the median of the repeats, and their smallest and largest. */
+function curveOf(trials: Drawn[], name: string, read: (trial: Drawn, series: TrialSeries | null) => Read): Curve {
   const byInstant = new Map<number, number[]>();
-  for (const [at, value] of repeats.flat()) {
+  for (const [at, value] of trials.filter((trial) => trial.name === name).flatMap((trial) => read(trial, trial.series))) {
+    if (value === null) continue;
     const values = byInstant.get(at);
     if (values) values.push(value);
     else byInstant.set(at, [value]);
   }
-  const points = [...byInstant.entries()]
-    .sort(([a], [b]) => a - b)
-    .map(([at, values]) => ({ at, median: median(values) ?? 0, min: Math.min(...values), max: Math.max(...values) }));
-  return { strategy, points };
+  const points = [...byInstant].sort(([a], [b]) => a - b).map(([at, values]) => ({ at, median: median(values) ?? 0, min: Math.min(...values), max: Math.max(...values) }));
+  return { name, points };
 }
-
-type Values = (number | null)[];
 
 /** The middle of each span; its value is that of every second in it. */
-export const middles = ({ second }: TrialSeries): number[] => second.map((end, index) => (end + (second[index - 1] ?? 0)) / 2);
+export const middles = ({ second }: TrialSeries): number[] => second.map((end, span) => (end + (second[span - 1] ?? 0)) / 2);
+
+const atMiddles = (series: TrialSeries | null, values: (series: TrialSeries) => Values): Read => {
+  if (series === null) return [];
+  const read = values(series);
+  return middles(series).map((at, span) => [at, read[span] ?? null]);
+};
 
 /** A value of each span, drawn at its middle. */
-export function rateCurve(trials: Drawn[], strategy: string, values: (series: TrialSeries) => Values): Curve {
-  const repeats = trialsOf(trials, strategy).map(({ series }) => {
-    if (series === null) return [];
-    const read = values(series);
-    return middles(series).flatMap((at, span): [number, number][] => {
-      const value = read[span] ?? null;
-      return value === null ? [] : [[at, value]];
-    });
-  });
-  return join(strategy, repeats);
-}
+export const rateCurve = (trials: Drawn[], name: string, values: (series: TrialSeries) => Values): Curve =>
+  curveOf(trials, name, (_, series) => atMiddles(series, values));
 
 /** A span's transactions ÷ those of another strategy in the same span of the same round. */
-export function shareCurve(trials: Warmed[], strategy: string, other: string): Curve {
-  const others = new Map(trialsOf(trials, other).map((trial) => [trial.repeat, trial.series?.tps.mean]));
-  const repeats = trialsOf(trials, strategy).map(({ repeat, series }) => {
-    if (series === null) return [];
-    return middles(series).flatMap((at, span): [number, number][] => {
-      const served = others.get(repeat)?.[span] ?? 0;
-      return served > 0 ? [[at, (series.tps.mean[span] ?? 0) / served]] : [];
-    });
-  });
-  return join(strategy, repeats);
+export function shareCurve(trials: Drawn[], name: string, other: string): Curve {
+  const others = new Map(trials.filter((trial) => trial.name === other).map(({ repeat, series }) => [repeat, series?.tps.mean]));
+  return curveOf(trials, name, ({ repeat }, series) => atMiddles(series, ({ tps }) => tps.mean.map((value, span) => {
+    const served = others.get(repeat)?.[span] ?? 0;
+    return served > 0 ? value / served : null;
+  })));
 }
 
 /** A state at the end of each span, and at the start. */
-export function stateCurve(trials: Warmed[], strategy: string, atStart: (trial: Warmed) => number, values: (series: TrialSeries) => number[]): Curve {
-  const repeats = trialsOf(trials, strategy).map((trial): [number, number][] => {
-    const read = trial.series === null ? [] : values(trial.series);
-    return [[0, atStart(trial)], ...read.map((value, span): [number, number] => [trial.series?.second[span] ?? 0, value])];
-  });
-  return join(strategy, repeats);
-}
+export const stateCurve = (trials: Drawn[], name: string, atStart: (trial: Drawn) => number, values: (series: TrialSeries) => number[]): Curve =>
+  curveOf(trials, name, (trial, series) => [[0, atStart(trial)], ...(series === null ? [] : values(series).map((value, span): [number, number] => [series.second[span] ?? 0, value]))]);
 
 /** Transactions served since the start. */
-export const servedCurve = (trials: Warmed[], strategy: string): Curve => stateCurve(trials, strategy, () => 0, ({ second, tps }) => {
+export const servedCurve = (trials: Drawn[], name: string): Curve => stateCurve(trials, name, () => 0, ({ second, tps }) => {
   let served = 0;
   return second.map((end, span) => (served += (tps.mean[span] ?? 0) * (end - (second[span - 1] ?? 0))));
 });
@@ -112,33 +95,26 @@ export function fittedCurve(fit: Fit, seconds: number): [number, number][] {
 /** The same curve, less the median of another at each instant. */
 export function aheadOf(curve: Curve, baseline: Curve): Curve {
   const medians = new Map(baseline.points.map((point) => [point.at, point.median]));
-  const points = curve.points.flatMap((point) => {
-    const base = medians.get(point.at);
-    if (base === undefined) return [];
-    return [{ at: point.at, median: point.median - base, min: point.min - base, max: point.max - base }];
+  const points = curve.points.flatMap(({ at, median, min, max }) => {
+    const base = medians.get(at);
+    return base === undefined ? [] : [{ at, median: median - base, min: min - base, max: max - base }];
   });
-  return { strategy: curve.strategy, points };
+  return { ...curve, points };
 }
 
-/** The median at an instant, between points on the line that joins them. */
-export function valueAt(curve: Curve, at: number): number | null {
-  const after = curve.points.findIndex((point) => point.at >= at);
-  const right = after < 0 ? curve.points.at(-1) : curve.points[after];
-  const left = after > 0 ? curve.points[after - 1] : right;
+/** Goes along a curve that rises in `by` up to a value, and says what `of` is there, on the line between two points. */
+function along({ points }: Curve, by: "at" | "median", value: number, of: "at" | "median"): number | null {
+  const after = points.findIndex((point) => point[by] >= value);
+  const right = after < 0 ? points.at(-1) : points[after];
+  const left = after > 0 ? points[after - 1] : right;
   if (!left || !right) return null;
-  const width = right.at - left.at;
-  const share = width > 0 ? (at - left.at) / width : 0;
-  return left.median + (right.median - left.median) * Math.min(1, Math.max(0, share));
+  const width = right[by] - left[by];
+  const share = width > 0 ? Math.min(1, Math.max(0, (value - left[by]) / width)) : 0;
+  return left[of] + (right[of] - left[of]) * share;
 }
 
-/** The instant at which a curve that never falls reaches a value. */
-function instantOf(curve: Curve, value: number): number | null {
-  const after = curve.points.findIndex((point) => point.median >= value);
-  const [left, right] = [curve.points[after - 1], curve.points[after]];
-  if (!right) return null;
-  if (!left || right.median === left.median) return right.at;
-  return left.at + ((value - left.median) / (right.median - left.median)) * (right.at - left.at);
-}
+/** The median at an instant. */
+export const valueAt = (curve: Curve, at: number): number | null => along(curve, "at", at, "median");
 
 /** A curve over the transactions that were served by then, instead of over time. */
 export const overTransactions = (curve: Curve, served: Curve): Curve => ({
@@ -156,32 +132,22 @@ export function transactionStep(served: Curve[]): number {
 /** The instants at which so many transactions more had been served. */
 export function tickInstants(served: Curve, step: number): number[] {
   const count = Math.floor((served.points.at(-1)?.median ?? 0) / step);
-  return Array.from({ length: count }, (_, tick) => instantOf(served, (tick + 1) * step)).filter((at) => at !== null);
+  return Array.from({ length: count }, (_, tick) => along(served, "median", (tick + 1) * step, "at")).filter((at) => at !== null);
 }
 
 export type Tier = "os" | "buffers";
 export type Instant = "before" | "after";
 
 /** Resident shares of a relation's pieces, each the mean over the repeats of a strategy. */
-export function stripOf(
-  trials: Warmed[],
-  strategy: string,
-  relation: string,
-  instant: Instant,
-  tier: Tier,
-): number[] {
-  const strips = trialsOf(trials, strategy)
-    .flatMap((trial) => trial.residency.filter((one) => one.relation === relation))
-    .map((one) => one[instant][tier]);
+export function stripOf(trials: Drawn[], name: string, relation: string, instant: Instant, tier: Tier): number[] {
+  const strips = trials.filter((trial) => trial.name === name).flatMap(({ residency }) => residency.filter((one) => one.relation === relation)).map((one) => one[instant][tier]);
   const pieces = Math.max(0, ...strips.map((strip) => strip.length));
   return Array.from({ length: pieces }, (_, piece) => mean(strips.flatMap((strip) => strip[piece] ?? [])));
 }
 
 /** Every relation that any trial looked at, the largest first. */
-export function relationsOf(trials: Warmed[]): RelationResidency[] {
+export function relationsOf(trials: Drawn[]): RelationResidency[] {
   const byName = new Map<string, RelationResidency>();
-  for (const relation of trials.flatMap((trial) => trial.residency)) {
-    if (!byName.has(relation.relation)) byName.set(relation.relation, relation);
-  }
+  for (const one of trials.flatMap(({ residency }) => residency)) if (!byName.has(one.relation)) byName.set(one.relation, one);
   return [...byName.values()].sort((a, b) => b.total_bytes - a.total_bytes);
 }

@@ -1,38 +1,26 @@
-// Makes elements. Text always becomes a text node, so that no name in the data can be markup.
+// Makes elements, and the parts that pages are made of. Text always becomes a text node, so that no name in the data can be markup.
+
+import { readAddress, remember } from "./address";
+import type { SeriesStyle } from "./palette";
 
 export type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
 
-export function element<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  attributes: Attributes = {},
-  ...children: Child[]
-): HTMLElementTagNameMap[K] {
-  const made = document.createElement(tag);
-  setAttributes(made, attributes);
-  append(made, children);
-  return made;
+export function element<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  return fill(document.createElement(tag), attributes, children);
 }
 
-export function svg(tag: string, attributes: Attributes = {}, ...children: Child[]): SVGElement {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  setAttributes(made, attributes);
-  append(made, children);
-  return made;
-}
+const svg = (tag: string, attributes: Attributes, ...children: Child[]): SVGElement =>
+  fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-function setAttributes(target: Element, attributes: Attributes): void {
+function fill<T extends Element>(made: T, attributes: Attributes, children: Child[]): T {
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") target.addEventListener(name, value);
-    else if (value === true) target.setAttribute(name, "");
-    else if (value !== null && value !== undefined && value !== false) target.setAttribute(name, String(value));
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, String(value));
   }
-}
-
-function append(parent: Element, children: Child[]): void {
-  for (const child of children) {
-    if (child !== null && child !== undefined && child !== false) parent.append(child);
-  }
+  made.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
 }
 
 /** A page's name that is longer takes many lines. */
@@ -43,54 +31,49 @@ export function heading(text: string): HTMLElement[] {
   const title = element("h1", { tabindex: -1 }, text);
   if (text.length <= LONG_HEADING) return [title];
   title.className = "cut";
+  const more = "show the whole name";
   const unfold = element("button", { type: "button", class: "unfold", "aria-expanded": "false", click: () => {
     const isCut = title.classList.toggle("cut");
     unfold.setAttribute("aria-expanded", String(!isCut));
-    unfold.textContent = isCut ? MORE : "show less of the name";
-  } }, MORE);
+    unfold.textContent = isCut ? more : "show less of the name";
+  } }, more);
   return [title, unfold];
 }
 
-const MORE = "show the whole name";
+/** A part of a page with its title, which also is the name of its place. */
+export const section = (id: string, title: string, ...children: Child[]): HTMLElement =>
+  element("section", { "aria-labelledby": id }, element("h2", { id }, title), ...children);
 
-export interface Column {
-  title: string;
-  /** Numbers stand at the right, in figures of one width. */
-  isNumber: boolean;
+export const paragraph = (className: string, ...text: Child[]): HTMLElement => element("p", { class: className }, ...text);
+
+/** A message that a screen reader reads at once. */
+export const alarm = (error: unknown): HTMLElement =>
+  element("p", { class: "against", role: "alert" }, error instanceof Error ? error.message : String(error));
+
+interface TableOptions {
+  id?: string;
+  className?: string;
+  /** Places of the columns that hold text. All others hold numbers, which stand at the right in figures of one width. */
+  texts?: number[];
 }
 
 /** A table that scrolls inside itself; the first cell of a row is its header. */
-export function table(caption: string, columns: Column[], rows: Child[][], className = ""): HTMLElement {
-  const head = columns.map((column) =>
-    element("th", { scope: "col", class: column.isNumber ? "number" : null }, column.title),
-  );
-  const body = rows.map((cells) =>
-    element(
-      "tr",
-      {},
-      ...cells.map((cell, index) => {
-        const className = columns[index]?.isNumber ? "number" : null;
-        return index === 0
-          ? element("th", { scope: "row", class: className }, cell)
-          : element("td", { class: className }, cell);
-      }),
-    ),
-  );
-  return element(
-    "div",
-    { class: `scroll ${className}`.trim(), tabindex: 0, role: "region", "aria-label": caption },
-    element(
-      "table",
-      {},
+export function table(caption: string, titles: string[], rows: Child[][], { id, className = "", texts = [0] }: TableOptions = {}): HTMLElement {
+  const cell = (place: number, head: "col" | "row" | null, content: Child): HTMLElement =>
+    element(head === null ? "td" : "th", { scope: head, class: texts.includes(place) ? null : "number" }, content);
+  const body = rows.map((cells) => element("tr", {}, ...cells.map((content, place) => cell(place, place === 0 ? "row" : null, content))));
+  return element("div", { class: `scroll ${className}`.trim(), tabindex: 0, role: "region", "aria-label": caption, id },
+    element("table", {},
       element("caption", { class: "unseen" }, caption),
-      element("thead", {}, element("tr", {}, ...head)),
-      element("tbody", {}, ...body),
-    ),
-  );
+      element("thead", {}, element("tr", {}, ...titles.map((title, place) => cell(place, "col", title)))),
+      element("tbody", {}, ...body)));
 }
 
 /** Rows beyond which a table is folded: a page is to open at once. */
-export const MANY_ROWS = 200;
+const MANY_ROWS = 200;
+
+/** A table of as many points; a long one is made when somebody looks at it. */
+export const ofPoints = (points: number, make: () => HTMLElement): HTMLElement => (points > MANY_ROWS ? folded(`All ${points} points`, make) : make());
 
 /** Something long that is made when it is first looked at. */
 export function folded(summary: string, make: () => Node): HTMLElement {
@@ -99,19 +82,82 @@ export function folded(summary: string, make: () => Node): HTMLElement {
   return box;
 }
 
+export type Facts = [name: string, value: string][];
+
 /** Facts under a title. */
-export function card(title: string, entries: [string, string][]): HTMLElement {
-  const list = entries.flatMap(([name, value]): Child[] => [element("dt", {}, name), element("dd", {}, value)]);
+export function card(title: string, facts: Facts): HTMLElement {
+  const list = facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]);
   return element("div", { class: "card" }, element("h3", {}, title), element("dl", {}, ...list));
 }
 
-/** Settings of a server, by name. */
-export function settingsTable(settings: [string, string][]): HTMLElement {
-  const code = (text: string): HTMLElement => element("code", {}, text);
-  return table("Settings of the server", ["setting", "value"].map((title) => ({ title, isNumber: false })), settings.map(([name, value]) => [code(name), code(value)]), "pairs low");
+/** The figures at the head of a page, each with what is to be read beside it. */
+export function figures(name: string, all: [label: string, value: string, note: string][]): HTMLElement {
+  const boxes = all.map(([label, value, note]) => element("div", {}, element("dt", {}, label), element("dd", {}, value), note !== "" && element("dd", { class: "note" }, note)));
+  return element("dl", { class: "figures", "aria-label": name }, ...boxes);
 }
 
-/** A figure at the head of a page, with what is to be read beside it. */
-export function figureOf(label: string, value: string, note: string | null): HTMLElement {
-  return element("div", {}, element("dt", {}, label), element("dd", {}, value), note && element("dd", { class: "note" }, note));
+/** A figure in a cell, and the range below it. */
+export const cell = (median: string, range: string | null, className = ""): HTMLElement =>
+  element("span", { class: `cell ${className}`.trim() }, element("span", { class: "median" }, median), range !== null && range !== "" && element("span", { class: "range" }, range));
+
+export const code = (text: string): HTMLElement => element("code", {}, text);
+
+export type Option = [value: string, label: string];
+
+export function select(id: string, label: string, options: Option[], chosen: string, choose: (value: string) => void): HTMLElement {
+  const box = element("select", { id, change: () => choose(box.value) }, ...options.map(([value, text]) => element("option", { value, selected: value === chosen }, text)));
+  return element("label", { class: "choice" }, element("span", {}, label), box);
+}
+
+/** A short piece of a series' line with its symbol. */
+export function swatch({ color, dash, symbol, width }: SeriesStyle): SVGElement {
+  const line = { x1: 0, y1: 5, x2: 30, y2: 5, stroke: color, "stroke-width": Math.min(width, 2.4), "stroke-dasharray": dash.length > 0 ? dash.join(" ") : null };
+  return svg("svg", { class: "swatch", viewBox: "0 0 30 10", width: 30, height: 10, "aria-hidden": "true" },
+    svg("line", line), svg("path", { d: symbol.path, fill: color, transform: "translate(10 0)" }));
+}
+
+/** What the signs of a chart stand for. */
+export const keys = (signs: [sign: Node, name: string][], before = "", after = ""): HTMLElement =>
+  paragraph("keys", before !== "" && element("span", { class: "soft" }, before), ...signs.map(([sign, name]) => element("span", { class: "key" }, sign, name)),
+    after !== "" && element("span", { class: "soft" }, after));
+
+const opened = (): string[] => (readAddress().query.get("open") ?? "").split(",").filter((id) => id !== "");
+
+let isPrinting = false;
+
+/** A section below its title, which unfolds it. The address keeps which are open, and paper shows all. */
+export function fold(id: string, title: string, ...children: Child[]): HTMLDetailsElement {
+  const box = element("details", { class: "fold", "data-fold": id, open: opened().includes(id) }, element("summary", {}, element("h2", { id }, title)), ...children);
+  box.addEventListener("toggle", () => {
+    // Paper has everything open, which nobody chose.
+    if (isPrinting) return;
+    const others = opened().filter((one) => one !== id);
+    remember({ open: (box.open ? [...others, id] : others).join(",") });
+  });
+  return box;
+}
+
+/** To be called before anything listens that draws what is seen. */
+export function unfoldForPaper(): void {
+  const closed: HTMLDetailsElement[] = [];
+  addEventListener("beforeprint", () => {
+    isPrinting = true;
+    closed.push(...document.querySelectorAll<HTMLDetailsElement>("details.fold:not([open]), .trust details:not([open])"));
+    for (const box of closed) box.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const box of closed.splice(0)) box.open = false;
+    // The boxes tell of it a moment later.
+    setTimeout(() => (isPrinting = false));
+  });
+}
+
+/** Calls `ask` again and again, as long as the box is on the page and somebody looks. */
+export function askWhileShown(box: HTMLElement, everyMs: number, ask: () => Promise<void>, tellFailure: () => void): void {
+  let wasShown = false;
+  const timer = setInterval(() => {
+    wasShown ||= box.isConnected;
+    if (wasShown && !box.isConnected) clearInterval(timer);
+    else if (!document.hidden) void ask().catch(tellFailure);
+  }, everyMs);
 }

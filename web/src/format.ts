@@ -5,12 +5,11 @@ import type { Limits, Ratio, Spread } from "../generated/record";
 
 // What no page shows as it is: characters of control, invisible ones, and such as turn the direction of writing.
 const treacherous = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/;
-/** As the terminal shows a name that may hold anything: `\u{1b}`. Its lines stay. */
-export const shown = (text: string): string =>
-  text.replace(new RegExp(treacherous, "g"), (one) => `\\u{${one.charCodeAt(0).toString(16)}}`);
 /** Data whose texts can be shown. Few have any that could not: the others are read once. */
 export function parseShown(json: string): unknown {
   if (!treacherous.test(json) && !/\\u00[01]|\\[bfrt]/.test(json)) return JSON.parse(json);
+  // As the terminal shows a name that may hold anything: `\u{1b}`. Its lines stay.
+  const shown = (text: string): string => text.replace(new RegExp(treacherous, "g"), (one) => `\\u{${one.charCodeAt(0).toString(16)}}`);
   return JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? shown(value) : value));
 }
 
@@ -50,7 +49,7 @@ export const bytes = (value: number): string => scaled(value, 1024, ["bytes", "k
 /** A bandwidth: 1000 of a unit are one of the next. */
 export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
 
-/** At least three figures, without the zeros at their end, as crates/host/src/units/bytes.rs prints them: `8 kB`, `1.47 GB`, `1023 MB`. */
+/** At least three figures, without the zeros at their end, as crates/host/src/units.rs prints them: `8 kB`, `1.47 GB`, `1023 MB`. */
 function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
   let left = value;
@@ -84,6 +83,23 @@ export function compact(value: number): string {
   const [scaled, unit] = size < 999_500 ? [value / 1e3, "k"] : [value / 1e6, "M"];
   return `${Number(scaled.toPrecision(3))} ${unit}`;
 }
+
+/** How a quantity is told, and what its axis is like. */
+export interface Scale {
+  render: (value: number) => string;
+  renderAxis: (value: number) => string;
+  /** Of the numbers in a table, where they have none themselves. */
+  tableUnit?: string;
+  /** Its values differ by orders of magnitude. */
+  isLog?: boolean;
+  /** An axis of sizes has their steps. */
+  isSize?: boolean;
+}
+
+export const COUNTS: Scale = { render: count, renderAxis: compact };
+export const SIZES: Scale = { render: bytes, renderAxis: bytes, isSize: true };
+export const BANDWIDTHS: Scale = { render: bandwidth, renderAxis: bandwidth };
+export const LATENCIES: Scale = { render: latency, renderAxis: latency, isLog: true };
 
 /** Keeps a number on one line with its unit. */
 export const unbroken = (text: string): string =>

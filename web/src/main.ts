@@ -1,14 +1,19 @@
-// Reads what stands in the page, and shows it: its studies, or those that the server has.
+// Reads what stands in the page, and shows it: a bar that stays, and below it the page that the address names.
 
 import "./report.css";
-import "./study.css";
-import type { charts } from "./charts/figure";
-import { unfoldForPaper } from "./fold";
+import { readAddress } from "./address";
+import { Appearance } from "./appearance";
+import { charts } from "./charts/figure";
+import { alarm, element, unfoldForPaper } from "./element";
 import { parseShown } from "./format";
-import type { PageData } from "../generated/record";
-import { showStudies } from "./app";
 import { declareMetrics } from "./metrics";
-import { EmbeddedSource, ServedSource } from "./source";
+import { comparePage } from "./pages/compare";
+import { livePage } from "./pages/live";
+import { studiesPage } from "./pages/studies";
+import { studyPage } from "./pages/study";
+import { trialPage } from "./pages/trial";
+import { embedded, served, type Source } from "./source";
+import type { PageData } from "../generated/record";
 
 declare global {
   interface Window {
@@ -20,7 +25,67 @@ declare global {
 unfoldForPaper();
 const page = parseShown(document.getElementById("pgthaw-data")?.textContent ?? "") as PageData;
 declareMetrics(page.metrics);
-if (page.kind === "studies") showStudies(new EmbeddedSource(page.studies));
-else if (page.kind === "served") showStudies(new ServedSource());
+if (page.kind === "studies") showStudies(embedded(page.studies));
+else if (page.kind === "served") showStudies(served);
 // Where nothing is, the front page says so and leads on.
 else location.replace(`/#${location.pathname}`);
+
+function showStudies(source: Source): void {
+  const appearance = new Appearance();
+  const content = element("div", { id: "content" });
+  let turn = 0;
+  const show = async (isFirst: boolean): Promise<void> => {
+    turn += 1;
+    const mine = turn;
+    appearance.forget();
+    document.getElementById("page")?.replaceChildren(navigation(appearance, source.isServed), content);
+    const children = await pageOf(source, appearance).catch((error: unknown) => [element("h1", { tabindex: -1 }, "This cannot be shown"), alarm(error)]);
+    // Somebody went on meanwhile.
+    if (mine !== turn) return;
+    for (const chart of charts.values()) chart.dispose();
+    charts.clear();
+    content.replaceChildren(...children);
+    const title = content.querySelector("h1");
+    document.title = `pgthaw: ${title?.textContent ?? "studies"}`;
+    window.pgthawReport = { charts };
+    // Who follows a link with a screen reader hears where it led.
+    if (!isFirst) {
+      scrollTo(0, 0);
+      title?.focus({ preventScroll: true });
+    }
+  };
+  addEventListener("hashchange", () => void show(false));
+  void show(true);
+}
+
+/** Where one can go, and light or dark. A page that stands alone leads to its own studies. */
+function navigation(appearance: Appearance, isServed: boolean): HTMLElement {
+  const button = element("button", { type: "button", class: "theme", click: () => appearance.toggleTheme() });
+  const name = (): void => {
+    const other = appearance.theme.isDark ? "Light" : "Dark";
+    button.textContent = other;
+    button.setAttribute("aria-label", `Switch to the ${other.toLowerCase()} theme`);
+  };
+  name();
+  appearance.subscribe(name);
+  const link = (text: string, place: string): HTMLElement => element("a", { href: `#/${place}` }, text);
+  return element("nav", { class: "bar", "aria-label": "pgthaw" },
+    element("a", { class: "brand", href: "#/" }, "pgthaw"), link("studies", ""), ...(isServed ? [link("compare", "compare"), link("running now", "live")] : []), button);
+}
+
+async function pageOf(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
+  const { path, query } = readAddress();
+  const [kind, id, part, number, repeat] = path;
+  if (kind === "study" && id !== undefined) {
+    return part === "trial" ? trialPage(source, appearance, id, [Number(number), Number(repeat)], query.get("with")) : studyPage(source, appearance, id);
+  }
+  if (kind === "compare" && source.isServed) return comparePage(source, appearance);
+  if (kind === "live" && source.isServed) return livePage(source, appearance);
+  if (kind !== undefined) {
+    const missing = [element("h1", { tabindex: -1 }, "Nothing is here"), alarm(`There is no page ${path.join("/")}. What there is stands below.`)];
+    return [...missing, ...(await studiesPage(source, appearance)).slice(1)];
+  }
+  // A report of one study begins with it.
+  const all = source.isServed ? [] : await source.studies();
+  return all.length === 1 && all[0] !== undefined ? studyPage(source, appearance, all[0].id) : studiesPage(source, appearance);
+}

@@ -1,6 +1,6 @@
 // The figures of a point that can be drawn. What there are, and what they mean, the page says: the program declares them once.
 
-import { bandwidth, bytes, compact, count, latency, percent, ratio, seconds } from "./format";
+import { BANDWIDTHS, COUNTS, LATENCIES, percent, ratio, type Scale, seconds, SIZES } from "./format";
 import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 
 /** Of a point; what some trials did not reach is infinite. */
@@ -11,37 +11,23 @@ export interface Range {
   interval: Spread["interval"];
 }
 
-export interface Metric {
+export interface Metric extends Scale {
   id: string;
   /** Its field of a point and of a trial. */
   key: string;
   label: string;
   unit: string;
-  /** Of its figures in a table, where they have none themselves. */
-  tableUnit?: string;
-  of: (point: PointSummary) => Range | null;
-  render: (value: number) => string;
-  renderAxis: (value: number) => string;
+  of: (point: PointSummary | null) => Range | null;
   isLowBetter: boolean;
-  /** Its values differ by orders of magnitude. */
-  isLog: boolean;
 }
 
-const NOT_REACHED = "not reached";
+const finite = (render: (value: number) => string) => (value: number): string => (Number.isFinite(value) ? render(value) : "not reached");
 
-const finite = (render: (value: number) => string) => (value: number): string => (Number.isFinite(value) ? render(value) : NOT_REACHED);
-const number = { render: count, renderAxis: compact, isLog: false };
-
-const KINDS: Record<MetricFacts["kind"], Pick<Metric, "render" | "renderAxis" | "isLog" | "tableUnit">> = {
-  rate: { ...number, tableUnit: "tps" },
-  per_second: { ...number, tableUnit: "per second" },
-  latency: { render: latency, renderAxis: latency, isLog: true },
-  time: { render: finite(seconds), renderAxis: finite(seconds), isLog: false },
-  bytes: { render: bytes, renderAxis: bytes, isLog: false },
-  byte_rate: { render: bandwidth, renderAxis: bandwidth, isLog: false },
-  count: number,
-  cost: { render: (value) => `${value.toFixed(2)} s`, renderAxis: (value) => `${Number(value.toPrecision(2))} s`, isLog: false },
-  ratio: { render: finite(ratio), renderAxis: finite(ratio), isLog: false },
+const KINDS: Record<MetricFacts["kind"], Scale> = {
+  rate: { ...COUNTS, tableUnit: "tps" }, per_second: { ...COUNTS, tableUnit: "per second" }, latency: LATENCIES, bytes: SIZES, byte_rate: BANDWIDTHS, count: COUNTS,
+  time: { render: finite(seconds), renderAxis: finite(seconds) },
+  cost: { render: (value) => `${value.toFixed(2)} s`, renderAxis: (value) => `${Number(value.toPrecision(2))} s` },
+  ratio: { render: finite(ratio), renderAxis: finite(ratio) },
 };
 
 export let METRICS: Metric[] = [];
@@ -61,8 +47,8 @@ export function declareMetrics(all: MetricFacts[]): void {
   [TPS, WORST, P50, P99] = ["tps", "worst-second", "p50", "p99"].map(named) as [Metric, Metric, Metric, Metric];
 }
 
-const figureOf = (key: string) => (point: PointSummary): Range | null => {
-  const spread = point[key] as Spread | null | undefined;
+const figureOf = (key: string) => (point: PointSummary | null): Range | null => {
+  const spread = point === null ? null : spreadOf(point, key);
   const reached = (end: number | null): number => end ?? Number.POSITIVE_INFINITY;
   return spread ? { median: reached(spread.median), min: reached(spread.min), max: reached(spread.max), interval: spread.interval } : null;
 };
@@ -88,8 +74,14 @@ export function besideOf(metric: Metric, point: PointSummary): string {
   return range !== null && Number.isFinite(range.median) ? `${ratio.render(range.median)} ${ratio.label}` : "";
 }
 
+/** The median of a point's trials, or a dash. */
+export function renderMedian(metric: Metric, point: PointSummary, render = metric.render): string {
+  const range = metric.of(point);
+  return range === null ? "–" : render(range.median);
+}
+
 /** The head of its column. */
-export const columnOf = ({ label, tableUnit }: Metric): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
+export const columnOf = ({ label, tableUnit }: Pick<Metric, "label" | "tableUnit">): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
 
 export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
 

@@ -16,25 +16,10 @@ export interface Theme {
 }
 
 const LIGHT: Theme = {
-  isDark: false,
-  paper: "#ffffff",
-  surround: "#fbfbf9",
-  ink: "#1b2126",
-  soft: "#5b6670",
-  rule: "#dfe3e4",
-  warn: "#9a6700",
-  heat: ["#e8eef3", "#f0a868", "#9c3205"],
+  isDark: false, paper: "#ffffff", surround: "#fbfbf9", ink: "#1b2126", soft: "#5b6670", rule: "#dfe3e4", warn: "#9a6700", heat: ["#e8eef3", "#f0a868", "#9c3205"],
 };
-
 const DARK: Theme = {
-  isDark: true,
-  paper: "#181c20",
-  surround: "#121518",
-  ink: "#e9ecee",
-  soft: "#9ba6af",
-  rule: "#31383e",
-  warn: "#e3b341",
-  heat: ["#25303a", "#a8531c", "#ffc08a"],
+  isDark: true, paper: "#181c20", surround: "#121518", ink: "#e9ecee", soft: "#9ba6af", rule: "#31383e", warn: "#e3b341", heat: ["#25303a", "#a8531c", "#ffc08a"],
 };
 
 export const theme = (isDark: boolean): Theme => (isDark ? DARK : LIGHT);
@@ -147,3 +132,20 @@ export const WAITS = {
 
 /** The hue of a quantity or wait, on this paper. */
 export const hueStyle = (hue: Hue, isDark: boolean): SeriesStyle => styleOf(hue, isDark, SOLID, 1.6);
+
+/** A colour between those of nothing and of all, 0 to 1. */
+export function heatColor(share: number, { heat }: Theme): string {
+  const [low, middle, high] = heat.map(channelsOf) as [number[], number[], number[]];
+  const [from, to, part] = share < 0.5 ? [low, middle, share * 2] : [middle, high, share * 2 - 1];
+  return `rgb(${from.map((channel, index) => Math.round(channel + ((to[index] ?? 0) - channel) * part)).join(" ")})`;
+}
+
+const channelsOf = (color: string): number[] => [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16));
+
+/** Black or white, whichever is read better on a colour that `heatColor` made. */
+export function inkOn(color: string): string {
+  const linear = (color.match(/\d+/g) ?? []).map((channel) => (Number(channel) / 255) ** 2.2);
+  const luminance = 0.2126 * (linear[0] ?? 0) + 0.7152 * (linear[1] ?? 0) + 0.0722 * (linear[2] ?? 0);
+  // Where the contrast to black and to white is the same.
+  return luminance > 0.179 ? "#111" : "#fff";
+}

@@ -1,13 +1,14 @@
 // The first chart of a report of warmers as an SVG of its own, with legend and captions inside: for a README. Runs without a page.
 
 import { Appearance } from "./appearance";
-import { createPicture } from "./charts/engine";
-import { throughput } from "./charts/time_charts";
+import { drawSvg } from "./charts/figure";
+import { throughput } from "./charts/over_time";
+import { type Drawn, WarmersStage } from "./curve_stage";
+import { median } from "./curves";
 import { bandwidth, bytes, instant, time } from "./format";
 import type { SeriesStyle } from "./palette";
 import { spreadOf } from "./metrics";
 import type { StudyData, SweepTrial, TrialSeries } from "../generated/record";
-import { type Warmed, WarmersState } from "./warmers_state";
 
 const WIDTH = 880;
 const MARGIN = 20;
@@ -27,23 +28,18 @@ interface StoredStudy extends Pick<StudyData, "headline" | "sweep" | "points" | 
 
 /** Draws it on light paper, whatever the page is like that shows it. Fits are for those who read the report. */
 export function drawPicture(data: StoredStudy): string {
-  const trials = data.trials.map(({ point, repeat, samples }): Warmed => {
+  const trials = data.trials.map(({ point, repeat, samples }): Drawn => {
     const tps = samples.map(({ transactions }) => transactions);
     const series = { second: samples.map(({ second }) => second), tps: { mean: tps, min: tps, max: tps } } as TrialSeries;
-    return { strategy: String(point["strategy"]), repeat, series, residency: [], judgement: null, no_verdict: null, startBytes: 0 };
+    return { name: String(point["strategy"]), repeat, series, residency: [], judgement: null, no_verdict: null, startBytes: 0 };
   });
-  const levels = data.trials.flatMap(({ warming }) => warming?.warm_tps ?? []).sort((a, b) => a - b);
-  const steady = levels.length === 0 ? null : ((levels[Math.floor((levels.length - 1) / 2)] ?? 0) + (levels[Math.floor(levels.length / 2)] ?? 0)) / 2;
-  const state = new WarmersState({ ...data, trials: [{ steady_tps: steady }] }, trials, new Appearance());
+  const state = new WarmersStage(data, trials, median(data.trials.flatMap(({ warming }) => warming?.warm_tps ?? [])), new Appearance());
   const { theme } = state;
   const legend = legendOf(state);
   const top = HEAD + legend.height;
   const height = top + CHART + FOOT;
-  const chart = createPicture(WIDTH - 2 * MARGIN, CHART);
-  const view = { state, width: WIDTH - 2 * MARGIN, isNarrow: false, choices: {} };
-  chart.setOption({ animation: false, ...throughput.option(view) });
-  const curves = chart.renderToSVGString();
-  chart.dispose();
+  const view = { state, theme, width: WIDTH - 2 * MARGIN, isNarrow: false, choices: {} };
+  const curves = drawSvg({ ...throughput, height: () => CHART }, view);
   const text = (x: number, y: number, size: number, color: string, words: string, more = ""): string =>
     `<text x="${x}" y="${y}" font-size="${size}" fill="${color}"${more}>${escape(words)}</text>`;
   return [
@@ -66,7 +62,7 @@ const TITLE = "A cold PostgreSQL under load, and what warms it";
 const EXPLANATION = "A ring marks where it was warm: fewer than 1 % of the transactions read from the device. The bound is bytes ÷ bandwidth.";
 
 /** Each warmer with its line, and when it was warm. */
-function legendOf(state: WarmersState): { markup: string; height: number } {
+function legendOf(state: WarmersStage): { markup: string; height: number } {
   const seconds = state.longest;
   let [x, y] = [MARGIN, HEAD - 6];
   const entries = state.points.map((point) => {

@@ -1,6 +1,8 @@
-// A study's points by its axes: which one across, which one down, which one as small multiples. Pure.
+// A study's points by its axes: which one across, which one down, which one as small multiples.
 
-import { metricsOf } from "./metrics";
+import { linkTo, readAddress, remember } from "./address";
+import { type Appearance, Stage } from "./appearance";
+import { chosenOf, type Metric, metricOf, metricsOf } from "./metrics";
 import type { PointSummary, StudyData } from "../generated/record";
 
 export interface Axis {
@@ -75,24 +77,6 @@ export function completed(layout: Layout, axes: Axis[]): Layout {
   return { x, y: y === x ? "" : y, facet: facet === x || facet === y ? "" : facet, fixed };
 }
 
-const keyOf = (values: (string | undefined)[]): string => JSON.stringify(values);
-
-/** Finds points by their values. */
-export class Points {
-  readonly #byValues: Map<string, PointSummary>;
-  readonly #axes: string[];
-
-  constructor(study: StudyData) {
-    this.#axes = study.sweep.varied;
-    this.#byValues = new Map(study.points.map((point) => [keyOf(point.values), point]));
-  }
-
-  at(layout: Layout, x: string, y: string, facet: string): PointSummary | null {
-    const values: Record<string, string> = { ...layout.fixed, [layout.x]: x, [layout.y]: y, [layout.facet]: facet };
-    return this.#byValues.get(keyOf(this.#axes.map((axis) => values[axis]))) ?? null;
-  }
-}
-
 /** The values of an axis; a single empty one of an axis that there is not. */
 export function valuesOf(axes: Axis[], name: string): string[] {
   return axes.find((axis) => axis.name === name)?.values ?? [""];
@@ -116,4 +100,60 @@ export function doubtOf(point: PointSummary | null): Doubt {
   if (metricsOf({ points: [point] }).length === 0) return "failed";
   if (point.verdicts.some(({ is_refusing: isRefusing }) => isRefusing)) return "refused";
   return againstOf(point).length > 0 || point.failures > 0 ? "doubtful" : null;
+}
+
+const keyOf = (values: (string | undefined)[]): string => JSON.stringify(values);
+
+/** What the reader of a study chose: the figure and the layout of the axes. The address keeps it. */
+export class StudyState extends Stage {
+  readonly axes: Axis[];
+  metric: Metric;
+  layout: Layout;
+  readonly #byValues: Map<string, PointSummary>;
+  readonly #firstRepeats: Map<number, number>;
+
+  constructor(readonly study: StudyData, appearance: Appearance) {
+    super(appearance);
+    this.axes = axesOf(study);
+    this.#byValues = new Map(study.points.map((point) => [keyOf(point.values), point]));
+    this.#firstRepeats = new Map([...study.trials].sort((a, b) => b.repeat - a.repeat).map((trial) => [trial.number, trial.repeat]));
+    const { query } = readAddress();
+    this.metric = chosenOf(study, query.get("metric"));
+    const standard = defaultLayout(this.axes);
+    const fixed = Object.fromEntries(this.axes.flatMap(({ name }) => (query.has(`at.${name}`) ? [[name, query.get(`at.${name}`) ?? ""]] : [])));
+    this.layout = completed({ x: query.get("x") ?? standard.x, y: query.get("y") ?? standard.y, facet: query.get("by") ?? standard.facet, fixed }, this.axes);
+  }
+
+  /** The point with these values of the axes that are shown. */
+  pointAt(x: string, y: string, facet: string): PointSummary | null {
+    const { layout, study } = this;
+    const values: Record<string, string> = { ...layout.fixed, [layout.x]: x, [layout.y]: y, [layout.facet]: facet };
+    return this.#byValues.get(keyOf(study.sweep.varied.map((axis) => values[axis]))) ?? null;
+  }
+
+  /** Where the trials of a point begin. */
+  linkToPoint(number: number): string {
+    return linkTo(["study", this.study.sweep.id, "trial", number, this.#firstRepeats.get(number) ?? 1]);
+  }
+
+  setMetric(id: string): void {
+    this.metric = metricOf(id);
+    remember({ metric: id });
+    this.tell();
+  }
+
+  setAxis(place: "x" | "y" | "facet", name: string): void {
+    this.#change(withAxis(this.layout, place, name, this.axes));
+  }
+
+  setFixed(axis: string, value: string): void {
+    this.#change({ ...this.layout, fixed: { ...this.layout.fixed, [axis]: value } });
+  }
+
+  #change(layout: Layout): void {
+    this.layout = layout;
+    // An axis that is taken away stays away: "none" is no axis's name, "-" neither.
+    remember({ x: layout.x || "-", y: layout.y || "-", by: layout.facet || "-", ...Object.fromEntries(this.axes.map(({ name }) => [`at.${name}`, layout.fixed[name] ?? ""])) });
+    this.tell();
+  }
 }

@@ -138,9 +138,7 @@ impl Explain for Error {
             }
             Error::Exists(_) => "name another file, or remove this one",
             Error::NothingMeasured { .. } => "`pgthaw doctor` says what is missing and how to get it",
-            Error::UnknownRelation { .. } | Error::UnknownSchema { .. } => {
-                "`pgthaw map --top 0 --system` shows all relations"
-            }
+            Error::UnknownRelation { .. } | Error::UnknownSchema { .. } => "`pgthaw map --top 0` shows all relations",
         };
         Some(text.to_owned())
     }

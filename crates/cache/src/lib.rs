@@ -8,7 +8,6 @@ pub mod warm;
 extern crate host;
 
 mod choice;
-mod chosen;
 mod difference;
 mod error;
 #[cfg(any(test, feature = "fixtures"))]
@@ -16,32 +15,30 @@ pub mod fixtures;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod heat;
-mod identity;
-mod lookups;
 mod map;
 mod names;
 mod read;
 mod rollup;
-pub mod sealed_file;
+mod sealed_file;
 mod selection;
 mod snapshot;
 mod snapshot_file;
 mod snapshot_store;
 
 pub use choice::{Databases, LastStart, Reason, Situation};
-pub use chosen::{Candidates, Chosen, Holding, Selected};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::{Error, kept_elsewhere};
 pub use heat::{HeatInputs, USUAL_HEAT, read_heat};
 pub use host::failure::Tiers;
-pub use identity::{Identity, Part, compute_identities};
-pub use lookups::Lookups;
 pub use map::{
-    BarCell, ForkMap, HeatSource, Map, MapSource, RelationMap, Residency, TierState, USAGE_COUNTS, compute_bar,
+    BarCell, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Residency, TierState, USAGE_COUNTS, compute_bar,
 };
 pub use names::{BEST, NEWEST};
+pub(crate) use read::read_resident_blocks;
 pub use read::{MapInputs, read_map, read_map_of};
 pub use rollup::{Group, RolledUp, compute_groups};
-pub use selection::Selection;
+pub use selection::{Identity, Part, Selection, compute_identities};
 pub use snapshot::{DatabaseBlocks, Snapshot, SnapshotHeader, check_label};
-pub use snapshot_store::{Generation, SnapshotStore, find_by_beginning, is_path};
+pub use snapshot_store::{
+    Candidates, Chosen, Generation, Holding, Selected, SnapshotStore, find_by_beginning, is_path,
+};

@@ -6,18 +6,19 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use roaring::RoaringBitmap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Lookups;
 use host::units::Fork;
-use postgres::{PartitionedTable, Relation};
+use postgres::{Database, PartitionedTable, Relation, Server, read_lookups};
 
 /// Usage counts are 0 to 5: BM_MAX_USAGE_COUNT in PostgreSQL's `src/include/storage/buf_internals.h`.
 pub const USAGE_COUNTS: usize = 6;
 
 /// Which cluster a map is of, and where in its history.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MapSource {
+    /// In JSON a text: numbers there lose its last digits.
+    #[serde(serialize_with = "as_text")]
     pub system_identifier: u64,
     /// `server_version_num`; of a stopped server major × 10,000.
     pub version_num: u32,
@@ -30,8 +31,13 @@ pub struct MapSource {
     pub timeline: u32,
 }
 
+fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
 /// Was a tier looked at? If not, why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
 pub enum TierState {
     Measured,
     /// The tier could not be measured: why, in words for people, with what would make it measurable.
@@ -320,6 +326,40 @@ fn compute_cell(number: u64, cells: u64, blocks: u64) -> (u64, u64) {
 
 fn compute_ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+// ---- lookups ----
+
+/// Blocks that had been looked up, by database and `pg_class.oid`, since the statistics began.
+///
+/// What is resident does not say who brought it. A load leaves as many buffers as readers do, but looks nothing up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lookups(BTreeMap<String, BTreeMap<u32, u64>>);
+
+impl Lookups {
+    /// Those of these databases. One that lets us not in, or does not answer, is left out.
+    pub async fn read(server: &Server, databases: &[Database]) -> Lookups {
+        let mut lookups = Lookups::default();
+        for database in databases.iter().filter(|database| database.allows_connections) {
+            let Ok(mut connection) = server.connect_to(&database.name).await else { continue };
+            if let Ok(of_database) = read_lookups(&mut connection).await {
+                lookups.0.insert(database.name.clone(), of_database);
+            }
+        }
+        lookups
+    }
+
+    /// Blocks of a relation; `None` when nobody has counted them.
+    pub fn of(&self, relation: &Relation) -> Option<u64> {
+        let of_database = self.0.get(&relation.name.database)?;
+        Some(of_database.get(&relation.oid).copied().unwrap_or(0))
+    }
+
+    #[cfg(any(test, feature = "fixtures"))]
+    pub fn of_database(name: &str, blocks: impl IntoIterator<Item = (u32, u64)>) -> Lookups {
+        Lookups(BTreeMap::from([(name.to_owned(), blocks.into_iter().collect())]))
+    }
 }
 
 #[cfg(test)]

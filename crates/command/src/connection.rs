@@ -15,7 +15,9 @@ use terminal::PastedCommands;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Connection (as psql's; PG* variables and ~/.pgpass count too)")]
 pub struct ConnectionArguments {
-    /// Server's host, or the directory of its socket; several are tried in turn: a,b
+    /// Server's host, or the directory of its socket
+    ///
+    /// Several are tried in turn: a,b
     #[arg(short = 'h', long, value_name = "HOST")]
     pub host: Option<String>,
 
@@ -23,29 +25,33 @@ pub struct ConnectionArguments {
     #[arg(short, long)]
     pub port: Option<String>,
 
-    /// User to connect as [default: the operating system's; as root on a socket the server's owner]
+    /// User to connect as
+    ///
+    /// By default the operating system's; as root on a socket the server's owner.
     #[arg(short = 'U', long, value_name = "USER")]
     pub username: Option<String>,
 
-    /// Only this database (and the shared catalogs); may be repeated. Without it: every database of the cluster. Or a
-    /// connection string or URI: 'host=db user=app', postgresql://app@db/shop
+    /// Only this database, or a connection string
+    ///
+    /// With it the shared catalogs; may be repeated. Without it: every database of the cluster. Or a connection string or URI:
+    /// 'host=db user=app', postgresql://app@db/shop
     #[arg(short = 'd', long = "dbname", value_name = "DATABASE")]
     pub databases: Vec<String>,
 
     /// Ask for a password before connecting; without it, when the server wants one
-    #[arg(short = 'W', long = "password")]
+    #[arg(short = 'W', long = "password", hide_short_help = true)]
     pub ask_password: bool,
 
     /// Never ask for a password
-    #[arg(short = 'w', long, conflicts_with = "ask_password")]
+    #[arg(short = 'w', long, conflicts_with = "ask_password", hide_short_help = true)]
     pub no_password: bool,
 
     /// Connect as this user of the operating system, for peer authentication (needs root)
-    #[arg(long = "as", value_name = "USER")]
+    #[arg(long = "as", value_name = "USER", hide_short_help = true)]
     pub system_user: Option<String>,
 
     /// The data directory: of a stopped server, or of the one connected to when it is not where the server says
-    #[arg(short = 'D', long, value_name = "DIRECTORY", env = "PGTHAW_DATA_DIR")]
+    #[arg(short = 'D', long, value_name = "DIRECTORY", env = "PGTHAW_DATA_DIR", hide_short_help = true)]
     pub data_dir: Option<PathBuf>,
 
     /// The password that was asked for: once in a run.
@@ -65,11 +71,11 @@ pub struct ConnectionArguments {
 #[derive(Clone, Debug, Default, Args)]
 pub struct PositionalArguments {
     /// As -d
-    #[arg(value_name = "DBNAME")]
+    #[arg(value_name = "DBNAME", hide_short_help = true)]
     database: Option<String>,
 
     /// As -U
-    #[arg(value_name = "USERNAME")]
+    #[arg(value_name = "USERNAME", hide_short_help = true)]
     user: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -446,11 +446,6 @@ pub struct ListenOptions {
 }
 
 impl ListenOptions {
-    /// The loopback address.
-    pub fn loopback(port: u16, token: Option<Token>) -> ListenOptions {
-        ListenOptions { address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port), token }
-    }
-
     /// Any address.
     ///
     /// # Errors

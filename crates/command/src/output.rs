@@ -7,21 +7,34 @@ use host::linux::signals::status_of_end;
 /// What every command takes.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct OutputArguments {
-    /// Print one JSON document with stable field names (docs/formats.md) instead of text
+    /// Print one JSON document with stable names
+    ///
+    /// Its fields are described in docs/formats.md.
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
 
     /// Draw no progress, and write failures alone to standard error
-    #[arg(short, long, global = true, help_heading = "Output")]
+    #[arg(short, long, global = true, help_heading = "Output", hide_short_help = true)]
     pub quiet: bool,
 
     /// Who may read the files that are written, as in chmod: 640 lets the group read them [default: 600]
-    #[arg(long, global = true, value_name = "MODE", env = "PGTHAW_MODE", help_heading = "Output")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "MODE",
+        env = "PGTHAW_MODE",
+        help_heading = "Output",
+        hide_short_help = true
+    )]
     pub mode: Option<FileMode>,
 
-    /// Print help; -h is psql's host
+    /// Print this help; --help: all of it (-h is the host)
     #[arg(short = '?', long, global = true, action = clap::ArgAction::Help, help_heading = "Output")]
     help: Option<bool>,
+
+    /// Print version
+    #[arg(short = 'V', long, global = true, action = clap::ArgAction::Version, help_heading = "Output", hide_short_help = true)]
+    version: Option<bool>,
 }
 
 impl OutputArguments {

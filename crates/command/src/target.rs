@@ -386,7 +386,7 @@ pub struct LabArguments {
     pub yes: bool,
 
     /// A lab server's system identifier, as pg_controldata prints it; may be repeated. In pgthaw.toml: lab_servers
-    #[arg(long = "lab-server", value_name = "IDENTIFIER")]
+    #[arg(long = "lab-server", value_name = "IDENTIFIER", hide_short_help = true)]
     pub lab_servers: Vec<u64>,
 }
 

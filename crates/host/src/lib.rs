@@ -1,4 +1,4 @@
-//! The ground: units, failures, files where others may write, and what Linux tells and does. `unsafe` is here alone.
+//! The ground: units, failures, safe files, and Linux. The only crate with `unsafe`.
 
 #[cfg(any(test, feature = "fixtures"))]
 #[macro_use]

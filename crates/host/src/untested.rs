@@ -1,13 +1,12 @@
-//! Tests that cannot test everywhere. What is lacking is said, and is a failure where it has to be there. The tests of all crates have it in
-//! common.
+//! Skips tests that cannot run here, with a message; fails them where everything must be testable.
 
 use std::fmt::Display;
 
-/// With the value `root` whatever root can have on a machine that `scripts/setup --for test` has prepared has to be there.
+/// With the value `root` everything must be testable that `scripts/setup --for test` prepares.
 const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
 
-/// Leaves a test, or what makes something for one, because this is lacking: returns `()`, `None` or `false`. What the `machine` lacks,
-/// such as a file system that knows holes, is never required: no privilege and no package would bring it.
+/// Leaves a test, or what prepares one, because something is lacking; returns `()`, `None` or `false`. What the
+/// `machine` lacks, such as a file system with holes, is never required.
 #[macro_export]
 macro_rules! untested {
     (machine: $($why:tt)+) => {{

@@ -1,4 +1,4 @@
-//! The warm-up of one client in closed form (Fabien Coelho, "Postgres Warm-up", 2013; derived in docs/model.md).
+//! The warm-up of one client in closed form (Fabien Coelho, "Postgres Warm-up", 2013; docs/model.md).
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use super::Error;
 pub struct Component {
     /// Above 0; a fraction is as good as a whole number.
     pub pages: f64,
-    /// What a page that is not cached adds to the transaction, in seconds; 0 or more.
+    /// Seconds that a miss adds to the transaction; 0 or more.
     pub miss_seconds: f64,
 }
 
-/// One client's warm-up from an entirely cold cache that holds everything in the end.
+/// One client's warm-up from a cold cache that finally holds everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarmUp {
     hit_seconds: f64,
@@ -32,13 +32,13 @@ pub struct Knee {
     pub throughput: f64,
 }
 
-/// Points of a first look for the steepest rise of several components, whose rises can have several tops.
+/// Points of the search for the steepest of several rises.
 const LOOKS: usize = 4000;
 
 /// Warm is: fewer transactions than this read from the device.
 const WARM_SHARE: f64 = 0.01;
 
-/// Past so many times the greatest number of pages the share of misses is e⁻⁴⁰.
+/// At so many times the largest number of pages the miss share is e⁻⁴⁰.
 const END: f64 = 40.0;
 
 impl WarmUp {
@@ -60,14 +60,13 @@ impl WarmUp {
         Ok(WarmUp { hit_seconds, components })
     }
 
-    /// One component of `pages`; a transaction takes `read_seconds` (Td) at first and `hit_seconds` (Tc) in the end.
+    /// One component of `pages`; a transaction takes `read_seconds` (Td) cold and `hit_seconds` (Tc) warm.
     pub fn simple(pages: f64, read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         WarmUp::parallel(&[pages], read_seconds, hit_seconds)
     }
 
-    /// A component for each of `pages`, such as a table's and its index's. A transaction asks for one page of each, one after the
-    /// other, and each that is missing is a read: with one it takes `read_seconds` (Td), with several as many times Td - Tc more
-    /// than `hit_seconds` (Tc).
+    /// A component for each of `pages`, such as a table and its index. A transaction asks for one page of each in turn.
+    /// With one miss it takes `read_seconds` (Td); each further miss adds Td - Tc.
     pub fn parallel(pages: &[f64], read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         Error::check_positive("the time of a transaction that reads one page in seconds", read_seconds)?;
         if read_seconds < hit_seconds {
@@ -103,13 +102,13 @@ impl WarmUp {
         find_rise(|i| self.seconds_after(i), seconds, self.greatest_pages()).unwrap_or(f64::INFINITY)
     }
 
-    /// p(i): share of all pages that are cached after `i` transactions, 0 to 1.
+    /// p(i): share of pages cached after `i` transactions, 0 to 1.
     pub fn cached_share(&self, i: f64) -> f64 {
         let cached: f64 = self.components.iter().map(|c| c.pages * -(-i / c.pages).exp_m1()).sum();
         cached / self.components.iter().map(|c| c.pages).sum::<f64>()
     }
 
-    /// Seconds until throughput is `share` of the steady one, `share` in 0 to 1 (1 is never reached).
+    /// Seconds until this share of the steady throughput; 1 is never reached.
     pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
         if share >= 1.0 && self.components.iter().any(|c| c.miss_seconds > 0.0) {
             return None;
@@ -118,7 +117,7 @@ impl WarmUp {
         Some(self.seconds_after(i))
     }
 
-    /// Seconds until fewer than 1 % of the transactions read: until the components together lack a page in fewer.
+    /// Seconds until fewer than 1 % of the transactions read.
     pub fn seconds_to_warm(&self) -> f64 {
         let found = |i: f64| -> f64 { 1.0 - self.components.iter().map(|c| (-i / c.pages).exp()).sum::<f64>() };
         find_rise(found, 1.0 - WARM_SHARE, self.greatest_pages()).map_or(f64::INFINITY, |i| self.seconds_after(i))
@@ -143,7 +142,7 @@ impl WarmUp {
         }
     }
 
-    /// Maximises −d′ ÷ d^`power`. With one component that is where (Td − Tc) e^(−i/P) = `ratio` · Tc.
+    /// Maximises −d′ ÷ d^`power`; with one component where (Td − Tc) e^(−i/P) = `ratio` · Tc.
     fn find_steepest(&self, ratio: f64, power: f64) -> f64 {
         if let [only] = self.components[..] {
             return (only.pages * (only.miss_seconds / (ratio * self.hit_seconds)).ln()).max(0.0);
@@ -163,7 +162,7 @@ impl WarmUp {
     }
 }
 
-/// The top of `f` between `low` and `high`, where it has one: golden section search.
+/// Maximum of `f` between `low` and `high`, by golden section.
 fn find_top(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     for _ in 0..100 {
@@ -181,8 +180,7 @@ const HALVINGS: usize = 200;
 /// The largest argument that is tried.
 const LARGEST: f64 = 1e300;
 
-/// The least x ≥ 0 with `f(x) >= target`, where `f` never falls; `None` when there is none. `guess` is a first scale of x,
-/// above 0.
+/// The least x ≥ 0 with `f(x) >= target` for a rising `f`; `None` without one. `guess`, above 0, is the scale of x.
 pub fn find_rise(f: impl Fn(f64) -> f64, target: f64, guess: f64) -> Option<f64> {
     if f(0.0) >= target {
         return Some(0.0);
@@ -207,12 +205,12 @@ pub fn find_rise(f: impl Fn(f64) -> f64, target: f64, guess: f64) -> Option<f64>
 
 // ---- fill ----
 //
-// How densely rows lie in a table, and how long a device needs to read them one by one.
+// Row density of a table, and the time to read it row by row.
 
 /// Bytes of what the slides call a megabyte.
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// The figures of Greg Smith's pgbench slides for a table: at scale 100, 10 million rows in 1240 MB are 8064 rows in a megabyte.
+/// Row density as in Greg Smith's pgbench slides: at scale 100, 10 million rows in 1240 MB are 8064 rows per MB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RowDensity {
     pub bytes_per_row: f64,
@@ -234,20 +232,19 @@ impl RowDensity {
     }
 }
 
-/// Until a table has been read row by row, each row a random read of the device.
+/// Time to read a table row by row at random.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FillTime {
     pub rows_per_second: f64,
-    /// By the slides, which let each megabyte of random reads bring all of its rows: 1.1 MB/s × 8064 rows bring 10 million rows
-    /// in 1127 s.
+    /// As the slides compute it, with all rows of each MB read: 1.1 MB/s × 8064 rows read 10 million rows in 1127 s.
     pub fill_seconds: f64,
-    /// By the model of one client that asks for rows at random, through the index where there is one, until fewer than 1 % of its
-    /// transactions read.
+    /// By the model: one client asks for random rows, through the index if any, until under 1 % of its transactions
+    /// read.
     pub warm_after_seconds: f64,
 }
 
 impl FillTime {
-    /// Of `pages` of a table, and of the index that finds a row. A warm transaction takes `hit_seconds`; all numbers are above 0.
+    /// For `pages` of a table and its index. A warm transaction takes `hit_seconds`; all numbers are above 0.
     pub fn new(
         rows: f64,
         density: RowDensity,
@@ -271,7 +268,7 @@ impl FillTime {
 mod tests {
     use super::*;
 
-    /// Scale 100 on the laptop of the source: 163,968 pages of the table and 27,392 of its index.
+    /// Scale 100 on the source's laptop: 163,968 table pages and 27,392 of the index.
     const PAGES: f64 = 191_360.0;
     const COLD: f64 = 4.7e-3;
     const HIT: f64 = 0.22e-3;
@@ -324,7 +321,7 @@ mod tests {
     fn shares_of_the_steady_throughput_come_in_order() {
         let source = source();
         let [half, nine_tenths] = [0.5, 0.9].map(|share| source.seconds_to_share(share).unwrap());
-        // Half of it is where misses cost as much as a hit: the knee by the transaction.
+        // At the knee misses cost as much as a hit.
         assert!((half - source.steepest_by_transaction().seconds).abs() < 1e-6);
         assert!(half < nine_tenths);
         assert_eq!(source.seconds_to_share(1.0), None);
@@ -339,7 +336,7 @@ mod tests {
         assert_eq!(source().throughput(0.0).round(), 213.0);
         let at = |curve: &WarmUp, seconds| curve.throughput(curve.transactions_after(seconds));
         assert!([60.0, 300.0, 600.0, 800.0].iter().all(|seconds| at(&both, *seconds) < at(&source(), *seconds)));
-        // Steeper: what takes the simple curve 130 s, from half to nine tenths, takes this one 111 s.
+        // From half to nine tenths: 130 s for the simple curve, 111 s here.
         let rise = |curve: &WarmUp| [0.5, 0.9].map(|share| curve.seconds_to_share(share).unwrap().round());
         assert_eq!((rise(&both), rise(&source())), ([930.0, 1041.0], [942.0, 1072.0]));
         let knee = both.steepest_by_transaction();
@@ -390,7 +387,7 @@ mod root_tests {
 mod fill_tests {
     use super::*;
 
-    /// Scale 100 on the server of the slides: 1240 MB of accounts, 171 MB of their index, 1.1 MB/s of seeks.
+    /// Scale 100 on the slides' server: 1240 MB of accounts, 171 MB of index, 1.1 MB/s of seeks.
     const ROWS: f64 = 10e6;
     const PAGE: f64 = 8192.0;
 
@@ -406,7 +403,7 @@ mod fill_tests {
         assert_eq!(density.rows_per_mb.round(), 8065.0);
         let fill = fill(ROWS, 1.1 * 128.0).unwrap();
         assert_eq!((fill.rows_per_second.round(), fill.fill_seconds.round()), (8871.0, 1127.0));
-        // The slides measured 1408 s; random rows ask for pages again that are there, and for the index.
+        // The slides measured 1408 s; random rows repeat pages and need the index.
         assert!((1300.0..1600.0).contains(&fill.warm_after_seconds), "{fill:?}");
     }
 

@@ -68,7 +68,6 @@ pub enum Error {
     DecimalCommas { line: u64 },
 }
 
-/// Characters of a line that an error repeats.
 const SHOWN_CHARACTERS: usize = 60;
 
 /// The beginning of a line that may be anything, without what a terminal would obey.

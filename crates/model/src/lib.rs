@@ -1,12 +1,10 @@
-//! How a cache warms up, computed: the curve of a workload that starts cold, how long it takes, and what a measured
-//! curve says. Pure functions, no input or output. docs/model.md derives the formulas.
+//! How a cache warms up, computed, and what a measured curve says. Pure functions; docs/model.md derives the formulas.
 
 mod closed_form;
 mod error;
 mod general;
 #[cfg(feature = "judge")]
 mod judge;
-mod median;
 mod outlook;
 mod scenarios;
 mod stall;
@@ -22,7 +20,6 @@ pub use judge::{
     Bucket, Collector, Estimate, Facts, Fit, Judgement, Reader, Series, Undecided, Verdict, find_disorder, fit_warm_up,
     judge,
 };
-pub use median::compute_median;
 pub use outlook::{
     AT_ONCE, ColdStart, Outlook, READ_CPU_SECONDS, Scenario, Span, UNCERTAINTY, compute_hit_seconds, compute_outlook,
     is_at_once, show_computed, tell_after, tell_computed_after, tell_from,
@@ -32,3 +29,27 @@ pub use scenarios::{
     Steepest, explain_later_restores, parse_hit, parse_reads,
 };
 pub use stall::{StallFinder, StallSpan, find_stalls};
+
+/// The median of numbers that are all finite; `None` of an empty list.
+pub fn compute_median(mut values: Vec<f64>) -> Option<f64> {
+    let middle = values.len() / 2;
+    if values.is_empty() {
+        return None;
+    }
+    let is_odd = values.len() % 2 == 1;
+    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = if is_odd { *upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) };
+    Some(f64::midpoint(lower, *upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_odd_even_and_no_numbers() {
+        assert_eq!(compute_median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(compute_median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(compute_median(vec![]), None);
+    }
+}

@@ -1,31 +1,30 @@
-//! Stalls: where throughput falls far below its surroundings. One rule, for a trial that is over and for a server that is looked at
-//! while it runs.
+//! Stalls: throughput far below its surroundings, in a finished trial or a running server.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::compute_median;
 
-/// A step below this share of what is usual around it is one of a stall, if chance does not explain it.
+/// A stalled step is below this share of the usual rate, unless by chance.
 const STALLED: f64 = 0.5;
 
-/// It is also below all but this share of the steps before: where throughput comes in bursts, a step without any is usual.
+/// It is also below all but this share of earlier steps: in bursty throughput an empty step is usual.
 const LOWEST: f64 = 0.05;
 
-/// Were transactions independent, one in 30,000 would lack so many standard deviations by chance.
+/// One in 30,000 independent steps lacks so many standard deviations.
 const DEVIATIONS: f64 = 4.0;
 
-/// Less than this much of the usual work of a second is not missed.
+/// A smaller loss, in seconds of usual work, is no stall.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// What is usual is the median of so many seconds before, without those of a stall; fewer than the second number say nothing.
+/// The usual rate is the median of these seconds before, without stalls; it needs at least the second number.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 
 /// So many better seconds do not end it.
 const BETTER_SECONDS: usize = 1;
 
-/// What lasts longer is a level that has changed, and no stall; less than the second share of what is usual may last longer.
+/// Longer ones are a new level; those below the second share may last longer.
 const LEVEL_SECONDS: usize = 30;
 const HARDLY_ANY: f64 = 0.1;
 const LEVEL_SECONDS_OF_HARDLY_ANY: usize = 600;
@@ -42,7 +41,7 @@ pub struct StallSpan {
     pub missing: f64,
 }
 
-/// Is told the transactions of one step after the other, and finds the stalls among them.
+/// Finds the stalls in a sequence of steps.
 #[derive(Clone, Debug)]
 pub struct StallFinder {
     steps_of_second: usize,
@@ -68,7 +67,7 @@ impl StallFinder {
         StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
     }
 
-    /// Adds the transactions of the next step, and returns the stall that it ended: the second good second does.
+    /// Adds a step's transactions; returns a stall that it ended (with the second good second).
     pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
         let place = self.told;
         self.told += 1;
@@ -106,7 +105,7 @@ impl StallFinder {
         self.low.as_ref().and_then(|low| self.judge(low))
     }
 
-    /// The stall that is under way in the end. A level that is lower for long by then is none.
+    /// The stall at the end, unless it has become a level.
     pub fn finish(self) -> Option<StallSpan> {
         let open = self.open()?;
         let level = open.usual - open.missing / open.steps.len() as f64;
@@ -124,7 +123,6 @@ impl StallFinder {
         rate < STALLED * usual && as_low <= LOWEST * self.before.len() as f64
     }
 
-    /// In steps.
     fn longest(&self, low: &Low) -> usize {
         let mean = low.rates.iter().sum::<f64>() / low.rates.len() as f64;
         let seconds = if mean < HARDLY_ANY * low.usual { LEVEL_SECONDS_OF_HARDLY_ANY } else { LEVEL_SECONDS };

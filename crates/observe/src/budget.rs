@@ -1,9 +1,13 @@
-//! Keeps what looking costs within a budget: above it less is looked at, in steps, and each step is told.
+//! Opens a source of times, and keeps what looking costs within a budget: above it less is looked at, in steps, and each step is told.
 
 use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgConnection;
 
-use super::Error;
-use super::time::{FileTimes, LOOKS_PER_SECOND, MemoryLooks, ProbeCost, Reading, Tier, TimeSource};
+use crate::time::{
+    FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, Reading, SqlLooks, Tier, TimeSource,
+};
+use crate::{Error, ProbeOptions, open_time_probe};
+use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::count_cores;
 
@@ -222,6 +226,59 @@ impl TimeSource for BudgetedSource {
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
         Ok(FileTimes::merge(self.files.iter().cloned().chain(self.source.files()?).collect()))
     }
+}
+
+// ---- the most exact source that can be had ----
+
+/// A source that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedSource {
+    pub source: Tier,
+    pub reason: String,
+    /// What would mend it.
+    pub remedy: Option<String>,
+}
+
+/// Opens the source that is wanted, or the most exact one that can be had, with those that were refused before. The server's
+/// postmaster has to be on this host for all but SQL. What is asked over SQL is counted as `own`, where somebody
+/// wants to know.
+pub async fn open_time_source(
+    wanted: Option<Tier>,
+    postmaster_pid: Option<u32>,
+    connection: PgConnection,
+    own: Option<OwnTransactions>,
+) -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> {
+    let (source, refused) = open_local_source(wanted, postmaster_pid)?;
+    match source {
+        Some(source) => Ok((source, refused)),
+        None => Ok((Box::new(SqlLooks::start(connection, own).await?), refused)),
+    }
+}
+
+/// The same without SQL: `None` where that is wanted, or all that is left.
+pub fn open_local_source(
+    wanted: Option<Tier>,
+    postmaster_pid: Option<u32>,
+) -> Result<(Option<Box<dyn TimeSource>>, Vec<RefusedSource>), Error> {
+    let mut refused = Vec::new();
+    for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {
+        match open_local(tier, postmaster_pid) {
+            Ok(source) => return Ok((Some(source), refused)),
+            Err(error) if wanted.is_some() => return Err(error),
+            Err(error) => {
+                refused.push(RefusedSource { source: tier, reason: error.to_string(), remedy: error.hint() });
+            }
+        }
+    }
+    Ok((None, refused))
+}
+
+fn open_local(tier: Tier, postmaster_pid: Option<u32>) -> Result<Box<dyn TimeSource>, Error> {
+    let postmaster_pid = postmaster_pid.ok_or(Error::NotHere)?;
+    Ok(match tier {
+        Tier::Bpf => open_time_probe(postmaster_pid, &ProbeOptions::default())?,
+        _ => Box::new(MemoryLooks::start(postmaster_pid)?),
+    })
 }
 
 #[cfg(test)]

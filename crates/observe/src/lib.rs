@@ -5,37 +5,33 @@
 #[macro_use]
 extern crate host;
 
-mod backends;
 mod budget;
 mod error;
 mod gauges;
-mod open;
-mod others;
 pub mod pages;
 mod probes;
-mod roles;
-mod sample;
 mod sampler;
-mod series;
 pub mod stall;
 mod statistic;
 pub mod time;
 pub mod top;
 mod waits;
 
-pub use backends::{BackendReads, BackendRole, BackendTotals, apply_end_strategy_backends};
-pub use budget::{BudgetedSource, GivenUp, Reduction, looks_after, looks_in_words, render_looks};
+pub use budget::{
+    BudgetedSource, GivenUp, Reduction, RefusedSource, looks_after, looks_in_words, open_local_source,
+    open_time_source, render_looks,
+};
 pub use error::Error;
-pub use gauges::{GaugeSampler, GaugeSources, ServerPart};
-pub use open::{RefusedSource, open_local_source, open_time_source};
-pub use others::{MachineReading, OthersUse};
-pub use probes::{PageProbe, ProbeOptions, TimeProbe, forget_pages_ahead, open_pages_ahead};
-pub use roles::{STRATEGY_ROLE, WORKLOAD_ROLE};
-pub use sample::{DeviceUse, Flushes, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
-pub use sampler::{Cadence, Readings, Sampler, Sources};
-pub use series::{Counters, Reading, Second, compute_seconds, compute_tenths};
+pub use gauges::{
+    DeviceUse, GaugeSources, MachineReading, OsSample, OthersUse, PressureRatios, TaskShare, sample_gauges,
+};
+pub use probes::{ProbeOptions, forget_pages_ahead, open_page_probe, open_pages_ahead, open_time_probe};
+pub use sampler::{
+    BackendReads, BackendRole, BackendTotals, Cadence, Counters, Reading, Readings, STRATEGY_ROLE, Sampling, Second,
+    Sources, WORKLOAD_ROLE, apply_end_strategy_backends, compute_seconds, compute_tenths, sample_counters,
+};
 pub use statistic::{BUCKETS, Statistic};
-pub use waits::WaitSampler;
+pub use waits::{Flushes, ObservedWait, WaitSample, WaitSampler, Waits};
 
 /// Whether programs for the kernel were compiled in.
 pub const HAS_PROBES: bool = cfg!(probes);

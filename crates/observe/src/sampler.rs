@@ -1,17 +1,15 @@
-//! Reads all counters once per second on an absolute schedule, in a thread of its own.
+//! Reads all counters of a trial once per second on an absolute schedule, in a thread of its own, and computes what happened in each.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::Error;
-use super::backends::BackendReads;
-use super::series::Reading;
-use crate::Counters;
+use crate::Error;
 use host::linux::block_device::Devices;
-use host::linux::clock;
 use host::linux::page_cache::CachedFile;
+use host::linux::{clock, process};
 use host::units::{Bytes, PageRange};
 
 /// The workload's reads are looked at so often.
@@ -119,44 +117,41 @@ pub struct Readings {
     pub workload: Vec<(Duration, Bytes)>,
 }
 
-/// The thread that reads. Dropping it stops it at its next tick.
+/// A thread that reads on a schedule. Dropping it stops it at its next tick.
 #[derive(Debug)]
-pub struct Sampler {
-    thread: JoinHandle<Result<Readings, Error>>,
+pub struct Sampling<T> {
+    thread: JoinHandle<T>,
     stop: Sender<()>,
 }
 
-impl Sampler {
-    /// Reads at `start` (a monotonic instant) and at the end of each of `seconds` seconds, and tells `on_reading`. The
-    /// schedule is absolute: a late reading does not delay the next one.
-    pub fn start(
-        sources: Sources,
-        start: Duration,
-        seconds: u32,
-        on_reading: impl FnMut(&Reading) + Send + 'static,
-    ) -> Result<Sampler, Error> {
+impl<T: Send + 'static> Sampling<T> {
+    pub(crate) fn start(
+        name: &str,
+        work: impl FnOnce(&Receiver<()>) -> T + Send + 'static,
+    ) -> Result<Sampling<T>, Error> {
         let (stop, stopped) = channel();
-        let work = move || sample(sources, start, seconds, on_reading, &stopped);
-        let thread = std::thread::Builder::new().spawn(work).map_err(Error::Thread)?;
-        Ok(Sampler { thread, stop })
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&stopped));
+        Ok(Sampling { thread: thread.map_err(Error::Thread)?, stop })
     }
 
-    /// Ends before the schedule does, and returns the readings so far.
-    pub fn stop(self) -> Result<Readings, Error> {
-        let Sampler { thread, stop } = self;
-        drop(stop);
-        join(thread)
-    }
-
-    /// Waits for the last reading and returns all of them.
-    pub fn finish(self) -> Result<Readings, Error> {
-        join(self.thread)
+    /// Waits for the last reading, or ends before the schedule does, and returns what there is.
+    pub fn finish(self, is_early: bool) -> T {
+        let Sampling { thread, stop } = self;
+        let _stop = (!is_early).then_some(stop);
+        // A panic in the thread is a defect, not a state to go on from.
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-fn join(thread: JoinHandle<Result<Readings, Error>>) -> Result<Readings, Error> {
-    // A panic in the thread is a defect, not a state to go on from.
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// Reads at `start` (a monotonic instant) and at the end of each of `seconds` seconds, and tells `on_reading`. The
+/// schedule is absolute: a late reading does not delay the next one.
+pub fn sample_counters(
+    sources: Sources,
+    start: Duration,
+    seconds: u32,
+    on_reading: impl FnMut(&Reading) + Send + 'static,
+) -> Result<Sampling<Result<Readings, Error>>, Error> {
+    Sampling::start("counters", move |stopped| sample(sources, start, seconds, on_reading, stopped))
 }
 
 fn sample(
@@ -196,15 +191,242 @@ fn sample(
 }
 
 /// False when it was stopped before.
-pub(super) fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
+pub(crate) fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
     let left = instant.saturating_sub(clock::read_monotonic());
     stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout)
 }
 
+// ---- seconds ----
+
+/// What was read from the device so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// By anybody.
+    pub device_read_bytes: Bytes,
+    pub device_reads: u64,
+    /// By the workload's own backends.
+    pub workload_read_bytes: Bytes,
+    /// By the server's processes on behalf of the strategy.
+    pub strategy_read_bytes: Bytes,
+}
+
+/// One second of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Second {
+    /// When the reading that closed this second was really taken.
+    pub monotonic: Duration,
+    pub wall_ms: i64,
+    /// How long after the second's end that was.
+    pub lateness: Duration,
+    /// What was read within the second.
+    pub counters: Counters,
+    /// At the second's end.
+    pub os_resident_bytes: Bytes,
+}
+
+impl Counters {
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: Counters) -> Counters {
+        self.with(earlier, |now, before| now.saturating_sub(before))
+    }
+
+    /// The counters after `share` (0 to 1) of the way from here to `later`.
+    pub fn towards(self, later: Counters, share: f64) -> Counters {
+        self.with(later, |from, to| from + (to.saturating_sub(from) as f64 * share).round() as u64)
+    }
+
+    fn with(self, other: Counters, combine: impl Fn(u64, u64) -> u64) -> Counters {
+        let bytes = |a: Bytes, b: Bytes| Bytes(combine(a.0, b.0));
+        Counters {
+            device_read_bytes: bytes(self.device_read_bytes, other.device_read_bytes),
+            device_reads: combine(self.device_reads, other.device_reads),
+            workload_read_bytes: bytes(self.workload_read_bytes, other.workload_read_bytes),
+            strategy_read_bytes: bytes(self.strategy_read_bytes, other.strategy_read_bytes),
+        }
+    }
+}
+
+/// All counters, read together. Counters only grow; the time is when they were read, however late that was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// Since the machine booted.
+    pub monotonic: Duration,
+    /// Milliseconds since 1970 UTC.
+    pub wall_ms: i64,
+    pub counters: Counters,
+    /// In the page cache now: a level, not a counter.
+    pub os_resident_bytes: Bytes,
+}
+
+/// What happened in each of the first `seconds` seconds since `start`. A counter between two readings is taken to have
+/// grown evenly, so that a late reading's surplus falls to the second it belongs to and no byte is lost or counted
+/// twice; seconds without a reading of their own share what the next one brought. Seconds after the last reading are
+/// left out.
+pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> Vec<Second> {
+    let ends = (1..=seconds).map(|second| start + Duration::from_secs(second.into()));
+    let mut previous = counters_at(readings, start).unwrap_or_default();
+    ends.map_while(|end| {
+        let counters = counters_at(readings, end)?;
+        let closing = readings.iter().find(|reading| reading.monotonic >= end)?;
+        let within = counters.since(previous);
+        previous = counters;
+        Some(Second {
+            monotonic: closing.monotonic,
+            wall_ms: closing.wall_ms,
+            lateness: closing.monotonic - end,
+            counters: within,
+            os_resident_bytes: closing.os_resident_bytes,
+        })
+    })
+    .collect()
+}
+
+/// What was read in each tenth of the first `seconds` seconds since `start`, from a counter that was read about so often.
+/// As in [`compute_seconds`], growth between two readings is taken to be even. Tenths after the last reading are 0.
+pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: u32) -> Vec<Bytes> {
+    let at = |tenth: u32| bytes_at(readings, start + Duration::from_millis(100) * tenth);
+    (0..seconds * 10).map(|tenth| Bytes(at(tenth + 1).0.saturating_sub(at(tenth).0))).collect()
+}
+
+fn bytes_at(readings: &[(Duration, Bytes)], instant: Duration) -> Bytes {
+    let after = readings.partition_point(|(at, _)| *at < instant);
+    let Some((later, to)) = readings.get(after) else { return readings.last().map_or(Bytes(0), |last| last.1) };
+    let Some((earlier, from)) = after.checked_sub(1).map(|before| readings[before]) else { return *to };
+    let share = (instant - earlier).as_secs_f64() / (*later - earlier).as_secs_f64();
+    Bytes(from.0 + (to.0.saturating_sub(from.0) as f64 * share).round() as u64)
+}
+
+/// The counters at an instant, between the readings around it. `None` after the last reading.
+fn counters_at(readings: &[Reading], instant: Duration) -> Option<Counters> {
+    let index = readings.iter().position(|reading| reading.monotonic >= instant)?;
+    let after = &readings[index];
+    let Some(before) = index.checked_sub(1).map(|before| &readings[before]) else { return Some(after.counters) };
+    let span = (after.monotonic - before.monotonic).as_secs_f64();
+    let share = if span > 0.0 { instant.saturating_sub(before.monotonic).as_secs_f64() / span } else { 1.0 };
+    Some(before.counters.towards(after.counters, share))
+}
+
+// ---- whose reads they are ----
+//
+// A process's title says which role it is connected as (`postgres: lab: pgthaw_workload bench [local] SELECT`), and /proc says what it had
+// fetched. Neither costs the server anything; a query of pg_stat_activity would make a cold server read its catalogs.
+//
+// With `io_method = worker` (PostgreSQL 18) the reads of scans are done by io workers, which serve anybody. The workload's index lookups
+// read one block at a time, and these a backend does itself. So the workers' reads are the strategy's when its SQL scans, and the
+// workload's otherwise.
+
+/// Whom a process of the server serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendRole {
+    Workload,
+    /// Also the workers of its parallel scans, and autoprewarm's.
+    Strategy,
+    IoWorker,
+    /// Checkpointer, WAL writer, a backend that has not said yet who it is.
+    Other,
+}
+
+/// Adds up what the backends read, also those that ended meanwhile.
+#[derive(Debug)]
+pub struct BackendReads {
+    postmaster_pid: u32,
+    io_workers_serve: BackendRole,
+    seen: HashMap<u32, Backend>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Backend {
+    role: BackendRole,
+    read_bytes: Bytes,
+}
+
+/// What was read so far for the workload and for the strategy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackendTotals {
+    pub workload_read_bytes: Bytes,
+    pub strategy_read_bytes: Bytes,
+}
+
+impl BackendReads {
+    /// Of the server of this postmaster. `io_workers_serve` is `Strategy` when the strategy's own SQL scans.
+    pub fn new(postmaster_pid: u32, io_workers_serve: BackendRole) -> BackendReads {
+        BackendReads { postmaster_pid, io_workers_serve, seen: HashMap::new() }
+    }
+
+    /// Looks at every backend that lives. One that ended keeps the count it had when it was looked at last.
+    pub fn read(&mut self) -> Result<BackendTotals, Error> {
+        for pid in process::read_children(self.postmaster_pid)? {
+            // A process may end at any time: what cannot be read is no longer there.
+            let (Ok(read_bytes), Ok(title)) = (process::read_fetched_bytes(pid), process::read_title(pid)) else {
+                continue;
+            };
+            let known = self.seen.get(&pid).map(|backend| backend.role).filter(|role| *role != BackendRole::Other);
+            let role = known.unwrap_or_else(|| classify(&title));
+            self.seen.insert(pid, Backend { role, read_bytes });
+        }
+        Ok(self.totals())
+    }
+
+    /// Looks again at the backends that are known already: cheap, and enough to see what a short-lived one read.
+    pub fn read_known(&mut self) {
+        for (pid, backend) in &mut self.seen {
+            backend.read_bytes = process::read_fetched_bytes(*pid).unwrap_or(backend.read_bytes);
+        }
+    }
+
+    /// What was read so far, by what was seen last.
+    pub fn totals(&self) -> BackendTotals {
+        let total = |role| self.seen.values().filter(|one| self.serves(one) == role).map(|one| one.read_bytes).sum();
+        BackendTotals {
+            workload_read_bytes: total(BackendRole::Workload),
+            strategy_read_bytes: total(BackendRole::Strategy),
+        }
+    }
+
+    fn serves(&self, backend: &Backend) -> BackendRole {
+        match backend.role {
+            BackendRole::IoWorker => self.io_workers_serve,
+            role => role,
+        }
+    }
+}
+
+/// Ends the sessions of the strategy, as pg_terminate_backend() would: a backend does not notice that its client is gone
+/// before it has something to tell it.
+pub fn apply_end_strategy_backends(postmaster_pid: u32) {
+    for pid in process::read_children(postmaster_pid).unwrap_or_default() {
+        let is_strategy = process::read_title(pid).is_ok_and(|title| title.contains(STRATEGY_ROLE));
+        if is_strategy {
+            process::terminate(pid);
+        }
+    }
+}
+
+/// From a title such as `postgres: lab: pgthaw_workload bench [local] idle`.
+fn classify(title: &str) -> BackendRole {
+    let mut words = title.split_ascii_whitespace();
+    if words.any(|word| word == WORKLOAD_ROLE) {
+        BackendRole::Workload
+    } else if [STRATEGY_ROLE, "autoprewarm", "parallel worker"].iter().any(|sign| title.contains(sign)) {
+        BackendRole::Strategy
+    } else if title.contains("io worker") {
+        BackendRole::IoWorker
+    } else {
+        BackendRole::Other
+    }
+}
+
+// ---- roles ----
+
+/// The role that pgbench connects as. It has no other use, so that its backends can be known by it.
+pub const WORKLOAD_ROLE: &str = "pgthaw_workload";
+
+/// The role that strategies connect as.
+pub const STRATEGY_ROLE: &str = "pgthaw_strategy";
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BackendRole, compute_seconds};
     use host::linux::page_cache::{PageCache as _, SystemPageCache};
 
     fn sources(files: Vec<Box<dyn CachedFile>>) -> Sources {
@@ -217,8 +439,8 @@ mod tests {
     #[test]
     fn reads_at_the_start_and_at_the_end_of_each_second() {
         let start = clock::read_monotonic();
-        let sampler = Sampler::start(sources(Vec::new()), start, 1, |_| {}).unwrap();
-        let readings = sampler.finish().unwrap();
+        let sampler = sample_counters(sources(Vec::new()), start, 1, |_| {}).unwrap();
+        let readings = sampler.finish(false).unwrap();
         assert_eq!(readings.seconds.len(), 2);
         assert_eq!(readings.workload.len(), 11);
         assert!(readings.seconds[1].monotonic - start >= Duration::from_secs(1));
@@ -236,7 +458,7 @@ mod tests {
         // Good for two hundred times what the count took, and no longer.
         assert_eq!(counted.bytes, Bytes(1 << 20));
         assert!(counted.good_until > now && counted.good_until < now + Duration::from_secs(60));
-        let readings = Sampler::start(sparing, now, 1, |_| {}).unwrap().finish().unwrap();
+        let readings = sample_counters(sparing, now, 1, |_| {}).unwrap().finish(false).unwrap();
         assert_eq!((readings.seconds.len(), readings.workload.len()), (2, 2));
         assert_eq!(readings.seconds[0].os_resident_bytes, Bytes(1 << 20));
     }
@@ -244,8 +466,8 @@ mod tests {
     #[test]
     fn it_can_be_stopped_before_its_schedule() {
         let far_away = clock::read_monotonic() + Duration::from_secs(3600);
-        let sampler = Sampler::start(sources(Vec::new()), far_away, 3600, |_| panic!("nothing is due")).unwrap();
-        assert_eq!(sampler.stop().unwrap(), Readings::default());
+        let sampler = sample_counters(sources(Vec::new()), far_away, 3600, |_| panic!("nothing is due")).unwrap();
+        assert_eq!(sampler.finish(true).unwrap(), Readings::default());
     }
 
     #[test]
@@ -257,5 +479,113 @@ mod tests {
         let mut sources = sources(vec![cached]);
         sources.files.push((None, of_another));
         assert_eq!(sources.read_resident().unwrap(), (Bytes(2 << 20), vec![Bytes(1 << 20)]));
+    }
+}
+
+#[cfg(test)]
+mod series_tests {
+    use super::*;
+
+    const START: Duration = Duration::from_secs(1000);
+
+    /// A reading so many milliseconds after the start, when the device has delivered so many bytes.
+    fn reading(after_ms: i64, bytes: u64) -> Reading {
+        let monotonic = Duration::from_millis((1_000_000 + after_ms) as u64);
+        let counters = Counters { device_read_bytes: Bytes(bytes), ..Counters::default() };
+        Reading { monotonic, wall_ms: after_ms, counters, os_resident_bytes: Bytes(bytes) }
+    }
+
+    fn bytes(seconds: &[Second]) -> Vec<u64> {
+        seconds.iter().map(|second| second.counters.device_read_bytes.0).collect()
+    }
+
+    #[test]
+    fn readings_on_time_are_differences() {
+        let readings = [reading(0, 50), reading(1000, 150), reading(2000, 150), reading(3000, 450)];
+        assert_eq!(bytes(&compute_seconds(&readings, START, 3)), [100, 0, 300]);
+    }
+
+    #[test]
+    fn a_late_reading_keeps_its_true_time_and_its_surplus_goes_where_it_belongs() {
+        let readings = [reading(0, 0), reading(1500, 150), reading(2000, 200)];
+        let seconds = compute_seconds(&readings, START, 2);
+        assert_eq!(bytes(&seconds), [100, 100]);
+        assert_eq!(seconds[0].lateness, Duration::from_millis(500));
+        assert_eq!(seconds[0].wall_ms, 1500);
+        assert_eq!(seconds[1].lateness, Duration::ZERO);
+    }
+
+    #[test]
+    fn seconds_without_a_reading_share_the_next_and_nothing_is_lost() {
+        let readings = [reading(0, 0), reading(1000, 100), reading(4000, 700)];
+        let seconds = compute_seconds(&readings, START, 4);
+        assert_eq!(bytes(&seconds), [100, 200, 200, 200]);
+        assert_eq!(seconds[1].lateness, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn what_was_read_before_the_start_does_not_count() {
+        let readings = [reading(-500, 100), reading(500, 200), reading(1000, 300)];
+        assert_eq!(bytes(&compute_seconds(&readings, START, 1)), [150]);
+    }
+
+    #[test]
+    fn tenths_add_up_to_what_was_read() {
+        let at = |ms: u64| START + Duration::from_millis(ms);
+        let readings = [(at(0), Bytes(40)), (at(105), Bytes(145)), (at(300), Bytes(145)), (at(1000), Bytes(215))];
+        let tenths: Vec<u64> = compute_tenths(&readings, START, 1).into_iter().map(|bytes| bytes.0).collect();
+        assert_eq!(tenths[..4], [100, 5, 0, 10]);
+        assert_eq!(tenths.iter().sum::<u64>(), 175);
+        assert_eq!(compute_tenths(&readings, START, 2)[10..], [Bytes(0); 10]);
+        assert_eq!(compute_tenths(&[], START, 1), [Bytes(0); 10]);
+    }
+
+    #[test]
+    fn seconds_after_the_last_reading_are_unknown() {
+        assert_eq!(compute_seconds(&[reading(0, 0), reading(1000, 1)], START, 5).len(), 1);
+        assert!(compute_seconds(&[], START, 5).is_empty());
+    }
+}
+
+#[cfg(test)]
+mod backends_tests {
+    use super::*;
+
+    #[test]
+    fn a_title_says_whom_a_process_serves() {
+        for (title, role) in [
+            ("postgres: pgthaw-lab: pgthaw_workload bench [local] SELECT", BackendRole::Workload),
+            ("postgres: pgthaw_workload bench 127.0.0.1(40522) idle", BackendRole::Workload),
+            ("postgres: pgthaw-lab: pgthaw_strategy bench [local] SELECT", BackendRole::Strategy),
+            ("postgres: pgthaw-lab: parallel worker for PID 4711", BackendRole::Strategy),
+            ("postgres: pgthaw-lab: autoprewarm worker", BackendRole::Strategy),
+            ("postgres: pgthaw-lab: io worker 2", BackendRole::IoWorker),
+            ("postgres: pgthaw-lab: checkpointer", BackendRole::Other),
+            ("postgres: pgthaw-lab: postgres postgres [local] idle", BackendRole::Other),
+        ] {
+            assert_eq!(classify(title), role, "{title}");
+        }
+    }
+
+    #[test]
+    fn io_workers_count_for_whom_they_serve() {
+        let mut reads = BackendReads::new(1, BackendRole::Strategy);
+        let backend = |role, bytes| Backend { role, read_bytes: Bytes(bytes) };
+        reads.seen.insert(2, backend(BackendRole::Workload, 10));
+        reads.seen.insert(3, backend(BackendRole::IoWorker, 200));
+        reads.seen.insert(4, backend(BackendRole::Other, 3000));
+        let expected = |workload, strategy| BackendTotals {
+            workload_read_bytes: Bytes(workload),
+            strategy_read_bytes: Bytes(strategy),
+        };
+        assert_eq!(reads.totals(), expected(10, 200));
+        reads.io_workers_serve = BackendRole::Workload;
+        assert_eq!(reads.totals(), expected(210, 0));
+    }
+
+    #[test]
+    fn a_server_that_is_gone_has_no_backends() {
+        let mut reads = BackendReads::new(u32::MAX >> 1, BackendRole::Workload);
+        assert_eq!(reads.read().unwrap(), BackendTotals::default());
     }
 }

@@ -5,20 +5,105 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{WaitSample, WaitSum};
 use host::linux::clock;
-use postgres::{WaitLook, read_waits};
+use postgres::{Wait, WaitLook, read_waits};
+
+/// What was seen within one second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitSample {
+    /// End of the second, since the start of the workload; 1 for the first.
+    pub second: u32,
+    #[serde(flatten)]
+    pub seen: Waits,
+}
+
+/// What several looks have seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waits {
+    pub looks: u32,
+    pub waits: Vec<ObservedWait>,
+    pub flushes: Flushes,
+}
+
+/// Looks that saw the log being flushed: a process that waited for the device to have written it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flushes {
+    pub looks: u32,
+    /// Other transactions under way then, over all of these looks: they have written, and waited for no lock.
+    pub others: u32,
+}
+
+impl Flushes {
+    fn plus(self, other: Flushes) -> Flushes {
+        Flushes { looks: self.looks.saturating_add(other.looks), others: self.others.saturating_add(other.others) }
+    }
+}
+
+/// Processes that did the same. Divided by the looks, `observed` is how many did so in the mean.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObservedWait {
+    #[serde(flatten)]
+    pub wait: Wait,
+    pub observed: u32,
+}
+
+impl Waits {
+    /// Processes in the mean of which `is_meant` is so; 0 without a look.
+    pub fn mean(&self, is_meant: impl Fn(&Wait) -> bool) -> f64 {
+        let seen: f64 = self.waits.iter().filter(|one| is_meant(&one.wait)).map(|one| f64::from(one.observed)).sum();
+        seen / f64::from(self.looks.max(1))
+    }
+
+    /// What the seconds saw together. Counts end at the greatest there is: a document may hold any.
+    pub fn total<'a>(samples: impl IntoIterator<Item = &'a WaitSample>) -> Waits {
+        let mut sum = WaitSum::default();
+        for sample in samples {
+            sum.looks = sum.looks.saturating_add(sample.seen.looks);
+            sum.flushes = sum.flushes.plus(sample.seen.flushes);
+            sample.seen.waits.iter().for_each(|one| sum.add(one.wait.clone(), one.observed));
+        }
+        sum.finish()
+    }
+}
+
+#[derive(Debug, Default)]
+struct WaitSum {
+    looks: u32,
+    observed: BTreeMap<Wait, u32>,
+    flushes: Flushes,
+}
+
+impl WaitSum {
+    fn add(&mut self, wait: Wait, observed: u32) {
+        let known = self.observed.entry(wait).or_default();
+        *known = known.saturating_add(observed);
+    }
+
+    /// A look saw so many other transactions at a flush; `None`: it saw none.
+    fn add_flush(&mut self, others: Option<u32>) {
+        self.flushes = others.map_or(self.flushes, |others| self.flushes.plus(Flushes { looks: 1, others }));
+    }
+
+    /// What was seen most often comes first.
+    fn finish(self) -> Waits {
+        let mut waits: Vec<ObservedWait> =
+            self.observed.into_iter().map(|(wait, observed)| ObservedWait { wait, observed }).collect();
+        waits.sort_by_key(|one| std::cmp::Reverse(one.observed));
+        Waits { looks: self.looks, waits, flushes: self.flushes }
+    }
+}
 
 /// Four looks a second find what lasts; each costs the server well under a millisecond.
-pub const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// One look, and when it was, since the machine booted.
-pub type Look = (Duration, WaitLook);
+type Look = (Duration, WaitLook);
 
 /// The task that looks. Dropping it ends it.
 #[derive(Debug)]
@@ -43,7 +128,7 @@ impl WaitSampler {
     }
 }
 
-pub async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) -> Vec<Look> {
+async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) -> Vec<Look> {
     let mut looks = Vec::new();
     let mut ticks = interval(LOOK_INTERVAL);
     // After a late look there is no hurry to make up for it.
@@ -74,8 +159,6 @@ fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Flushes, ObservedWait, Waits};
-    use postgres::Wait;
 
     fn wait(state: &str, event: Option<&str>) -> Wait {
         Wait {

@@ -1,26 +1,13 @@
-//! What pgbench writes: its progress, its logs and the report that it ends with, as values. Text alone, of every version since
-//! 9.4; nothing is opened here, and whoever reads pgbench's text reads it by these.
+//! What pgbench writes (progress, logs, report) as values: text alone, of every version since 9.4.
 
-mod initialized;
-mod interval;
-mod number;
-mod outcome;
-mod progress;
+mod lines;
 mod report;
-mod transaction;
 
-pub use initialized::parse_initialized;
-pub use interval::{Interval, Intervals, compute_deviation, parse_interval};
-pub use number::parse_number;
-pub use outcome::{PgbenchOutcome, parse_outcome};
-pub use progress::{Progress, Said, is_progress, parse_progress, parse_said};
-pub use report::{BUILTIN_SCRIPTS, PgbenchReport, QueryMode, parse_report};
-pub use transaction::{LoggedTransaction, TransactionEnd, parse_transaction};
+pub use lines::{
+    Interval, Intervals, LoggedTransaction, Progress, Said, TransactionEnd, compute_deviation, is_progress,
+    parse_initialized, parse_interval, parse_number, parse_progress, parse_said, parse_transaction,
+};
+pub use report::{BUILTIN_SCRIPTS, PgbenchOutcome, PgbenchReport, QueryMode, parse_outcome, parse_report};
 
-/// Times from here on are seconds since 1970 (`--progress-timestamp`), those below are seconds since the start.
+/// Later times are seconds since 1970 (`--progress-timestamp`), earlier ones since the start.
 pub const EARLIEST_EPOCH: f64 = 1e8;
-
-/// Seconds since 1970, of a log: pgbench has none that is older than 2001, nor one of the year 5138.
-fn parse_second(word: &str) -> Option<i64> {
-    word.parse().ok().filter(|second| (1_000_000_000..100_000_000_000).contains(second))
-}

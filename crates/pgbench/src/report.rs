@@ -1,11 +1,11 @@
-//! The report that pgbench ends with, as people keep it: with what was run, and the progress that stands above it.
+//! pgbench's final report as people keep it, with the progress above it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PgbenchOutcome, Progress, parse_number, parse_outcome, parse_progress};
+use super::lines::{Progress, parse_number, parse_progress};
 
 /// How clients hand their statements to the server (`pgbench -M`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,14 +48,14 @@ impl FromStr for QueryMode {
     }
 }
 
-/// What a report says of the run. Every version says it in the same words.
+/// What a report says of the run, in the words of all versions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PgbenchReport {
     /// `15.18 (Debian 15.18-0+deb12u1)`, from PostgreSQL 12 on.
     pub version: Option<String>,
-    /// The script as the study file names it: a built-in's name, or the file's. One for all when there were several.
+    /// The script as in a study file: a built-in's name, or the file's.
     pub script: Option<String>,
-    /// Of several scripts each with its weight, by the same names; empty of one.
+    /// Several scripts with their weights; empty for one.
     pub mix: Vec<(String, u32)>,
     pub query_mode: Option<QueryMode>,
     pub scale: Option<u32>,
@@ -66,7 +66,7 @@ pub struct PgbenchReport {
     pub transactions: Option<u32>,
     /// Transactions that all clients together were asked for.
     pub asked_transactions: Option<u64>,
-    /// Did each transaction have a connection of its own (`-C`)? `None`: it is not said, as before 14.
+    /// One connection for each transaction (`-C`)? `None` before 14.
     pub connects: Option<bool>,
     /// Under a rate transactions are due, and may wait.
     pub has_rate: bool,
@@ -101,12 +101,12 @@ pub fn parse_report(text: &str) -> PgbenchReport {
 }
 
 impl PgbenchReport {
-    /// Has it figures? Otherwise it is what pgbench said before it came to any.
+    /// Has it figures?
     pub fn is_result(&self) -> bool {
         self.outcome.is_some() || !self.progress.is_empty()
     }
 
-    /// How long the transactions took by their rate; else as long as was asked for.
+    /// Duration by the rate of transactions, else as requested.
     pub fn lasted_seconds(&self) -> Option<f64> {
         let outcome = self.outcome.filter(|outcome| outcome.tps > 0.0);
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
@@ -128,7 +128,7 @@ impl PgbenchReport {
         self.aborted_clients += other.aborted_clients;
     }
 
-    /// Notes what a line says of how the run ended, and of its connections.
+    /// Reads a line about the run's end or its connections.
     fn note_end(&mut self, line: &str) {
         self.is_aborted |= line.contains("Run was aborted");
         self.aborted_clients += u32::from(is_of_aborted_client(line));
@@ -149,7 +149,7 @@ impl PgbenchReport {
             self.version = Some(version.to_owned());
         }
         let Some((what, value)) = line.split_once(": ") else { return };
-        // What is too large or too small for its kind stays so: it is for others to refuse.
+        // Out of range values are clamped, for others to refuse.
         let whole = || value.split_ascii_whitespace().next()?.parse::<i64>().ok();
         let number = || whole().map(|number| number.clamp(0, u32::MAX.into()) as u32);
         match what {
@@ -176,8 +176,7 @@ impl PgbenchReport {
     }
 }
 
-/// `client 3 aborted in command 5 (SQL) of script 0; …`, or `client 3 script 0 aborted in command 5 query 0: …`, in the words of all
-/// versions.
+/// `client 3 aborted in command 5 (SQL) of script 0; …`, or `client 3 script 0 aborted in command 5 query 0: …`.
 fn is_of_aborted_client(line: &str) -> bool {
     let (_, said) = line.split_once("lient ").unwrap_or_default();
     let words: Vec<&str> = said.split_ascii_whitespace().take(4).collect();
@@ -202,8 +201,65 @@ fn name_of_script(text: &str) -> String {
     }
 }
 
+// ---- outcome ----
+//
+// What pgbench prints when it is done.
+
+/// What a run achieved, by pgbench's own count.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PgbenchOutcome {
+    /// Transactions that ended well.
+    pub transactions: u64,
+    /// Transactions that failed, from PostgreSQL 15 on; older ones end the client.
+    pub failed: u64,
+    /// Transactions that were not begun because they were due too long ago.
+    pub skipped: u64,
+    /// Transactions above the latency limit.
+    pub late: u64,
+    /// Retried transactions and all retries, from PostgreSQL 15 on.
+    pub retried: u64,
+    pub retries: u64,
+    /// Transactions per second, without the time that the first connections took.
+    pub tps: f64,
+}
+
+/// Transactions per second that no server reaches.
+const TPS_MAX: f64 = 1e9;
+
+/// Reads the report on standard output. `None` without a count of transactions: pgbench did not finish.
+pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
+    let mut outcome = None;
+    for line in report.lines() {
+        let Some((what, value)) = line.split_once(": ").or_else(|| line.split_once(" = ")) else { continue };
+        if what == "number of transactions actually processed" {
+            outcome = Some(PgbenchOutcome { transactions: leading_number(value)?, ..PgbenchOutcome::default() });
+        }
+        let Some(outcome) = &mut outcome else { continue };
+        match what {
+            "number of failed transactions" => outcome.failed = leading_number(value)?,
+            "number of transactions skipped" => outcome.skipped = leading_number(value)?,
+            "number of transactions retried" => outcome.retried = leading_number(value)?,
+            "total number of retries" => outcome.retries = leading_number(value)?,
+            what if what.starts_with("number of transactions above the ") => outcome.late = leading_number(value)?,
+            "tps" => {
+                // 13 prints it with, then without the time of connections; later versions without.
+                let rate: f64 = value.split_once(' ')?.0.parse().ok()?;
+                // What no server reaches is no rate.
+                outcome.tps = Some(rate).filter(|rate| (0.0..=TPS_MAX).contains(rate))?;
+            }
+            _ => {}
+        }
+    }
+    outcome
+}
+
+/// The count before `/`, ` ` or the end.
+fn leading_number(text: &str) -> Option<u64> {
+    text.split(['/', ' ']).next()?.parse().ok()
+}
+
 #[cfg(test)]
-mod tests {
+mod report_tests {
     use super::*;
 
     #[test]
@@ -288,6 +344,41 @@ mod tests {
             "number of transactions above the 50.0 ms latency limit: 3/9 (33.333%)",
         ] {
             assert!(!parse_report(free).has_rate, "{free}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod outcome_tests {
+    use super::*;
+
+    #[test]
+    fn the_report_of_every_version_is_read() {
+        let old = "transaction type: <builtin: select only>\nnumber of transactions actually processed: 1000/1000\n\
+                   tps = 10.5 (including connections establishing)\ntps = 11.5 (excluding connections establishing)\n";
+        let expected = PgbenchOutcome { transactions: 1000, tps: 11.5, ..PgbenchOutcome::default() };
+        assert_eq!(parse_outcome(old), Some(expected));
+        let new = "duration: 3 s\nnumber of transactions actually processed: 77\nnumber of failed transactions: 3 (3.750%)\n\
+                   number of transactions skipped: 4 (5.1%)\n\
+                   number of transactions above the 5.0 ms latency limit: 6/77 (7.792%)\nnumber of transactions retried: 5 (6.250%)\n\
+                   total number of retries: 9\nlatency average = 1 ms\n\
+                   initial connection time = 4.1 ms\ntps = 25.6 (without initial connection time)\n";
+        let expected =
+            PgbenchOutcome { transactions: 77, failed: 3, skipped: 4, late: 6, retried: 5, retries: 9, tps: 25.6 };
+        assert_eq!(parse_outcome(new), Some(expected));
+    }
+
+    #[test]
+    fn a_run_that_served_nothing_has_no_rate_and_one_that_broke_off_no_outcome() {
+        let nothing = "number of transactions actually processed: 0\n";
+        assert_eq!(parse_outcome(nothing), Some(PgbenchOutcome::default()));
+        assert_eq!(parse_outcome("pgbench (15.18)\n"), None);
+        assert_eq!(parse_outcome("number of transactions actually processed: many\n"), None);
+        for rate in ["nan", "inf", "1e308", "-5"] {
+            let report = format!(
+                "number of transactions actually processed: 7\ntps = {rate} (without initial connection time)\n"
+            );
+            assert_eq!(parse_outcome(&report), None, "{rate}");
         }
     }
 }

@@ -28,7 +28,8 @@ const TOOL: &[&str] = &[
 
 /// Measures PostgreSQL, cold and warm. pgthaw runs it for its commands bench, results, report, serve and judge.
 #[derive(Debug, Parser)]
-#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true, disable_help_flag = true)]
+#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -97,7 +98,8 @@ mod tests {
     /// An option that is gone is refused; a command that is gone is taken for a study, which is missing.
     #[test]
     fn whoever_types_what_is_gone_gets_its_successor() {
-        for (gone, instead) in list_gone().into_iter().filter(|(gone, _)| gone.starts_with("bench ")) {
+        let is_own = |gone: &str| ["bench ", "results ", "serve "].iter().any(|command| gone.starts_with(command));
+        for (gone, instead) in list_gone().into_iter().filter(|(gone, _)| is_own(gone)) {
             let words: Vec<String> = format!("pgthaw {gone}").split(' ').map(str::to_owned).collect();
             let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
             let found = match Cli::command().try_get_matches_from(&words) {

@@ -56,7 +56,8 @@ fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
 
 /// Gets a cold PostgreSQL back to full speed, and proves it.
 #[derive(Debug, Parser)]
-#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true, disable_help_flag = true)]
+#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
 #[command(subcommands = LABORATORY.map(|(name, about)| clap::Command::new(name).about(about)))]
 pub struct Cli {
     #[command(subcommand)]
@@ -147,10 +148,21 @@ mod tests {
     use super::*;
     use command::{SettingsError, explain_refused, list_gone};
 
+    /// With the prompt below it.
+    #[test]
+    fn short_help_fits_a_terminal() {
+        let mut command = Cli::command().term_width(80);
+        command.build();
+        for name in ["map", "restore", "evict", "hydrate"] {
+            let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();
+            assert!(help.lines().count() < 24 && help.lines().all(|line| line.len() <= 80), "{help}");
+        }
+    }
+
     /// Every row is refused by the command line of today, and answered by its successor.
     #[test]
     fn whoever_types_what_is_gone_gets_its_successor() {
-        for (gone, instead) in list_gone().into_iter().filter(|(gone, _)| !gone.starts_with("bench ")) {
+        for (gone, instead) in list_gone() {
             let words: Vec<OsString> = format!("pgthaw {gone}").split(' ').map(OsString::from).collect();
             let error = Cli::command().try_get_matches_from(&words).unwrap_err();
             let found = explain_refused(&error, &words);

@@ -1,23 +1,18 @@
 //! One file per subcommand: its flags beside its behaviour, its doc comment its help. The only place that opens things
 //! and wires them together.
 
-mod budget;
 mod cli;
-mod current_map;
 mod doctor;
 mod evict;
 mod film;
 mod hydrate;
-mod job;
 mod looking;
 mod map;
 mod predict;
 mod restore;
-mod rows;
 mod run;
 mod snapshot;
 mod top;
-mod view;
 mod waits;
 pub mod warm_progress;
 
@@ -27,9 +22,8 @@ use command::{Cast, cast};
 
 /// The error types of the tool alone.
 pub const ERRORS: &[Cast] = &[cast::<NoLaboratory>];
-pub use current_map::{add_heat, read_current_map};
+pub use map::view::{SelectionArguments, ViewArguments, add_heat, read_current_map};
 pub use snapshot::{SnapshotPlace, SnapshotsArguments};
-pub use view::{SelectionArguments, ViewArguments};
 
 pub use command::{
     ConnectionArguments, ExitStatus, LabArguments, OutputArguments, PositionalArguments, Scope, Target,

@@ -1,13 +1,16 @@
-//! The sessions through which a server is looked at, and how one that went away is found again. The work is done in `crates/observe/src/time/`.
+//! The sessions through which a server is looked at, what that may cost, and how a server that went away is found again. The work is done in
+//! `crates/observe/src/time/`.
 
 use std::time::Duration;
 
 use anyhow::bail;
+use clap::Args;
 use sqlx::postgres::PgConnection;
 use tokio::time::sleep;
 
 use super::Target;
 use observe::Error;
+use observe::time::ACCOUNT_DEAR;
 use postgres::{Server, read_backend_pid};
 
 /// A server that is away is looked for so often.
@@ -64,4 +67,24 @@ pub async fn open_again<T, F: Future<Output = anyhow::Result<T>>>(
             Err(error) => failure = Some(error),
         }
     }
+}
+
+/// The flag of every command that looks on.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct BudgetArguments {
+    /// Look at less when looking costs more of all processors than so many percent
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * ACCOUNT_DEAR)]
+    budget: f64,
+}
+
+impl BudgetArguments {
+    /// Of all processors, 0 to 1.
+    pub fn share(self) -> f64 {
+        self.budget / 100.0
+    }
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "a number from 0 to 100 is wanted".to_owned())
 }

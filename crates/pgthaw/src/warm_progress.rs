@@ -1,11 +1,19 @@
 //! How far a restore is, and how it is interrupted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use cache::warm::{Phase, Watcher};
+use cache::warm::{Control, Phase, Watcher};
 use host::units::Bytes;
 use terminal::Progress;
+
+/// What a signal interrupts from now on, to be ended in good order. Until then a signal ends this process at once.
+pub fn end_in_good_order() -> Arc<Control> {
+    let control = Arc::new(Control::default());
+    let interrupted = Arc::clone(&control);
+    tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
+    control
+}
 
 /// A bar for the phase that is going on.
 #[derive(Debug)]

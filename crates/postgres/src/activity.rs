@@ -1,11 +1,11 @@
-//! What clients ask of a database: transactions, and blocks of each relation, by the cumulative statistics.
+//! A database's activity, from the cumulative statistics.
 
 use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{collect_rows, in_time};
+use super::answer::{ask_one, collect_rows, in_time};
 use super::server::telling;
 use super::{Error, RelationKind};
 
@@ -13,9 +13,9 @@ use super::{Error, RelationKind};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
     pub transactions: u64,
-    /// Client backends that did something within the last second, without the one that asked.
+    /// Client backends active within the last second, without this one.
     pub clients: u32,
-    /// Blocks that were found in shared_buffers, and those that were not: read from the page cache or from the device.
+    /// Blocks found in shared_buffers, and blocks read from page cache or device.
     pub blocks_hit: u64,
     pub blocks_read: u64,
     /// The processes that read for its clients.
@@ -34,25 +34,25 @@ pub struct RelationActivity {
     pub blocks: u64,
     /// Blocks that were asked for, cached or not.
     pub requests: u64,
-    /// Scans begun: of an index descents from its root, of a table readings in the order of its blocks.
+    /// Index descents, or sequential scans of a table.
     pub scans: u64,
     pub rows: RowCounts,
     /// Of an index the table that it is of.
     pub table: Option<u32>,
     /// `btree`, `gin`, `heap`; empty where it is not known.
     pub access_method: String,
-    /// Rows as VACUUM, ANALYZE or CREATE INDEX last counted or estimated them; `None` when they never did.
+    /// Rows by the last VACUUM, ANALYZE or CREATE INDEX, if any.
     pub tuples: Option<f64>,
 }
 
 /// Rows, by how a relation was asked for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowCounts {
-    /// Of a table those that its scans came by, of an index its entries that were read.
+    /// Rows scanned in a table, or entries read of an index.
     pub read: u64,
-    /// Of an index the rows of its table that were fetched by them one after the other; of a table those that bitmaps led to.
+    /// Rows fetched one by one through an index, or through bitmaps from a table.
     pub fetched: u64,
-    /// Of a table those that were inserted, and those that were updated or deleted.
+    /// Inserted rows of a table, and updated or deleted ones.
     pub inserted: u64,
     pub changed: u64,
 }
@@ -134,9 +134,9 @@ impl Activity {
 
 // ---- sessions ----
 //
-// The server's processes as pg_stat_activity shows them: whom each serves, and what it waits for.
+// The server's processes in pg_stat_activity.
 
-/// One process at one moment. What the role that asks may not see is `None`.
+/// One process at one moment; `None` where the role may not look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     pub pid: u32,
@@ -155,19 +155,18 @@ pub struct Session {
     pub started_us: u64,
 }
 
-/// The processes of the sessions whose application_name is this. From version 15 on the server has counted the look when it is over.
+/// The pids of sessions with this application_name. From version 15 on the query is in the statistics when it ends.
 pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>, Error> {
     let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
     let pids: Vec<i32> = in_time("look for the job's sessions", row).await?;
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
-/// Looks at all processes once. From version 15 on the server has counted the look when it is over.
+/// Reads all processes once. From version 15 on the query is in the statistics when it ends.
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
-    let failed = |source| Error::Query { action: "ask what the backends do", source };
-    let rows = sqlx::query(telling!(connection, "sql/sessions_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    let decode = |row: &PgRow| -> Result<Session, sqlx::Error> {
-        Ok(Session {
+    let rows = sqlx::query(telling!(connection, "sql/sessions_13.sql")).fetch(connection);
+    let decode = |row: &PgRow| {
+        Ok(Some(Session {
             pid: row.try_get::<i32, _>("pid")? as u32,
             backend: row.try_get("backend_type")?,
             user: row.try_get("username")?,
@@ -177,16 +176,15 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
             event_type: row.try_get("wait_event_type")?,
             event: row.try_get("wait_event")?,
             started_us: row.try_get::<Option<i64>, _>("started_us")?.unwrap_or_default() as u64,
-        })
+        }))
     };
-    rows.iter().map(decode).collect::<Result<_, _>>().map_err(failed)
+    in_time("ask what the backends do", collect_rows(rows, decode)).await
 }
 
 // ---- process title ----
 //
-// What a process of the server says of itself in its title: `src/backend/utils/misc/ps_status.c`.
+// Titles of the server's processes: `src/backend/utils/misc/ps_status.c`.
 
-/// What background processes call themselves.
 const KINDS: [&str; 17] = [
     "checkpointer",
     "background writer",
@@ -212,8 +210,8 @@ const PARALLEL_WORKER: &str = "parallel worker";
 /// Serves a client too, whose address is in its title.
 pub const WALSENDER: &str = "walsender";
 
-/// The kind of a background process, by a title such as `postgres: 15/main: checkpointer`. `None` where somebody's session is told, as
-/// in `postgres: 15/main: app shop [local] startup`, whatever its role and its database are called.
+/// The kind of a background process, by a title such as `postgres: 15/main: checkpointer`. `None` for a session, as in
+/// `postgres: 15/main: app shop [local] startup`, whatever its names are.
 pub fn background_kind(title: &str) -> Option<&'static str> {
     let told = title.strip_prefix("postgres: ")?;
     // The name of the cluster stands before, where it has one.
@@ -221,7 +219,7 @@ pub fn background_kind(title: &str) -> Option<&'static str> {
     [Some(told), named].into_iter().flatten().find_map(kind_of)
 }
 
-/// The pid of the leader of a parallel worker, by the worker's title: `postgres: main: parallel worker for PID 4711`.
+/// The leader's pid in a parallel worker's title: `postgres: main: parallel worker for PID 4711`.
 pub fn leader_of(title: &str) -> Option<u32> {
     background_kind(title).filter(|kind| *kind == PARALLEL_WORKER)?;
     let (_, leader) = title.split_once(PARALLEL_WORKER)?;
@@ -242,16 +240,16 @@ fn is_client(word: &str) -> bool {
 
 // ---- waits ----
 //
-// What the server's processes wait for: looks at one moment each, as pg_stat_activity shows it.
+// Waits of the server's processes in pg_stat_activity.
 
-/// Processes of one type that were seen in the same state, waiting for the same.
+/// Processes of one type in the same state and wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wait {
     /// `client backend`, `checkpointer`, `io worker`, as pg_stat_activity has it.
     pub backend: String,
     /// `active`, `idle`, `idle in transaction`; `None` of a background process.
     pub state: Option<String>,
-    /// `LWLock` and `WALWrite`, or the like; `None`: it waited for nothing, and was on a processor or ready to be.
+    /// `LWLock` and `WALWrite`, or the like; `None`: running or ready to run.
     pub event_type: Option<String>,
     pub event: Option<String>,
 }
@@ -261,46 +259,45 @@ pub struct Wait {
 pub struct WaitLook {
     /// How many did the same.
     pub seen: Vec<(Wait, u32)>,
-    /// Transactions under way beside the one for which the log was flushed just then; `None`: nobody flushed it.
+    /// Other transactions under way while the log was flushed; `None` without a flush.
     pub others_at_flush: Option<u32>,
 }
 
 impl WaitLook {
-    /// Of processes that did the same how many there were, and how many of them have a transaction that has written.
+    /// From equal processes, with their number and how many have a transaction that has written.
     fn new(rows: Vec<(Wait, u32, u32)>) -> WaitLook {
-        // As commit_siblings counts them (MinimumActiveBackends of procarray.c): those that wait for a lock commit no time soon.
+        // As commit_siblings counts (MinimumActiveBackends of procarray.c): waiters for a lock do not commit soon.
         let is_held_up = |wait: &Wait| wait.event_type.as_deref() == Some("Lock");
         let is_flushing = |wait: &Wait| wait.event.as_deref().is_some_and(|event| WAL_SYNC.contains(&event));
         let writing: u32 = rows.iter().filter(|(wait, ..)| !is_held_up(wait)).map(|(_, _, writing)| writing).sum();
         let flushing = rows.iter().filter(|(wait, ..)| is_flushing(wait)).map(|(_, _, own)| *own);
-        // The walwriter flushes for nobody in particular, and one process at a time flushes.
+        // The walwriter flushes for nobody; one process flushes at a time.
         let others_at_flush = flushing.max().map(|own| writing - own.min(1));
         let seen = rows.into_iter().map(|(wait, observed, _)| (wait, observed)).collect();
         WaitLook { seen, others_at_flush }
     }
 }
 
-/// What a process waits for that has the device write the log: until PostgreSQL 16, and since.
+/// The wait for syncing the log: until PostgreSQL 16, and since.
 const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
 
 /// The process that serves this connection.
 pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Error> {
-    let pid: Result<i32, _> = sqlx::query_scalar(include_str!("sql/backend_pid_13.sql")).fetch_one(connection).await;
-    pid.map(|pid| pid as u32).map_err(|source| Error::Query { action: "ask for the connection's process", source })
+    let (pid,): (i32,) =
+        ask_one(connection, "ask for the connection's process", "SELECT pg_catalog.pg_backend_pid()").await?;
+    Ok(pid as u32)
 }
 
-/// When the server was started, by its own clock, in seconds since 1970 UTC: another number is another start.
+/// The server's start by its own clock, in seconds since 1970 UTC.
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64, Error> {
-    let asked = sqlx::query_scalar(include_str!("sql/postmaster_start_13.sql")).fetch_one(connection).await;
-    asked.map_err(|source| Error::Query { action: "ask when the server was started", source })
+    let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
+    ask_one(connection, "ask when the server was started", question).await.map(|(started,)| started)
 }
 
-/// One look. The process that serves this connection is left out, and so are background
-/// processes that sleep.
+/// Reads all waits once, without this session and sleeping background processes.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error> {
-    let failed = |source| Error::Query { action: "ask what the backends wait for", source };
-    let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    let decode = |row: &PgRow| -> Result<(Wait, u32, u32), sqlx::Error> {
+    let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
+    let decode = |row: &PgRow| {
         let wait = Wait {
             // A process that has just begun has no type yet.
             backend: row.try_get::<Option<String>, _>("backend_type")?.unwrap_or_default(),
@@ -308,16 +305,14 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error
             event_type: row.try_get("wait_event_type")?,
             event: row.try_get("wait_event")?,
         };
-        Ok((wait, row.try_get::<i64, _>("observed")? as u32, row.try_get::<i64, _>("writing")? as u32))
+        Ok(Some((wait, row.try_get::<i64, _>("observed")? as u32, row.try_get::<i64, _>("writing")? as u32)))
     };
-    rows.iter().map(decode).collect::<Result<_, _>>().map(WaitLook::new).map_err(failed)
+    in_time("ask what the backends wait for", collect_rows(rows, decode)).await.map(WaitLook::new)
 }
 
 // ---- locks ----
-//
-// Who is behind a wait: holders of locks, and the relation that a file belongs to.
 
-/// Somebody who holds a lock that others wait for. What the role that asks may not see is `None`.
+/// The holder of a lock that others wait for; `None` where the role may not look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockHolder {
     /// 0: a prepared transaction.
@@ -336,39 +331,36 @@ pub struct LockHolder {
 
 /// Looks once at who holds what others wait for.
 pub async fn read_lock_holders(connection: &mut PgConnection) -> Result<Vec<LockHolder>, Error> {
-    let failed = |source| Error::Query { action: "ask who holds the locks", source };
-    let rows = sqlx::query(include_str!("sql/lock_holders_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    let decode = |row: &PgRow| -> Result<LockHolder, sqlx::Error> {
+    let rows = sqlx::query(include_str!("sql/lock_holders_13.sql")).fetch(connection);
+    let decode = |row: &PgRow| {
         let class: Option<String> = row.try_get("wait_event_type")?;
-        Ok(LockHolder {
+        Ok(Some(LockHolder {
             pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
             waiters: row.try_get::<i64, _>("waiters")?.max(0) as u32,
             backend: row.try_get("backend_type")?,
             state: row.try_get("state")?,
             query: row.try_get("query")?,
             wait: class.zip(row.try_get("wait_event")?),
-        })
+        }))
     };
-    rows.iter().map(decode).collect::<Result<_, _>>().map_err(failed)
+    in_time("ask who holds the locks", collect_rows(rows, decode)).await
 }
 
-/// The relation that has the file of this number in the database of this oid, 0 for what all share: `accounts`, `sales.orders (TOAST)`.
-/// `None` where there is none by now, or it is in another database than the one that is asked.
+/// The relation with this file number in the database of this oid (0: shared): `accounts`, `sales.orders (TOAST)`.
+/// `None` where there is none, or the connection is to another database.
 pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,
     relfilenumber: u32,
 ) -> Result<Option<String>, Error> {
-    let failed = |source| Error::Query { action: "ask which relation has a file", source };
     let question =
-        sqlx::query(include_str!("sql/relation_of_file_13.sql")).bind(Oid(relfilenumber)).bind(Oid(database_oid));
-    let Some(row) = question.fetch_optional(connection).await.map_err(failed)? else { return Ok(None) };
-    let name = || -> Result<String, sqlx::Error> {
-        let (schema, name): (String, String) = (row.try_get("nspname")?, row.try_get("relname")?);
+        sqlx::query_as(include_str!("sql/relation_of_file_13.sql")).bind(Oid(relfilenumber)).bind(Oid(database_oid));
+    let found: Option<(String, String, bool)> =
+        in_time("ask which relation has a file", question.fetch_optional(connection)).await?;
+    Ok(found.map(|(schema, name, is_toast)| {
         let name = if schema == "public" { name } else { format!("{schema}.{name}") };
-        Ok(if row.try_get("is_toast")? { format!("{name} (TOAST)") } else { name })
-    };
-    name().map(Some).map_err(failed)
+        if is_toast { format!("{name} (TOAST)") } else { name }
+    }))
 }
 
 #[cfg(test)]

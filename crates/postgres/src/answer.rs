@@ -1,20 +1,19 @@
-//! How much, and how long, a server may answer: one that is slow is waited for, one that lies is not believed.
+//! Bounds on a server's answer, in time and rows.
 
 use std::time::Duration;
 
 use futures_util::{Stream, TryStreamExt as _};
-use sqlx::postgres::PgRow;
+use sqlx::FromRow;
+use sqlx::postgres::{PgConnection, PgRow};
 
 use super::Error;
 
-/// A question about the catalogs takes a second or two, on a cold server behind a limited disk a minute. One that takes longer
-/// than this hangs.
+/// A catalog query takes seconds, a minute on a cold server behind a limited disk. Longer ones hang.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Rows that one question may bring: more relations than any cluster has that is known of, and under 2 GB with their names.
+/// More relations than any known cluster has; under 2 GB with their names.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
-/// What a question brings, unless it is not answered at all.
 pub(super) async fn in_time<T>(
     action: &'static str,
     asked: impl Future<Output = Result<T, sqlx::Error>>,
@@ -31,6 +30,28 @@ pub(super) async fn within<T>(
         Ok(answer) => answer.map_err(|source| Error::Query { action, source }),
         Err(_) => Err(Error::Silent { action, seconds: limit.as_secs() }),
     }
+}
+
+pub(super) async fn ask_one<T>(
+    connection: &mut PgConnection,
+    action: &'static str,
+    question: &'static str,
+) -> Result<T, Error>
+where
+    T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+{
+    in_time(action, sqlx::query_as(question).fetch_one(connection)).await
+}
+
+pub(super) async fn ask_all<T>(
+    connection: &mut PgConnection,
+    action: &'static str,
+    question: &'static str,
+) -> Result<Vec<T>, Error>
+where
+    T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+{
+    in_time(action, sqlx::query_as(question).fetch_all(connection)).await
 }
 
 /// The rows that `decode` makes something of. More than [`ROWS_MAX`] are an error.

@@ -1,13 +1,15 @@
 //! What is in shared_buffers, through the extension pg_buffercache.
 
+use std::time::Duration;
+
+use host::units::{BlockNumber, Fork};
 use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::LIMIT;
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
-use super::{Error, Extension};
-use host::units::{BlockNumber, Fork};
+use super::{Error, Extension, RelationPath};
 
 /// The greatest that shared_buffers can be: buffers are numbered by 30 bits.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;
@@ -38,9 +40,9 @@ pub struct UsageSummary {
     pub pinned: u64,
 }
 
-/// Every used buffer of the whole cluster, in no order, one by one: there may be many millions. The connected database
-/// needs pg_buffercache ([`Server::connect_with_extension`](super::Server::connect_with_extension) finds one that has
-/// it). A buffer is read while others change: the picture is not of one instant.
+/// Visits every used buffer of the cluster, in no order. The connected database needs pg_buffercache
+/// ([`Server::connect_with_extension`](super::Server::connect_with_extension)). Buffers change meanwhile: the picture
+/// is not of one instant.
 pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<(), Error> {
     let question = include_str!("sql/buffers_13.sql");
     let visit = |row| as_buffer(row).into_iter().for_each(&mut visit);
@@ -50,7 +52,7 @@ pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(B
     }
 }
 
-/// The used buffers by usage count. From pg_buffercache 1.4 on this costs a fraction of [`read_buffers`].
+/// The used buffers by usage count; far cheaper than [`read_buffers`] from pg_buffercache 1.4 on.
 pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>, Error> {
     let statement = |extension: &Extension| {
         let question = if extension.is_at_least(1, 4) {
@@ -95,4 +97,58 @@ fn decode_usage(row: &PgRow) -> Result<UsageSummary, sqlx::Error> {
         dirty: count("dirty")?,
         pinned: count("pinned")?,
     })
+}
+
+// ---- eviction ----
+//
+// Making shared_buffers cold, as far as the server's version can.
+
+/// What became of the buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvictedBuffers {
+    pub evicted: u64,
+    /// Pinned, or dirtied again meanwhile.
+    pub stayed: u64,
+}
+
+/// Evicts the buffers of `relations` (`None`: of all), after writing dirty ones. `Ok(None)` before PostgreSQL 17, where
+/// only a restart helps.
+pub async fn apply_evict_buffers(
+    connection: &mut PgConnection,
+    relations: Option<&[RelationPath]>,
+) -> Result<Option<EvictedBuffers>, Error> {
+    const ACTION: &str = "evict buffers";
+    let oids = |oid: fn(&RelationPath) -> u32| match relations {
+        Some(relations) => {
+            format!("ARRAY[{}]", relations.iter().map(|path| oid(path).to_string()).collect::<Vec<_>>().join(", "))
+        }
+        None => "NULL".to_owned(),
+    };
+    let values = [
+        ("tablespaces", oids(RelationPath::tablespace_oid)),
+        ("databases", oids(RelationPath::database_oid)),
+        ("relfilenumbers", oids(RelationPath::relfilenumber)),
+    ];
+    let question = include_str!("sql/evict_buffers_17.sql");
+    let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
+    // However long writing the dirty ones takes.
+    let rows = match ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await {
+        Err(Error::Query { source, .. }) => {
+            return Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await);
+        }
+        rows => rows?,
+    };
+    let decode = |row: &PgRow| -> Result<EvictedBuffers, sqlx::Error> {
+        let count = |column: &str| row.try_get::<i64, _>(column).map(|count| count as u64);
+        Ok(EvictedBuffers { evicted: count("evicted")?, stayed: count("stayed")? })
+    };
+    let first = rows.iter().flatten().next().map(decode).transpose();
+    first.map_err(|source| Error::Query { action: ACTION, source })
+}
+
+/// Writes dirty buffers, or they would return to evicted files.
+pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<(), Error> {
+    let done = sqlx::query("CHECKPOINT").execute(connection).await;
+    done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;
+    Ok(())
 }

@@ -31,7 +31,7 @@ pub struct ForkBlocks {
     pub blocks: u64,
 }
 
-/// How often blocks of a relation had to be fetched from outside of shared_buffers.
+/// Blocks of a relation that were not found in shared_buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockReads {
     /// `pg_class.oid` of the relation.
@@ -50,7 +50,7 @@ pub struct RowCount {
     pub rows: f64,
     /// Blocks that it had then, above 0.
     pub blocks: u64,
-    /// The index that finds a row: of the primary key, else the first; `None` without any.
+    /// The primary key's index, else the first.
     pub index_oid: Option<u32>,
 }
 
@@ -60,8 +60,8 @@ pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Databas
     in_time("list the databases", collect_rows(rows, |row| decode_database(row).map(Some))).await
 }
 
-/// Every relation with storage in the connected `database`, in all of its tablespaces, by schema and name. Temporary
-/// ones are left out; the shared catalogs are there when `shared`.
+/// Every relation with storage in `database`, in all tablespaces, by schema and name; without temporary ones, with
+/// shared catalogs if `shared`.
 pub async fn read_relations(
     connection: &mut PgConnection,
     database: &Database,
@@ -88,15 +88,14 @@ pub async fn read_partitioned_tables(
     Ok(tables)
 }
 
-/// Blocks of every fork with at least one, of relations of the connected database. Relations that were dropped
-/// meanwhile, or that somebody has locked exclusively, are left out.
+/// Blocks of every non-empty fork of these relations; without those that were dropped, or are locked exclusively.
 pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
     let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
     in_time("read the sizes of the relations", collect_rows(rows, decode_fork_blocks)).await
 }
 
-/// What the statistics say of every relation of the connected database and of the shared catalogs.
+/// Statistics of every relation of the database, and of the shared catalogs.
 pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<BlockReads>, Error> {
     let rows = sqlx::query(include_str!("sql/block_reads_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -134,7 +133,7 @@ fn decode_database(row: &PgRow) -> Result<Database, sqlx::Error> {
     })
 }
 
-/// `None` for a relation that was dropped meanwhile, or whose files are in a place that pgthaw does not know.
+/// `None` for a relation dropped meanwhile, or in an unknown place.
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
     let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
     let path = row.try_get::<Option<&str>, _>("path")?.and_then(|path| path.parse().ok());
@@ -171,11 +170,10 @@ fn decode_fork_blocks(row: &PgRow) -> Result<Option<ForkBlocks>, sqlx::Error> {
     Ok(Some(ForkBlocks { relation_oid: row.try_get::<Oid, _>("oid")?.0, fork, blocks: blocks as u64 }))
 }
 
-/// PostgreSQL's names have 63 bytes; whoever builds his own may have a few times that.
+/// PostgreSQL's names have 63 bytes; custom builds may have more.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// A name as text. A database with encoding SQL_ASCII may hold names that are no UTF-8: what is not is shown as `�`
-/// rather than refused.
+/// A name as text; with encoding SQL_ASCII it may be other than UTF-8, which becomes `�`.
 fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error> {
     let value = row.try_get_raw(column)?;
     if value.is_null() {
@@ -190,7 +188,8 @@ fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error>
 
 /// The comment on a database; `None` without one.
 pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
-    let question = include_str!("sql/database_comment_13.sql");
+    let question =
+        "SELECT pg_catalog.shobj_description(oid, 'pg_database') FROM pg_catalog.pg_database WHERE datname = $1";
     in_time("read the comment on a database", sqlx::query_scalar(question).bind(name).fetch_one(connection)).await
 }
 
@@ -241,12 +240,12 @@ impl RelationKind {
     }
 }
 
-/// Who a relation is: what survives a rewrite, a failover and a move to another host.
+/// A relation's identity across rewrites, failovers and moves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RelationName {
     /// The database; empty for a shared catalog.
     pub database: String,
-    /// Empty when the catalog could not be read: the name is the path then.
+    /// Empty without a catalog: then the name is the path.
     pub schema: String,
     pub name: String,
 }
@@ -282,7 +281,7 @@ pub struct Relation {
     pub path: RelationPath,
     /// The tablespace's name.
     pub tablespace: String,
-    /// What the relation belongs to, as `schema.name`: an index's table, a TOAST table's owner, a partition's parent.
+    /// An index's table, a TOAST table's owner, a partition's parent, as `schema.name`.
     pub parent: Option<String>,
     /// Is it one of PostgreSQL's own catalogs (schema pg_catalog, information_schema, or their TOAST)?
     pub is_system: bool,
@@ -298,12 +297,10 @@ pub struct PartitionedTable {
 }
 
 // ---- relation path ----
-//
-// Where a relation's files are, as a value that cannot leave the data directory.
 
-/// The place of a relation's first main-fork segment below the data directory, as `pg_relation_filepath()` prints it.
-/// It is only ever made of numbers and of a checked version directory, so that a snapshot file cannot name anything
-/// outside. See `src/common/relpath.c` of PostgreSQL.
+/// The place of a relation's first main-fork segment below the data directory, as `pg_relation_filepath()` prints it
+/// (`src/common/relpath.c`). Made only of numbers and a checked version directory, so that a snapshot file cannot name
+/// anything outside.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum RelationPath {
@@ -347,7 +344,7 @@ impl RelationPath {
         }
     }
 
-    /// The file of one segment of one fork, below the data directory: `base/5/16384_vm`, `base/5/16384.1`.
+    /// The file of a fork's segment: `base/5/16384_vm`, `base/5/16384.1`.
     pub fn segment_file(&self, data_directory: &Path, fork: Fork, segment: u32) -> PathBuf {
         let segment = if segment == 0 { String::new() } else { format!(".{segment}") };
         data_directory.join(format!("{self}{}{segment}", fork.suffix()))

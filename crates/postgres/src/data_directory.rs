@@ -1,13 +1,19 @@
-//! A data directory read as files: which cluster it is, who runs in it, which relations it holds.
+//! A data directory as files: identity, server, relations.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
 
-use super::{Database, Error, Postmaster, Relation, RelationKind, RelationName, RelationPath};
 use host::files::{Entry, EntryKind, SMALL_FILE_BYTES_MAX, Tree, read_text_at_most};
 use host::units::Fork;
+use jiff::Timestamp;
+use procfs::Current as _;
+use procfs::process::{Process, all_processes};
+
+use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath};
 
 /// Where PostgreSQL itself makes links: tablespaces, and a write-ahead log that is elsewhere.
 const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
@@ -68,8 +74,8 @@ impl DataDirectory {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
 
-    /// The directory of the server that listens at a socket of this host, without asking it: the lock file beside the
-    /// socket names it. `None` when no server listens there, or when this user may not know.
+    /// The directory of the server behind a socket, from the lock file beside it, without a connection. `None` without
+    /// a server or permission.
     pub fn of_socket(socket: &Path) -> Option<DataDirectory> {
         let mut lock = socket.as_os_str().to_owned();
         lock.push(".lock");
@@ -80,27 +86,30 @@ impl DataDirectory {
         (directory.read_postmaster()?.pid == pid).then_some(directory)
     }
 
-    /// The server that runs in the directory, if one does on this host.
+    /// The server that runs in the directory. `None` without `postmaster.pid`, or when its process is gone or serves
+    /// another directory: the file survives a crash, numbers are reused, and a container's number means another process
+    /// here.
     pub fn read_postmaster(&self) -> Option<Postmaster> {
-        Postmaster::read(&self.files)
+        read_postmaster_of(&self.files)
     }
 
-    /// The pid of the server that runs in the directory, also of one in a container of this host, for those who may see where its
-    /// processes work: its user and root.
+    /// The pid of the directory's server, also in a container of this host; for the server's user and root.
     pub fn find_postmaster_pid(&self) -> Option<u32> {
-        Postmaster::find_pid(&self.files)
+        // A container's file has another pid and unreachable addresses.
+        let Postmaster { pid, .. } = read_postmaster_file(&self.files)?;
+        let path = self.files.path();
+        if is_server_of(pid, path) { Some(pid) } else { find_in_namespaces(pid, path) }
     }
 
-    /// Does a file that sets the server's settings have this word, wherever? Without the files that they include.
+    /// Does a settings file of the server contain this word? Without included files.
     pub fn mentions(&self, word: &str) -> bool {
         let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
         let read = |file: &&str| self.files.read_at_most(file, CONFIGURATION_BYTES_MAX);
         files.iter().any(|file| read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word)))
     }
 
-    /// Every relation that has a file, by path. The catalog is not asked: kind and names are unknown, so that the path
-    /// stands for the name and the oid of the database for its name. Symbolic links are followed in `pg_tblspc` only,
-    /// where PostgreSQL makes them.
+    /// Every relation that has a file, by path, without the catalog: the path stands for the name, and the oid of the
+    /// database for its name. Follows symbolic links in `pg_tblspc` only.
     pub fn scan(&self) -> Result<Vec<Relation>, Error> {
         let mut found = BTreeSet::new();
         self.scan_files("global", &mut found)?;
@@ -119,7 +128,7 @@ impl DataDirectory {
         Ok(oids.into_iter().map(as_database).collect())
     }
 
-    /// Where the database of this oid has its files: one directory for each tablespace that it uses.
+    /// The directories of a database, one in each of its tablespaces.
     pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>, Error> {
         let own = format!("/{oid}");
         let directories = self.database_directories()?.into_iter().filter(|directory| directory.ends_with(&own));
@@ -142,7 +151,6 @@ impl DataDirectory {
         Ok(directories)
     }
 
-    /// Adds the relations of one directory of files.
     fn scan_files(&self, directory: &str, found: &mut BTreeSet<RelationPath>) -> Result<(), Error> {
         for entry in self.entries(directory)? {
             if entry.kind != EntryKind::File {
@@ -165,7 +173,7 @@ impl DataDirectory {
         Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.name.into_string().ok()).collect())
     }
 
-    /// What is in a directory; nothing when it went away, or when it is a tablespace that is not mounted.
+    /// A directory's entries; none if it is gone, or an unmounted tablespace.
     fn entries(&self, directory: &str) -> Result<Vec<Entry>, Error> {
         match self.files.directory(directory).and_then(|found| found.entries()) {
             Ok(entries) => Ok(entries),
@@ -177,7 +185,7 @@ impl DataDirectory {
 
 #[cfg(any(test, feature = "fixtures"))]
 impl DataDirectory {
-    /// One for tests with a fake page cache, or of files that are no cluster's; of segments of 1 GB.
+    /// For tests with a fake page cache or foreign files; segments have 1 GB.
     pub fn pretend(path: impl Into<PathBuf>) -> DataDirectory {
         let path = path.into();
         let place = if path.is_dir() { &path } else { Path::new("/") };
@@ -195,7 +203,6 @@ impl DataDirectory {
     }
 }
 
-/// Reads a small file that every data directory has.
 fn read_required(files: &Tree, file: &str) -> Result<Vec<u8>, Error> {
     files.read_at_most(file, SMALL_FILE_BYTES_MAX).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => not_a_data_directory(files.path(), format!("it has no {file}")),
@@ -215,8 +222,7 @@ fn not_a_data_directory(path: &Path, reason: impl Into<String>) -> Error {
     Error::DataDirectory { path: path.to_owned(), reason: reason.into() }
 }
 
-/// The relfilenumber of a file such as `16384_vm.1`; `None` for other files, and for those of temporary relations
-/// (`t3_16384`).
+/// The relfilenumber of a file such as `16384_vm.1`; `None` for others, and temporary relations (`t3_16384`).
 fn relation_of_file(name: &str) -> Option<&str> {
     let (first_segment, segment) = name.split_once('.').unwrap_or((name, "0"));
     let (number, fork) = first_segment.split_once('_').unwrap_or((first_segment, Fork::Main.name()));
@@ -247,11 +253,8 @@ fn unnamed_relation(path: RelationPath) -> Relation {
 
 // ---- control file ----
 //
-// `global/pg_control`: which cluster this is, in which state, and the sizes it was built with.
-//
-// See `src/include/catalog/pg_control.h` of PostgreSQL. The first four fields have stood at the same place since 8.x.
-// What follows moves between versions, but the sizes always come right after `floatFormat`, a constant that is there
-// to be recognised.
+// `global/pg_control` (`src/include/catalog/pg_control.h`): identity, state and sizes of the cluster. The first four
+// fields have been in place since 8.x; the sizes always follow `floatFormat`, a recognisable constant.
 
 /// `FLOATFORMAT_VALUE` of pg_control.h.
 const FLOAT_FORMAT: f64 = 1234567.0;
@@ -272,7 +275,6 @@ pub enum ClusterState {
     InProduction,
 }
 
-/// What pgthaw needs of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ControlFile {
     pub system_identifier: u64,
@@ -284,7 +286,7 @@ pub(super) struct ControlFile {
 }
 
 impl ControlFile {
-    /// Reads the file's contents; the error says in words what is wrong with them.
+    /// Parses the file; the error is a sentence.
     pub(super) fn parse(contents: &[u8]) -> Result<ControlFile, String> {
         let number = |at: usize| read_bytes(contents, at).map(u32::from_ne_bytes);
         let version = number(PG_CONTROL_VERSION)?;
@@ -319,14 +321,110 @@ fn find_sizes(contents: &[u8]) -> Option<usize> {
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
 }
 
-/// `N` bytes, in the order of the machine that wrote them, which is this one.
+/// `N` bytes in this machine's order.
 fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], String> {
     let bytes = contents.get(at..at + N).and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| "it is cut short".to_owned())
 }
 
+// ---- postmaster ----
+//
+// `postmaster.pid`: the running server and its addresses.
+
+/// A running server's own process, as its `postmaster.pid` describes it. See `src/include/utils/pidfile.h`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Postmaster {
+    pub pid: u32,
+    pub port: Option<u16>,
+    /// The first socket directory; `None` when it has no socket.
+    pub socket_directory: Option<PathBuf>,
+    /// The first address it listens on; `None` when it has none.
+    pub listen_address: Option<String>,
+    /// When it was started, by the clock as it was then: see [`Postmaster::read_start`].
+    pub started_at: Option<Timestamp>,
+}
+
+impl Postmaster {
+    /// When it was started: by the process's age, which no clock change affects, else by the file.
+    pub fn read_start(&self) -> Option<Timestamp> {
+        read_start(self.pid).or(self.started_at)
+    }
+}
+
+fn read_postmaster_of(data_directory: &Tree) -> Option<Postmaster> {
+    read_postmaster_file(data_directory).filter(|server| is_server_of(server.pid, data_directory.path()))
+}
+
+fn read_postmaster_file(data_directory: &Tree) -> Option<Postmaster> {
+    let text = data_directory.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
+    parse_postmaster(&String::from_utf8_lossy(&text))
+}
+
+/// Is `number`, in its own pid namespace, a child of `postmaster`?
+pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
+    let is_it = |process: &Process| {
+        let is_direct = process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
+        is_direct && number_of(process) == Some(number)
+    };
+    // Outside of containers this is all that is looked at.
+    Process::new(number).is_ok_and(|process| is_it(&process))
+        || all_processes()
+            .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
+}
+
+/// A process's pid in its own pid namespace (`NSpid` of proc(5)).
+fn number_of(process: &Process) -> Option<i32> {
+    process.status().ok()?.nspid?.last().copied()
+}
+
+/// The process called `number` in a pid namespace below this one that works in this directory.
+fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
+    let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let wanted = place(directory)?;
+    let is_it = |process: &Process| {
+        let called = number_of(process).filter(|called| *called != process.pid());
+        called.is_some_and(|called| u32::try_from(called) == Ok(number))
+            && place(&PathBuf::from(format!("/proc/{}/cwd", process.pid()))) == Some(wanted)
+    };
+    let found = all_processes().ok()?.flatten().find(is_it)?;
+    u32::try_from(found.pid()).ok()
+}
+
+pub(super) fn parse_postmaster(text: &str) -> Option<Postmaster> {
+    let mut lines = text.lines().map(str::trim);
+    // A standalone backend writes a negative number.
+    let pid = lines.next()?.parse().ok()?;
+    let [_directory, start, port, socket, address] =
+        std::array::from_fn(|_| lines.next().filter(|line| !line.is_empty()));
+    Some(Postmaster {
+        pid,
+        port: port.and_then(|port| port.parse().ok()),
+        socket_directory: socket.map(PathBuf::from),
+        listen_address: address.filter(|address| *address != "*").map(str::to_owned),
+        started_at: start.and_then(|start| Timestamp::from_second(start.parse().ok()?).ok()),
+    })
+}
+
+fn read_start(pid: u32) -> Option<Timestamp> {
+    let process = Process::new(i32::try_from(pid).ok()?).ok()?;
+    let since_boot = process.stat().ok()?.starttime as f64 / procfs::ticks_per_second() as f64;
+    let age = procfs::Uptime::current().ok()?.uptime - since_boot;
+    Timestamp::now().checked_sub(Duration::try_from_secs_f64(age).ok()?).ok()
+}
+
+/// A server works in its data directory, which only its owner and root may see; for others its program's name must do.
+fn is_server_of(pid: u32, data_directory: &Path) -> bool {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    match fs::read_link(process.join("cwd")) {
+        Ok(directory) => directory == data_directory,
+        Err(_) => {
+            fs::read_to_string(process.join("comm")).is_ok_and(|name| matches!(name.trim(), "postgres" | "postmaster"))
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod data_directory_tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -416,6 +514,48 @@ mod tests {
             }
             fs::remove_file(&file).unwrap();
         }
+    }
+}
+
+#[cfg(test)]
+mod postmaster_tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_a_server_writes() {
+        let text =
+            "4242\n/var/lib/postgresql/15/main\n1700000000\n5433\n/var/run/postgresql\nlocalhost\n  6 0\nready   \n";
+        let postmaster = parse_postmaster(text).unwrap();
+        assert_eq!((postmaster.pid, postmaster.port), (4242, Some(5433)));
+        assert_eq!(postmaster.socket_directory, Some(PathBuf::from("/var/run/postgresql")));
+        assert_eq!(postmaster.listen_address.as_deref(), Some("localhost"));
+        assert_eq!(postmaster.started_at, Timestamp::from_second(1_700_000_000).ok());
+    }
+
+    #[test]
+    fn a_process_was_started_before_now() {
+        let age = Timestamp::now().duration_since(read_start(std::process::id()).unwrap());
+        // It is some moments old, and has run for no day.
+        assert!((-1.0..86_400.0).contains(&age.as_secs_f64()), "{age:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_starting_has_no_port_yet() {
+        let postmaster = parse_postmaster("4242\n/data\n1700000000\n").unwrap();
+        assert_eq!((postmaster.pid, postmaster.port, postmaster.socket_directory), (4242, None, None));
+        assert_eq!(parse_postmaster(""), None);
+        assert_eq!(parse_postmaster("-4242\n/data\n"), None);
+    }
+
+    #[test]
+    fn a_process_that_is_no_server_does_not_run_here() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        fs::write(path.join("postmaster.pid"), format!("{}\n/data\n1\n5432\n", std::process::id())).unwrap();
+        let tree = Tree::open(&path, &[]).unwrap();
+        assert_eq!(read_postmaster_of(&tree), None);
+        fs::write(path.join("postmaster.pid"), "4194305\n/data\n1\n5432\n").unwrap();
+        assert_eq!(read_postmaster_of(&tree), None);
     }
 }
 

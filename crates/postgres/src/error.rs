@@ -80,7 +80,7 @@ pub enum Error {
         name: &'static str,
         database: String,
         role: String,
-        /// What GRANT would have to give: a role to be a member of, or a privilege. `None`: only superusers may.
+        /// The role or privilege to GRANT; `None`: only superusers may.
         lacking: Option<String>,
     },
     #[error("role \"{role}\" may not read the table in database \"{database}\", which pg_prewarm asks for")]
@@ -95,7 +95,7 @@ pub enum Error {
     ProgramMissing(String),
     #[error("cannot listen on {host}: {reason}")]
     Listen { host: String, reason: String },
-    /// A cluster that is made, or a server that starts, was waited for no longer: the user wants to end.
+    /// The user ended the wait for initdb or a start.
     #[error("stopped by the user")]
     Interrupted,
     #[error("{program} failed: {output}")]
@@ -110,7 +110,7 @@ impl Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
-    /// A port that is none. Text that is no number is not shown: in a URI it may be a piece of a password.
+    /// An invalid port. Other text than numbers is hidden: in a URI it may be part of a password.
     pub fn wrong_port(text: &str) -> Error {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         match is_number {
@@ -152,24 +152,23 @@ impl Error {
         }
     }
 
-    /// Did a server answer and refuse, so that asking the next host of several would only present the same again?
+    /// Did a server refuse, so that the next host should not be tried?
     pub(super) fn is_refusal(&self) -> bool {
         let is_attempt =
             matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::OtherKindOfServer { .. });
         !is_attempt || self.sqlstate().is_some_and(|state| state != CANNOT_CONNECT_NOW)
     }
 
-    /// Did the server refuse this role, or not believe that it is this role's user who asks?
+    /// Did the server refuse this role or its identity?
     pub(super) fn is_about_identity(&self) -> bool {
         self.sqlstate().as_deref() == Some(INVALID_AUTHORIZATION)
     }
 
-    /// Was the password wrong, or missing?
     pub(super) fn is_wrong_password(&self) -> bool {
         self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
     }
 
-    /// Is it a database that nobody may connect to, as template0 is, or that is not there?
+    /// Is the database missing, or closed like template0?
     pub fn is_closed_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
     }
@@ -179,68 +178,58 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
 
-    /// May it be the database's alone, so that another is worth a try? Rules of pg_hba.conf may be for one database, and what its owner set
-    /// is. A wrong password would count twice, and a host that does not answer take its time twice.
+    /// May the error be this database's alone, so that another is worth a try? pg_hba.conf and the owner's settings may
+    /// be for one database. A wrong password would count twice, and a timeout take twice as long.
     pub(super) fn may_spare_another_database(&self) -> bool {
         let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
         is_of_database || matches!(self, Error::ForeignPath { .. })
     }
+}
 
-    /// What helps where the way to a server was not understood, or ended before one let pgthaw in.
-    fn way_hint(&self) -> Option<String> {
-        match self {
-            Error::NoHost { failures } => failures.iter().find_map(Explain::hint),
-            Error::NotRunning { .. } => Some("start it, or say with -h and -p where it is".into()),
-            Error::PasswordMissing { .. } => Some(
-                "`pgthaw … -W` asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
-                    .into(),
-            ),
-            Error::PasswordWithheld { .. } => Some("if it is your server, name it beside -D, with -h and -p".into()),
-            Error::PasswordFileOpen { path } => {
-                Some(format!("`chmod 600 {}`", quote_argument(&path.display().to_string())))
-            }
-            Error::Peer { .. } => Some(
-                "name the directory of the server's own socket with -h; requirepeer=USER (PGREQUIREPEER) says whose server it must be"
-                    .into(),
-            ),
-            Error::OtherKindOfServer { .. } => Some(
-                "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
-                    .into(),
-            ),
-            Error::ForeignPath { .. } => Some(POOLER_HINT.into()),
-            Error::OtherRole { database, role, .. } => Some(format!(
+impl Error {
+    /// A hint that repeats what the error names.
+    fn hint_by_name(&self) -> Option<String> {
+        Some(match self {
+            Error::NoHost { failures } => return failures.iter().find_map(Explain::hint),
+            Error::Query { action, source } => return query_hint(action, source).map(str::to_owned),
+            Error::Connect { address, source } => connect_hint(address, source),
+            Error::PasswordFileOpen { path } => format!("`chmod 600 {}`", quote_argument(&path.display().to_string())),
+            Error::OtherRole { database, role, .. } => format!(
                 "ALTER DATABASE or ALTER ROLE … SET role says so for {}: ask {} to RESET it, or leave that database out",
                 quote_argument(database),
                 quote_argument(role)
-            )),
-            Error::ConnectionString { .. } => {
-                Some("such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop".into())
-            }
-            Error::RootCertificateMissing => Some(
-                "name the authority's certificate with sslrootcert (PGSSLROOTCERT), or sslrootcert=system for those of this machine".into(),
             ),
-            Error::Unsupported { parameter } => Some(format!(
+            Error::Unsupported { parameter } => format!(
                 "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
                  ignore it silently"
-            )),
+            ),
             Error::ServiceMissing { files, .. } => {
                 let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-                Some(format!("looked in {}; PGSERVICEFILE names another file", files.join(" and ")))
+                format!("looked in {}; PGSERVICEFILE names another file", files.join(" and "))
             }
-            Error::SystemUserUnknown(_) => Some("name the role with -U; `getent passwd` lists the users".into()),
-            Error::CannotActAs { user } => Some(format!("`sudo -u {} pgthaw …`", quote_argument(user))),
-            Error::Option { .. } | Error::NoPort => Some(
-                "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there".into(),
+            Error::CannotActAs { user } => format!("`sudo -u {} pgthaw …`", quote_argument(user)),
+            Error::ExtensionMissing { name, database } => format!(
+                "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
+                Psql::anywhere().create_extension(std::slice::from_ref(database), name)
             ),
-            _ => None,
-        }
+            Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
+                format!("{}, or connect as a superuser", Psql::anywhere().grant(database, lacking, role))
+            }
+            Error::TableUnreadable { database, role } => format!(
+                "{} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more",
+                Psql::anywhere().grant(database, "pg_read_all_data", role)
+            ),
+            Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
+                format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display())
+            }
+            _ => return None,
+        })
     }
 }
 
-/// What making a scratch cluster begins with.
 pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
 
-/// pgbouncer and the like refuse what they do not know of a startup packet, or leave it out where they are told to.
+/// pgbouncer and others refuse unknown startup parameters, or drop them if configured.
 const POOLER_HINT: &str = "connect to the server itself (-h, -p) rather than to a connection pooler: pgthaw's sessions begin with \
     options=-c search_path=, so that no owner of a database can lend them functions of his own";
 
@@ -269,8 +258,8 @@ impl Explain for Error {
             Error::ExtensionMissing { .. }
             | Error::ExtensionPrivilege { .. }
             | Error::TableUnreadable { .. }
-            | Error::ProgramMissing(_) => ErrorKind::Privilege,
-            Error::PasswordMissing { .. }
+            | Error::ProgramMissing(_)
+            | Error::PasswordMissing { .. }
             | Error::PasswordWithheld { .. }
             | Error::PasswordFileOpen { .. }
             | Error::Peer { .. }
@@ -292,88 +281,61 @@ impl Explain for Error {
             | Error::NoPort => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
-            Error::Connect { .. }
-            | Error::ConnectTimeout { .. }
-            | Error::NotRunning { .. }
-            | Error::NoHost { .. }
-            | Error::OtherKindOfServer { .. }
-            | Error::Query { .. }
-            | Error::Silent { .. }
-            | Error::DataFile { .. }
-            | Error::Program { .. }
-            | Error::File { .. } => ErrorKind::Failed,
             Error::Interrupted => ErrorKind::Interrupted,
+            _ => ErrorKind::Failed,
         }
     }
 
     fn hint(&self) -> Option<String> {
-        match self {
-            _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
-            Error::Connect { address, source } => Some(connect_hint(address, source)),
-            Error::ConnectTimeout { .. } => Some(
-                "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds".into(),
-            ),
-            Error::NoHost { .. }
-            | Error::NotRunning { .. }
-            | Error::PasswordMissing { .. }
-            | Error::PasswordWithheld { .. }
-            | Error::PasswordFileOpen { .. }
-            | Error::Peer { .. }
-            | Error::OtherKindOfServer { .. }
-            | Error::ForeignPath { .. }
-            | Error::OtherRole { .. }
-            | Error::ConnectionString { .. }
-            | Error::RootCertificateMissing
-            | Error::Unsupported { .. }
-            | Error::ServiceMissing { .. }
-            | Error::SystemUserUnknown(_)
-            | Error::CannotActAs { .. }
-            | Error::Option { .. }
-            | Error::NoPort => self.way_hint(),
-            Error::ExtensionMissing { name, database } => Some(format!(
-                "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
-                Psql::anywhere().create_extension(std::slice::from_ref(database), name)
-            )),
-            Error::ExtensionPrivilege { lacking: None, .. } => Some("connect as a superuser".into()),
-            Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
-                let command = Psql::anywhere().grant(database, lacking, role);
-                Some(format!("{command}, or connect as a superuser"))
-            }
-            Error::TableUnreadable { database, role } => {
-                let command = Psql::anywhere().grant(database, "pg_read_all_data", role);
-                Some(format!("{command} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more"))
-            }
-            Error::DataDirectory { .. } => {
-                Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
-            }
-            Error::Listen { .. } => Some("`ip address` lists the addresses of this machine".into()),
-            Error::DatabaseMissing { .. } => Some("`psql -l` lists the databases".into()),
-            Error::DatabaseUnknown { .. } => Some(
-                "give an oid as -d, or leave -d out: names are those of a snapshot, where there is one; or start the server".into(),
-            ),
-            Error::OtherCluster { .. } => {
-                Some("give the connection of the cluster in --data-dir, or leave one of the two out".into())
-            }
-            Error::ProgramMissing(_) => Some(
-                "`apt-get install postgresql`, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
-                    .into(),
-            ),
-            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
-            }
-            Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                Some(format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display()))
-            }
-            Error::Query { action, source } => query_hint(action, source),
-            Error::Silent { .. } => {
-                Some("`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for".into())
-            }
-            Error::Interrupted
-            | Error::Version(_)
-            | Error::DataFile { .. }
-            | Error::Program { .. }
-            | Error::File { .. } => None,
+        if self.is_too_few_files() {
+            return Some(TOO_FEW_FILES.to_owned());
         }
+        let hint = match self {
+            Error::ConnectTimeout { .. } => {
+                "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds"
+            }
+            Error::NotRunning { .. } => "start it, or say with -h and -p where it is",
+            Error::PasswordMissing { .. } => {
+                "`pgthaw … -W` asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
+            }
+            Error::PasswordWithheld { .. } => "if it is your server, name it beside -D, with -h and -p",
+            Error::Peer { .. } => {
+                "name the directory of the server's own socket with -h; requirepeer=USER (PGREQUIREPEER) says whose server it must be"
+            }
+            Error::OtherKindOfServer { .. } => {
+                "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
+            }
+            Error::ForeignPath { .. } => POOLER_HINT,
+            Error::ConnectionString { .. } => {
+                "such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop"
+            }
+            Error::RootCertificateMissing => {
+                "name the authority's certificate with sslrootcert (PGSSLROOTCERT), or sslrootcert=system for those of this machine"
+            }
+            Error::SystemUserUnknown(_) => "name the role with -U; `getent passwd` lists the users",
+            Error::Option { .. } | Error::NoPort => {
+                "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there"
+            }
+            Error::ExtensionPrivilege { lacking: None, .. } => "connect as a superuser",
+            Error::DataDirectory { .. } => "name the directory that holds PG_VERSION, as SHOW data_directory prints it",
+            Error::Listen { .. } => "`ip address` lists the addresses of this machine",
+            Error::DatabaseMissing { .. } => "`psql -l` lists the databases",
+            Error::DatabaseUnknown { .. } => {
+                "give an oid as -d, or leave -d out: names are those of a snapshot, where there is one; or start the server"
+            }
+            Error::OtherCluster { .. } => {
+                "give the connection of the cluster in --data-dir, or leave one of the two out"
+            }
+            Error::ProgramMissing(_) => {
+                "`apt-get install postgresql`, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
+            }
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "run pgthaw as the owner of the data directory (usually postgres) or as root"
+            }
+            Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for",
+            _ => return self.hint_by_name(),
+        };
+        Some(hint.to_owned())
     }
 
     fn full_disk(&self) -> Option<FullDisk> {
@@ -388,7 +350,7 @@ impl Explain for Error {
     }
 }
 
-/// What the server or the system said, without the words of the library that heard it.
+/// The server's or system's words without those of sqlx.
 fn reason(error: &sqlx::Error) -> String {
     let mut told = match error {
         sqlx::Error::Database(refusal) => with_detail(refusal.as_ref()),
@@ -404,7 +366,7 @@ fn reason(error: &sqlx::Error) -> String {
     told
 }
 
-/// Of a server that lets nobody in the detail says why. Others may quote what a row holds.
+/// The detail of a server that accepts nobody says why. Others may quote rows.
 fn with_detail(refusal: &dyn DatabaseError) -> String {
     let detail = refusal.try_downcast_ref::<PgDatabaseError>().and_then(|refusal| refusal.detail());
     match detail.filter(|_| refusal.code().as_deref() == Some(CANNOT_CONNECT_NOW)) {
@@ -413,13 +375,10 @@ fn with_detail(refusal: &dyn DatabaseError) -> String {
     }
 }
 
-/// Characters that are told of a server's message; longer ones are cut.
 const TOLD_CHARACTERS: usize = 2000;
 
-/// Hosts that are told of a list; longer ones are cut.
 const TOLD_FAILURES: usize = 5;
 
-/// What was tried in vain, one after the other.
 fn told(failures: &[Error]) -> String {
     let shown = failures.iter().take(TOLD_FAILURES).map(ToString::to_string);
     let more = failures.len().saturating_sub(TOLD_FAILURES);
@@ -431,25 +390,22 @@ fn sqlstate(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|refusal| refusal.code()).map(|code| code.into_owned())
 }
 
-/// Is it the role that may not?
 fn is_privilege(source: &sqlx::Error) -> bool {
     let refusals = [INSUFFICIENT_PRIVILEGE, INVALID_PASSWORD, INVALID_AUTHORIZATION];
     sqlstate(source).is_some_and(|state| refusals.contains(&state.as_str()))
 }
 
-fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
-    match sqlstate(source)?.as_str() {
-        INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => Some("connect as a superuser once".into()),
-        INSUFFICIENT_PRIVILEGE => Some("`GRANT pg_monitor TO …`, or connect as a superuser".into()),
-        QUERY_CANCELED => {
-            Some("ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit".into())
-        }
-        LOCK_NOT_AVAILABLE => Some("something holds an exclusive lock on the relation: try again after it".into()),
-        _ => None,
-    }
+fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
+    Some(match sqlstate(source)?.as_str() {
+        INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => "connect as a superuser once",
+        INSUFFICIENT_PRIVILEGE => "`GRANT pg_monitor TO …`, or connect as a superuser",
+        QUERY_CANCELED => "ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit",
+        LOCK_NOT_AVAILABLE => "something holds an exclusive lock on the relation: try again after it",
+        _ => return None,
+    })
 }
 
-/// What is likely where nobody listens: that the server was stopped, then that it is elsewhere.
+/// Where nobody listens: stopped, or elsewhere.
 fn no_server_hint(address: &str) -> String {
     let elsewhere = if address.starts_with('/') { listening_sockets() } else { Vec::new() };
     let others = match elsewhere.as_slice() {
@@ -459,7 +415,7 @@ fn no_server_hint(address: &str) -> String {
     format!("no server runs there: if it was stopped, start it, or read its files with --data-dir; {others}")
 }
 
-/// The options that lead to the sockets where libpq looks by itself, such as `-p 5433`.
+/// psql's options for the listening default sockets, such as `-p 5433`.
 fn listening_sockets() -> Vec<String> {
     let mut options = Vec::new();
     for directory in SOCKET_DIRECTORIES {
@@ -481,78 +437,75 @@ fn listening_sockets() -> Vec<String> {
 }
 
 fn connect_hint(address: &str, error: &sqlx::Error) -> String {
-    match sqlstate(error).as_deref() {
+    let is_socket = address.starts_with('/');
+    let hint = match sqlstate(error).as_deref() {
         Some(INVALID_PASSWORD) => {
-            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and `pgthaw … -W` asks for it".into()
+            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and `pgthaw … -W` asks for it"
         }
-        Some(INVALID_AUTHORIZATION) if address.starts_with('/') && SystemUser::is_root() => {
-            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): `pgthaw …(no -U)`".into()
+        Some(INVALID_AUTHORIZATION) if is_socket && SystemUser::is_root() => {
+            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): `pgthaw …(no -U)`"
         }
-        Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
+        Some(INVALID_AUTHORIZATION) if is_socket => {
             "a socket lets each user in as the role of his own name, unless pg_ident.conf has a line for it: \
              `sudo -u postgres pgthaw …(no -U)`, or -h localhost with that role's password"
-                .into()
         }
         Some(INVALID_AUTHORIZATION) => {
             "pg_hba.conf does not let this role in from here, or not with or without encryption, or it may not log in at all: \
              give another -U, -h or sslmode"
-                .into()
         }
-        Some(INVALID_CATALOG_NAME) => "`psql -d postgres -l` lists the databases; name one of them with -d".into(),
+        Some(INVALID_CATALOG_NAME) => "`psql -d postgres -l` lists the databases; name one of them with -d",
         Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
-            "options or PGOPTIONS has a setting that the server does not take: correct it there".into()
+            "options or PGOPTIONS has a setting that the server does not take: correct it there"
         }
-        Some(PROTOCOL_VIOLATION) if reason(error).contains("startup parameter") => POOLER_HINT.into(),
+        Some(PROTOCOL_VIOLATION) if reason(error).contains("startup parameter") => POOLER_HINT,
         Some(CANNOT_CONNECT_NOW) => {
             "the server is starting up, recovering or shutting down: try again in a moment; a standby with hot_standby = off \
              lets nobody in, and --data-dir with --tier os does without"
-                .into()
         }
         Some(TOO_MANY_CONNECTIONS) => {
             "its connections are taken: try again when one is free, or as a superuser, who has some of his own; \
              `psql -c 'SELECT * FROM pg_stat_activity'` shows who has them"
-                .into()
         }
-        Some(NOT_IN_PREREQUISITE_STATE) => "this database lets nobody in: name another one with -d".into(),
+        Some(NOT_IN_PREREQUISITE_STATE) => "this database lets nobody in: name another one with -d",
         Some(INSUFFICIENT_PRIVILEGE) => {
             "the role needs CONNECT on this database, which its owner grants, or PGOPTIONS has a setting that it may not make: \
              name another database with -d, or another role with -U"
-                .into()
         }
-        Some(_) => "the server answered, and its log says more".into(),
-        None => unanswered_hint(address, error),
-    }
+        Some(_) => "the server answered, and its log says more",
+        None => match unanswered_hint(is_socket, error) {
+            Some(hint) => hint,
+            None => return no_server_hint(address),
+        },
+    };
+    hint.to_owned()
 }
 
-/// What helps where no server said why.
-fn unanswered_hint(address: &str, error: &sqlx::Error) -> String {
-    let (told, is_socket) = (reason(error), address.starts_with('/'));
-    match error {
-        _ if told.contains("lookup") => "is the host's name right? `getent hosts NAME` asks as pgthaw does".into(),
+/// What helps where no server said why; `None` where nobody listens.
+fn unanswered_hint(is_socket: bool, error: &sqlx::Error) -> Option<&'static str> {
+    let told = reason(error);
+    Some(match error {
+        _ if told.contains("lookup") => "is the host's name right? `getent hosts NAME` asks as pgthaw does",
         sqlx::Error::Tls(_) if told.contains("does not support TLS") => {
             "it has no encryption (ssl = off), or none for this host, and sslmode asks for it: sslmode=prefer does without"
-                .into()
         }
-        sqlx::Error::Tls(_) => ENCRYPTION_HINT.into(),
+        sqlx::Error::Tls(_) => ENCRYPTION_HINT,
         // A certificate that is not believed comes as one.
-        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => ENCRYPTION_HINT.into(),
+        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => ENCRYPTION_HINT,
         sqlx::Error::Io(error) => match error.kind() {
-            io::ErrorKind::NotFound if is_socket => no_server_hint(address),
-            io::ErrorKind::PermissionDenied if is_socket => {
-                "this user may not use the socket: -h names another way in".into()
-            }
-            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => CERTIFICATE_HINT.into(),
-            io::ErrorKind::ConnectionRefused => no_server_hint(address),
+            io::ErrorKind::NotFound if is_socket => return None,
+            io::ErrorKind::PermissionDenied if is_socket => "this user may not use the socket: -h names another way in",
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => CERTIFICATE_HINT,
+            io::ErrorKind::ConnectionRefused => return None,
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable | io::ErrorKind::TimedOut => {
-                "no way leads to this host: is its address right, and the network up?".into()
+                "no way leads to this host: is its address right, and the network up?"
             }
-            _ => BROKEN_OFF_HINT.into(),
+            _ => BROKEN_OFF_HINT,
         },
         sqlx::Error::Protocol(_) if told.contains("authentication") => {
-            "pgthaw logs in by peer, trust, a password or a certificate: give a role or a host for which pg_hba.conf asks for one of these".into()
+            "pgthaw logs in by peer, trust, a password or a certificate: give a role or a host for which pg_hba.conf asks for one of these"
         }
-        _ => BROKEN_OFF_HINT.into(),
-    }
+        _ => BROKEN_OFF_HINT,
+    })
 }
 
 const CERTIFICATE_HINT: &str =

@@ -1,4 +1,4 @@
-//! The contrib modules inside the server: where they are, how to call them, and what to say when they are not there.
+//! The contrib modules: where they are, how to call them, what to say when they are missing.
 
 use std::time::Duration;
 
@@ -7,23 +7,22 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::Error;
-use super::answer::{LIMIT, in_time, within};
+use super::answer::{LIMIT, ask_one, in_time, within};
 use super::error::CREATE_EXTENSION;
 use host::units::{BlockRange, Fork};
 
-/// The extension that loads blocks, and the one that tells what is in shared_buffers.
+/// The extensions for loading blocks and for looking into shared_buffers.
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Sent before a statement, in one message: until that ends nobody renames or drops a schema of the database. It is one message, and so
-/// one transaction that the server ends by itself, for a pgthaw that is stopped in between must leave no lock. It takes no transaction
-/// id, as a lock on the schema's row would. Below deadlock_timeout it is given up, so that nobody else's transaction is ended for it.
+/// Sent before a statement, in one message and so one transaction: until it ends nobody renames or drops a schema of
+/// the database, and a pgthaw that is stopped leaves no lock. It takes no transaction id, as a row lock would. Its
+/// timeout is below deadlock_timeout, so that nobody else's transaction is ended for it.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
-/// How often an extension is looked for that is moved again and again.
 const TRIES: u32 = 3;
 
-/// The answer that is kept on the server when a statement has ended, and fetched from there.
+/// The cursor that keeps an answer on the server.
 const CURSOR: &str = "pgthaw_answer";
 
 /// An extension that is installed in the connected database.
@@ -35,15 +34,15 @@ pub struct Extension {
     schema_literal: String,
     /// The extension's version, such as `1.4`.
     pub version: String,
-    /// May somebody rename or drop the schema who is no superuser and not the connected role?
+    /// May another role, not a superuser, rename or drop the schema?
     is_movable: bool,
     /// Could the session keep him from that?
     is_holdable: bool,
 }
 
 impl Extension {
-    /// The text of a question with its `values`, and with the extension's schema at `{schema}`. Comments go first: a name may have line
-    /// ends, and would go on behind one. What was put in is not looked at again, for it may have braces.
+    /// The text of a question with its `values`, and the extension's schema at `{schema}`. Drops comments, because a
+    /// name with a line end would go on behind one. Inserted text is not expanded again: it may have braces.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -57,12 +56,11 @@ impl Extension {
         text
     }
 
-    /// May it be somewhere else a moment later?
     pub(super) fn is_movable(&self) -> bool {
         self.is_movable
     }
 
-    /// The statement `text` with what keeps the extension where it was found, if something must and can.
+    /// Adds to `text` what keeps the extension in place, if needed and possible.
     fn keep(&self, text: &str) -> String {
         if !self.is_kept() {
             return text.to_owned();
@@ -77,14 +75,12 @@ impl Extension {
         self.is_movable && self.is_holdable
     }
 
-    /// Is the extension at least `major.minor`?
     pub(super) fn is_at_least(&self, major: u32, minor: u32) -> bool {
         let mut parts = self.version.split('.').map(|part| part.parse().unwrap_or(0));
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (major, minor)
     }
 }
 
-/// The rows of a statement that calls the extension where it was found.
 pub(super) async fn ask_extension(
     connection: &mut PgConnection,
     extension: &Extension,
@@ -95,7 +91,7 @@ pub(super) async fn ask_extension(
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// The rows of a statement that is made for the extension `name` where it is now; none without a statement.
+/// Runs a statement made for the extension's present schema; `None` without a statement.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
@@ -113,7 +109,7 @@ pub(super) async fn ask_where_it_is(
     }
 }
 
-/// As [`ask_where_it_is`], for an answer of many rows, which are visited one by one: a client that is stopped meanwhile keeps no lock.
+/// [`ask_where_it_is`] for many rows, visited one by one: a stopped client leaves no lock.
 pub(super) async fn visit_where_it_is<R>(
     connection: &mut PgConnection,
     name: &'static str,
@@ -163,7 +159,7 @@ fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
 
-/// The extension `name` in the connected database; `None` when it is not installed there.
+/// The extension in the connected database, if installed.
 pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>, Error> {
     let look = async {
         let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
@@ -182,7 +178,7 @@ pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -
     in_time("look for an extension", look).await
 }
 
-/// The extension `name` in the connected database, or what to do to have it.
+/// The extension in the connected database, or an error with its remedy.
 pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension, Error> {
     match find_extension(connection, name).await? {
         Some(extension) => Ok(extension),
@@ -190,7 +186,7 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
     }
 }
 
-/// Installs an extension in the connected database, in the schema `public` when there is one.
+/// Installs an extension in the connected database, in `public` if it exists.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {}", read_target_schema(connection).await?);
@@ -217,25 +213,24 @@ pub(super) async fn explain_refusal(
     }
 }
 
-/// What the connected role needs to use an extension, as GRANT takes it before TO: the predefined role whose members
-/// may, or, when these may not either, the privilege. `None`: nothing that can be granted.
+/// What GRANT must give the role to use an extension: the predefined role, else the privilege. `None`: nothing.
 pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
-    // Members of it may do more than use one function: for pg_prewarm the function alone is named.
+    // Members may do more; for pg_prewarm only the function is named.
     let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
     let question = include_str!("sql/extension_lacking_13.sql");
     sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await
 }
 
-/// The connected database and role.
 async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
-    let asked = sqlx::query_as(include_str!("sql/identity_13.sql")).fetch_one(connection);
-    in_time("ask for the role and database", asked).await
+    let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
+    ask_one(connection, "ask for the role and database", question).await
 }
 
-/// The schema, quoted, that CREATE EXTENSION would take by default: `public`, or pg_catalog where that was dropped.
+/// The quoted schema for CREATE EXTENSION: `public`, or pg_catalog without it.
 async fn read_target_schema(connection: &mut PgConnection) -> Result<String, Error> {
-    let asked = sqlx::query_scalar(include_str!("sql/extension_schema_13.sql")).fetch_one(connection);
-    in_time("look for a schema to install into", asked).await
+    let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
+                    WHERE nspname = 'public'), 'pg_catalog')";
+    ask_one(connection, "look for a schema to install into", question).await.map(|(schema,)| schema)
 }
 
 // ---- prewarm ----
@@ -244,8 +239,7 @@ async fn read_target_schema(connection: &mut PgConnection) -> Result<String, Err
 
 const ACTION: &str = "prewarm a relation";
 
-/// Blocks that one statement loads: 8 MB of the usual blocks. A statement cannot be cancelled by dropping its future,
-/// so that this bounds what the server still does after Ctrl-C.
+/// Blocks of one statement, usually 8 MB. Dropping its future does not cancel it: this bounds the work after Ctrl-C.
 const BATCH_BLOCKS: u64 = 1024;
 
 /// What pg_prewarm does with a block.
@@ -284,9 +278,8 @@ impl Prewarmer {
         Ok(Prewarmer { connection, extension })
     }
 
-    /// Loads `ranges` of a fork, as far as the fork still reaches, and returns the number of blocks loaded: 0 for a
-    /// relation that was dropped meanwhile. Each pass beyond the first raises the usage count of their buffers by one.
-    /// When the future is dropped the server stops after at most 8 MB more.
+    /// Loads `ranges` of a fork and returns the number of loaded blocks; 0 for a dropped relation. Each pass beyond the
+    /// first raises the usage count by one. After the future is dropped the server loads at most 8 MB more.
     pub async fn apply_prewarm(
         &mut self,
         relation_oid: u32,

@@ -1,8 +1,8 @@
-//! Entries for `fuzz/`: files of a data directory and of a user, which others may have written.
+//! Entries for `fuzz/`: files that others may have written.
 
+use super::Postmaster;
 use super::connect::split_password_line;
-use super::data_directory::ControlFile;
-use super::{Postmaster, postmaster};
+use super::data_directory::{ControlFile, parse_postmaster};
 
 /// Reads `global/pg_control`; the block size and the blocks of a segment.
 pub fn read_control_file(contents: &[u8]) -> Option<(u32, u32)> {
@@ -11,7 +11,7 @@ pub fn read_control_file(contents: &[u8]) -> Option<(u32, u32)> {
 
 /// Reads `postmaster.pid`.
 pub fn read_postmaster(text: &str) -> Option<Postmaster> {
-    postmaster::parse(text)
+    parse_postmaster(text)
 }
 
 /// Reads a line of the password file.

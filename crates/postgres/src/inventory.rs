@@ -1,42 +1,54 @@
-//! What a server was given: settings that are not the default, and extensions that could be created.
+//! A server's changed settings and available extensions.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
+use sqlx::query::Query;
 use sqlx::{Connection as _, Row as _};
 
 use super::Error;
+use super::answer::{ask_all, ask_one, in_time};
 use super::secrets::keep_setting;
 
-/// Settings that somebody set, by name, with their values as SHOW prints them to others: what pgthaw's own sessions set
-/// for themselves does not count.
+/// Changed settings, by name, with values as others' SHOW prints them, without pgthaw's own session settings.
 pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
-    let failed = |source| Error::Query { action: "read the settings", source };
     let path = read_configured_path(connection).await;
-    // The end of the transaction takes the reset back.
-    let mut transaction = connection.begin().await.map_err(failed)?;
-    let reset = sqlx::raw_sql(include_str!("sql/session_reset_13.sql"));
-    reset.execute(&mut *transaction).await.map_err(failed)?;
-    let rows = sqlx::query(include_str!("sql/settings_13.sql")).fetch_all(&mut *transaction).await.map_err(failed)?;
-    transaction.rollback().await.map_err(failed)?;
-    let kept = |row: &PgRow| {
+    let rows = fetch_as_others(connection, "read the settings", sqlx::query(include_str!("sql/settings_13.sql")));
+    let kept = |row: PgRow| {
         let name: String = row.try_get("name")?;
         let value = keep_setting(&name, row.try_get("value")?);
         Ok((name, value))
     };
-    let mut settings: Vec<(String, String)> = rows.iter().map(kept).collect::<Result<_, _>>().map_err(failed)?;
+    let kept: Result<Vec<_>, _> = rows.await?.into_iter().map(kept).collect();
+    let mut settings = kept.map_err(|source| Error::Query { action: "read the settings", source })?;
     settings.extend(path.map(|path| (SEARCH_PATH.to_owned(), path)));
     settings.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(settings)
 }
 
-/// pgthaw's sessions ask for their own as they begin, and so cannot see it as others do.
+/// Rows of a question about settings, without this session's own ones.
+async fn fetch_as_others(
+    connection: &mut PgConnection,
+    action: &'static str,
+    question: Query<'_, Postgres, PgArguments>,
+) -> Result<Vec<PgRow>, Error> {
+    let asked = async {
+        // The end of the transaction takes the reset back.
+        let mut transaction = connection.begin().await?;
+        sqlx::raw_sql(include_str!("sql/session_reset_13.sql")).execute(&mut *transaction).await?;
+        let rows = question.fetch_all(&mut *transaction).await?;
+        transaction.rollback().await.map(|()| rows)
+    };
+    in_time(action, asked).await
+}
+
+/// pgthaw's sessions override it, and cannot see others' value.
 const SEARCH_PATH: &str = "search_path";
 
 const USUAL_SEARCH_PATH: &str = "\"$user\", public";
 
-/// The search_path that others begin with; `None` when nobody set one, and for a role that may not know.
+/// The search_path of other sessions; `None` if unset or hidden.
 async fn read_configured_path(connection: &mut PgConnection) -> Option<String> {
     sqlx::query_scalar(include_str!("sql/configured_path_13.sql")).fetch_one(connection).await.ok().flatten()
 }
@@ -61,21 +73,14 @@ pub struct ConfiguredSetting {
 
 /// Every setting of the server.
 pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<ConfiguredSetting>, Error> {
-    let failed = |source| Error::Query { action: "read the configuration", source };
     let path = read_configured_path(connection).await;
-    let rows = sqlx::query(include_str!("sql/configuration_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    let decode = |row: &PgRow| {
-        let name: String = row.try_get("name")?;
-        let value: Option<String> = row.try_get("value")?;
-        Ok(ConfiguredSetting {
-            value: value.map(|value| keep_setting(&name, value)),
-            name,
-            unit: row.try_get("unit")?,
-            source: row.try_get("source")?,
-        })
+    let question = "SELECT name, reset_val, unit, source FROM pg_catalog.pg_settings ORDER BY name";
+    let rows = ask_all(connection, "read the configuration", question).await?;
+    let setting = |(name, value, unit, source): (String, Option<String>, Option<String>, String)| {
+        let value = value.map(|value| keep_setting(&name, value));
+        ConfiguredSetting { name, value, unit, source }
     };
-    let mut settings: Vec<ConfiguredSetting> =
-        rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)?;
+    let mut settings: Vec<ConfiguredSetting> = rows.into_iter().map(setting).collect();
     if let Some(setting) = settings.iter_mut().find(|setting| setting.name == SEARCH_PATH) {
         (setting.value, setting.source) = describe_path(path);
     }
@@ -84,24 +89,22 @@ pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<Con
 
 /// Names of the extensions whose files the server has.
 pub async fn read_installable_extensions(connection: &mut PgConnection) -> Result<BTreeSet<String>, Error> {
-    let failed = |source| Error::Query { action: "list the extensions", source };
-    let question = include_str!("sql/installable_extensions_13.sql");
-    let rows = sqlx::query(question).fetch_all(connection).await.map_err(failed)?;
-    rows.iter().map(|row| row.try_get("name")).collect::<Result<_, _>>().map_err(failed)
+    let question = "SELECT name::pg_catalog.text FROM pg_catalog.pg_available_extensions ORDER BY name";
+    let names: Vec<(String,)> = ask_all(connection, "list the extensions", question).await?;
+    Ok(names.into_iter().map(|(name,)| name).collect())
 }
 
 /// Libraries that the server loads when it starts: the setting `shared_preload_libraries`.
 pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String, Error> {
-    let failed = |source| Error::Query { action: "read a setting", source };
-    let question = include_str!("sql/preloaded_13.sql");
-    sqlx::query_scalar(question).fetch_one(connection).await.map_err(failed)
+    let question = "SELECT pg_catalog.current_setting('shared_preload_libraries')";
+    ask_one(connection, "read a setting", question).await.map(|(libraries,)| libraries)
 }
 
 /// What the server says of one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingState {
     pub name: String,
-    /// When it can change: `postmaster` at a start, `internal` never, any other while the server runs.
+    /// When it can change: `postmaster` at a start, `internal` never, others at run time.
     pub context: String,
     /// Where its value is from: `configuration file`, `command line`, `default` …
     pub source: String,
@@ -117,19 +120,16 @@ pub struct SettingState {
     pub value: Option<String>,
 }
 
-/// What the server says of these settings to sessions that set nothing for themselves, as pgthaw's own do; those that it
-/// does not know are left out.
+/// The state of these settings for sessions without own settings; unknown names are left out.
 pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>, Error> {
-    let failed = |source| Error::Query { action: "ask for settings", source };
+    const ACTION: &str = "ask for settings";
     let path = read_configured_path(connection).await;
-    // The end of the transaction takes the reset back.
-    let mut transaction = connection.begin().await.map_err(failed)?;
-    let reset = sqlx::raw_sql(include_str!("sql/session_reset_13.sql"));
-    reset.execute(&mut *transaction).await.map_err(failed)?;
-    let question = sqlx::query(include_str!("sql/setting_contexts_13.sql")).bind(names);
-    let rows = question.fetch_all(&mut *transaction).await.map_err(failed)?;
-    transaction.rollback().await.map_err(failed)?;
-    let decode = |row: &sqlx::postgres::PgRow| {
+    let question = sqlx::query(
+        "SELECT name, context, source, pending_restart, vartype AS kind, unit, enumvals AS allowed, reset_val AS value \
+         FROM pg_catalog.pg_settings WHERE name = ANY($1)",
+    );
+    let rows = fetch_as_others(connection, ACTION, question.bind(names)).await?;
+    let decode = |row: &PgRow| {
         Ok(SettingState {
             name: row.try_get("name")?,
             context: row.try_get("context")?,
@@ -141,42 +141,42 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
             value: row.try_get("value")?,
         })
     };
-    let mut states: Vec<SettingState> = rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)?;
+    let states: Result<Vec<SettingState>, _> = rows.iter().map(decode).collect();
+    let mut states = states.map_err(|source| Error::Query { action: ACTION, source })?;
     if let Some(state) = states.iter_mut().find(|state| state.name == SEARCH_PATH) {
         (state.value, state.source) = describe_path(path);
     }
     Ok(states)
 }
 
-/// When the server read its configuration files last, by its clock: something else after it has read them again.
+/// The server's last reading of its configuration files, by its clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String, Error> {
-    let time = sqlx::query_scalar(include_str!("sql/load_time_13.sql")).fetch_one(connection).await;
-    time.map_err(|source| Error::Query { action: "ask when the settings were read", source })
+    let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
+    ask_one(connection, "ask when the settings were read", question).await.map(|(time,)| time)
 }
 
-/// Settings of the configuration files that the running server cannot use as they stand, and why.
+/// Settings in the files that the running server cannot use, and why.
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
-    let errors = sqlx::query_as(include_str!("sql/setting_errors_13.sql")).fetch_all(connection).await;
-    errors.map_err(|source| Error::Query { action: "ask for mistakes in the configuration", source })
+    // One that waits for a restart has its place in pg_settings.
+    let question = "SELECT name, error FROM pg_catalog.pg_file_settings WHERE error IS NOT NULL AND name IS NOT NULL";
+    ask_all(connection, "ask for mistakes in the configuration", question).await
 }
 
-/// Settings that ALTER ROLE or ALTER DATABASE has given to some sessions, with their values.
+/// Settings by ALTER ROLE or ALTER DATABASE.
 pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
-    let overrides = sqlx::query_as(include_str!("sql/setting_overrides_13.sql")).fetch_all(connection).await;
-    overrides.map_err(|source| Error::Query { action: "ask for settings of roles and databases", source })
+    let question = "SELECT pg_catalog.split_part(entry, '=', 1), pg_catalog.right(entry, -pg_catalog.strpos(entry, '=')) \
+                    FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS entry";
+    ask_all(connection, "ask for settings of roles and databases", question).await
 }
 
 // ---- setting value ----
 //
-// What a setting's value means, as people write it: with a unit, with another word for on, with blanks.
-//
-// As guc.c has it: an amount is rounded to whole ones of the next smaller unit, then to the setting's own.
+// What a setting's value means, as people write it. As in guc.c an amount is rounded to whole ones of the next smaller
+// unit, then to the setting's own.
 
-/// Units of the same kind, the largest first, in bytes.
 const MEMORY_UNITS: [(&str, f64); 5] =
     [("TB", 1_099_511_627_776.0), ("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("kB", 1024.0), ("B", 1.0)];
 
-/// Units of time, in milliseconds.
 const TIME_UNITS: [(&str, f64); 6] =
     [("d", 86_400_000.0), ("h", 3_600_000.0), ("min", 60_000.0), ("s", 1000.0), ("ms", 1.0), ("us", 0.001)];
 
@@ -186,8 +186,8 @@ const ON_BY_ANOTHER_NAME: &str = "pglz";
 /// The server prints settings that are no whole numbers with six digits.
 const PRINTED: f64 = 1e-5;
 
-/// The number that `text` is to a setting that counts in `unit` (`8kB`, `ms`; `None`: in nothing). `None`: it is no number,
-/// or one that is written in another way (`1e3`, `0x10`).
+/// The number that `text` means for a setting in `unit` (`8kB`, `ms`; `None`: none). `None` for other text (`1e3`,
+/// `0x10`).
 pub fn parse_setting_number(text: &str, unit: Option<&str>) -> Option<f64> {
     let (number, given) = split_number(text.trim());
     let (number, given) = (parse_number(number)?, given.trim());
@@ -222,7 +222,7 @@ fn parse_number(text: &str) -> Option<f64> {
     }
 }
 
-/// `on`, `off`, `true`, `false`, `yes`, `no`, `1`, `0`, and what they begin with as far as it is unique.
+/// `on`, `off`, `true`, `false`, `yes`, `no`, `1`, `0`, and unique prefixes.
 fn parse_switch(text: &str) -> Option<bool> {
     let text = text.trim().to_ascii_lowercase();
     match text.as_str() {
@@ -235,7 +235,7 @@ fn parse_switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Names and lists mean the same with other blanks, quotes and letters, and without the schema where everything is found.
+/// Normalises blanks, quotes, case, and the schema pg_catalog.
 fn simplify(text: &str) -> String {
     let letters = text.chars().filter(|one| !one.is_whitespace() && *one != '"');
     let simple: String = letters.flat_map(char::to_lowercase).collect();
@@ -243,9 +243,9 @@ fn simplify(text: &str) -> String {
 }
 
 impl SettingState {
-    /// Do new sessions begin with this value, as people write it? `None`: that cannot be told.
+    /// Do new sessions begin with this value? `None`: unknown.
     pub fn holds(&self, asked: &str) -> Option<bool> {
-        // What the client of this session has asked for hides what others begin with.
+        // This session's client hides others' value.
         let value = self.value.as_deref().filter(|_| self.source != "client")?;
         match self.kind.as_str() {
             "bool" => Some(parse_switch(asked)? == parse_switch(value)?),
@@ -261,7 +261,7 @@ impl SettingState {
             _ if asked == value => Some(true),
             (Some(asked), Some(value)) => Some(asked == value),
             (Some(true), None) if value == ON_BY_ANOTHER_NAME => Some(true),
-            // Of a word that the server takes and does not list it is not known what it means to it.
+            // The meaning of an accepted but unlisted word is unknown.
             _ => self.allowed.iter().flatten().any(|known| simplify(known) == asked).then_some(false),
         }
     }
@@ -271,7 +271,7 @@ impl SettingState {
         Some(is_same(asked, self.value.as_deref()?.parse().ok()?))
     }
 
-    /// Was it left to the server, which puts its own number in the place of 0 or -1?
+    /// Did the server choose the number in place of 0 or -1?
     pub fn is_left_to_server(&self, asked: &str) -> bool {
         self.source == "override" && parse_setting_number(asked, None).is_some_and(|asked| asked <= 0.0)
     }
@@ -284,24 +284,22 @@ impl SettingState {
 pub struct ServerBuild {
     /// Built with `--enable-cassert`?
     pub has_assertions: bool,
-    /// Flags of the C compiler, as `pg_config --cflags` prints them; empty where they were not recorded.
+    /// The C compiler's flags from `pg_config --cflags`, if recorded.
     pub compiler_flags: String,
 }
 
 /// How the server was built. Only superusers may ask.
 pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBuild, Error> {
-    let failed = |source| Error::Query { action: "ask how the server was built", source };
-    let row = sqlx::query(include_str!("sql/build_13.sql")).fetch_one(connection).await.map_err(failed)?;
-    let flags: Option<String> = row.try_get("compiler_flags").map_err(failed)?;
-    Ok(ServerBuild {
-        has_assertions: row.try_get("has_assertions").map_err(failed)?,
-        compiler_flags: flags.filter(|flags| flags.starts_with('-')).unwrap_or_default(),
-    })
+    let question = "SELECT pg_catalog.current_setting('debug_assertions') = 'on', \
+                    (SELECT setting FROM pg_catalog.pg_config WHERE name = 'CFLAGS')";
+    let (has_assertions, flags): (bool, Option<String>) =
+        ask_one(connection, "ask how the server was built", question).await?;
+    Ok(ServerBuild { has_assertions, compiler_flags: flags.filter(|flags| flags.starts_with('-')).unwrap_or_default() })
 }
 
 impl ServerBuild {
-    /// How little the compiler was asked to optimise, where that is less than users of a server expect: `-O0`, `-Og`, or
-    /// nothing, which means -O0. The last of several options counts.
+    /// The compiler's optimisation level if it is too low: `-O0`, `-Og`, or none, which means -O0. The last option
+    /// counts.
     pub fn weak_optimisation(&self) -> Option<&str> {
         let level = self.compiler_flags.split_ascii_whitespace().rfind(|word| word.starts_with("-O"));
         let level = level.unwrap_or_default();

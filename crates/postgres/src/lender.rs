@@ -1,36 +1,37 @@
-//! A running server that makes way for a while, and is started again as it was.
+//! A running server that is stopped for a while and started again.
 
 use std::fs::File;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::{fs, io};
 
+use host::files::{SMALL_FILE_BYTES_MAX, Tree};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use tempfile::TempDir;
 
 use super::programs::{keep_plain_environment, run};
 use super::scratch::Owner;
+use super::secrets::keep_setting;
 use super::{DataDirectory, Error, Programs};
-use host::files::{SMALL_FILE_BYTES_MAX, Tree};
 
 /// A server that was stopped. Dropping it starts it again.
 #[derive(Debug)]
 pub struct Lender {
     data_directory: DataDirectory,
     programs: Programs,
-    /// Where it wrote what it says, when that was a file: its own descriptor of it.
+    /// Its log file's descriptor, if it had one.
     log: Option<OwnedFd>,
-    /// What that was called.
     log_file: PathBuf,
     was_running: bool,
     options: Vec<String>,
 }
 
 impl Lender {
-    /// Stops the server of a data directory, if one runs, with a checkpoint. Its sessions end.
+    /// Stops the directory's server, if any, with a checkpoint; its sessions end.
     pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender, Error> {
         let options = read_options(&data_directory.files);
         let postmaster = data_directory.read_postmaster();
@@ -65,7 +66,7 @@ impl Lender {
         }
         let options = self.options.iter().map(|option| quote(option)).collect::<Vec<_>>().join(" ");
         let mut command = self.pg_ctl("start")?;
-        // The server goes on writing to where it wrote before, also where its owner may not open that file itself.
+        // The server keeps its log, even one that its owner may not open.
         command.arg("-o").arg(options).stdin(Stdio::null());
         command.stdout(self.log_output()?).stderr(self.log_output()?);
         let status = command.status().map_err(|e| self.log_error(e))?;
@@ -85,12 +86,11 @@ impl Lender {
         Error::File { action: "start the server again with its log in", path: self.log_file.clone(), source }
     }
 
-    /// pg_ctl as the owner of the data directory.
     fn pg_ctl(&self, action: &str) -> Result<Command, Error> {
         let mut command = Command::new(self.programs.path("pg_ctl")?);
         let path = &self.data_directory.path;
         command.arg(action).arg("-D").arg(path).args(["-w", "-s", "-t", "300"]).current_dir(path);
-        // The server keeps what it is given for as long as it lives: no password of whoever runs pgthaw, and not his home.
+        // The server keeps its environment: no passwords of pgthaw's user, and not his home.
         keep_plain_environment(&mut command);
         if rustix::process::geteuid().is_root() {
             let owner = Owner::of(&self.data_directory)?;
@@ -107,7 +107,7 @@ impl Drop for Lender {
     }
 }
 
-/// `postmaster.opts`: the command line of the last start, the program first, each option in quotes.
+/// `postmaster.opts`: the last command line, with quoted options.
 pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     let line = data_directory.read_at_most("postmaster.opts", SMALL_FILE_BYTES_MAX).unwrap_or_default();
     let line = String::from_utf8_lossy(&line);
@@ -130,13 +130,13 @@ fn without_data_directory(options: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// The file that a process's standard output goes to: what it may write itself, whatever has the file's name by now.
+/// A process's standard output if it is a file, by descriptor.
 fn find_log(pid: u32) -> Option<(OwnedFd, PathBuf)> {
     let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
     let path = std::fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
     let log = match pidfd_getfd(&process, 1, PidfdGetfdFlags::empty()) {
         Ok(log) => log,
-        // Some kernels let root alone do that; what others open, they open with no more than their own rights.
+        // Some kernels allow that to root alone; other users open with their own rights.
         Err(_) if !rustix::process::geteuid().is_root() => {
             File::options().append(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&path).ok()?.into()
         }
@@ -152,8 +152,107 @@ fn quote(option: &str) -> String {
     format!("'{}'", option.replace('\'', r"'\''"))
 }
 
+// ---- configured ----
+//
+// A cluster's settings, and accepted values, without a server.
+
+/// The value of a setting with which the cluster's server would start, read by `postgres -C` as the directory's owner
+/// if this is root: from its files and the options of its last start.
+///
+/// # Errors
+/// When there are no programs of the cluster's version, or its files cannot be read.
+pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String, Error> {
+    let programs = Programs::find_version(None, directory.version_major)?;
+    let path = &directory.path;
+    let mut command = Command::new(programs.path("postgres")?);
+    command
+        .args(["-C", name, "-D"])
+        .arg(path)
+        .args(read_options(&directory.files))
+        .current_dir("/")
+        .env_remove("PGDATA");
+    if rustix::process::geteuid().is_root() {
+        let owner = Owner::of(directory)?;
+        command.uid(owner.uid).gid(owner.gid);
+    }
+    Ok(run(&mut command)?.trim_end_matches('\n').to_owned())
+}
+
+/// Why a server does not start with a value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingRefusal {
+    /// An unknown setting, and the nearest known one.
+    Unknown {
+        nearest: Option<String>,
+    },
+    /// The setting was fixed when the server was built.
+    Fixed,
+    Value(String),
+}
+
+/// Judges settings as a server would, without one: it has no libraries and no files.
+#[derive(Debug)]
+pub struct SettingJudge<'a> {
+    programs: &'a Programs,
+    /// What stands for a data directory: an empty postgresql.conf.
+    directory: TempDir,
+}
+
+impl SettingJudge<'_> {
+    /// # Errors
+    /// When no temporary file can be written.
+    pub fn new(programs: &Programs) -> Result<SettingJudge<'_>, Error> {
+        let parent = std::env::temp_dir();
+        let directory =
+            tempfile::tempdir().map_err(|source| Error::file(super::error::CREATE_DIRECTORY_IN, &parent, source))?;
+        let file = directory.path().join("postgresql.conf");
+        fs::write(&file, "").map_err(|source| Error::file("write", &file, source))?;
+        Ok(SettingJudge { programs, directory })
+    }
+
+    /// The objection to a value, if any. Names with a dot pass while their library is not loaded.
+    ///
+    /// # Errors
+    /// When `postgres` cannot be run.
+    pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>, Error> {
+        let mut command = Command::new(self.programs.path("postgres")?);
+        // Everybody sees a program's arguments, so possible secrets are not passed, and never refused.
+        let value = if keep_setting(name, value.to_owned()) == value { value } else { "" };
+        // -C first: with it the program also runs as root.
+        command.args(["-C", name, "-c", &format!("{name}={value}"), "-D"]).arg(self.directory.path());
+        match run(command.env("LC_ALL", "C").current_dir("/").env_remove("PGDATA")) {
+            Ok(_) => Ok(None),
+            Err(Error::Program { program, output }) => match find_fatal(&output) {
+                Some(fatal) if fatal.starts_with("unrecognized configuration parameter") => {
+                    Ok(Some(SettingRefusal::Unknown { nearest: self.find_nearest(name)? }))
+                }
+                Some(fatal) if fatal.ends_with("cannot be changed") => Ok(Some(SettingRefusal::Fixed)),
+                Some(fatal) => Ok(Some(SettingRefusal::Value(fatal))),
+                None => Err(Error::Program { program, output }),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The known setting with the most similar name.
+    fn find_nearest(&self, name: &str) -> Result<Option<String>, Error> {
+        let described = run(Command::new(self.programs.path("postgres")?).arg("--describe-config").current_dir("/"))?;
+        let names = described.lines().filter_map(|line| line.split('\t').next());
+        let likeness = |known: &str| strsim::jaro_winkler(known, name);
+        let nearest = names.max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+        Ok(nearest.map(str::to_owned))
+    }
+}
+
+/// A server's fatal message with its hint.
+fn find_fatal(log: &str) -> Option<String> {
+    let told = |word: &str| log.lines().find_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
+    let fatal = told("FATAL:  ")?;
+    Some(told("HINT:  ").map(|hint| format!("{fatal}: {hint}")).unwrap_or(fatal))
+}
+
 #[cfg(test)]
-mod tests {
+mod lender_tests {
     use super::*;
 
     #[test]
@@ -164,5 +263,26 @@ mod tests {
         let tree = Tree::open(directory.path(), &[]).unwrap();
         assert_eq!(read_options(&tree), ["-c", "config_file=/etc/a b.conf"]);
         assert_eq!(quote("it's"), r"'it'\''s'");
+    }
+}
+
+#[cfg(test)]
+mod configured_tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_judged_as_the_server_would() {
+        for programs in Programs::find_all() {
+            let judge = SettingJudge::new(&programs).unwrap();
+            let refusal = |name, value| judge.judge(name, value).unwrap();
+            for (name, value) in [("work_mem", "5MB"), ("jit_tuple_deforming", "off"), ("no_library.size", "3")] {
+                assert_eq!(refusal(name, value), None, "{name}");
+            }
+            let unknown = SettingRefusal::Unknown { nearest: Some("shared_buffers".into()) };
+            assert_eq!(refusal("shared_bufers", "1GB"), Some(unknown));
+            assert_eq!(refusal("block_size", "8192"), Some(SettingRefusal::Fixed));
+            let Some(SettingRefusal::Value(why)) = refusal("work_mem", "5 XB") else { panic!("5 XB") };
+            assert!(why.contains("invalid value") && why.contains("Valid units"), "{why}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What PostgreSQL knows and does: its catalogs, its buffers, its files' names, its programs.
+//! PostgreSQL: catalogs, buffers, files, programs.
 
 #[cfg(test)]
 #[macro_use]
@@ -6,11 +6,9 @@ extern crate host;
 
 mod activity;
 mod answer;
-mod buffer_eviction;
 mod buffercache;
 pub mod capability;
 mod catalog;
-mod configured;
 mod connect;
 mod data_directory;
 mod error;
@@ -19,9 +17,7 @@ mod extension;
 pub mod fuzzing;
 mod inventory;
 mod lender;
-mod owner_mark;
 pub mod pgbench;
-mod postmaster;
 mod programs;
 mod remedy;
 mod scratch;
@@ -35,18 +31,18 @@ pub use activity::{
     read_activity, read_backend_pid, read_lock_holders, read_named_sessions, read_postmaster_start,
     read_relation_of_file, read_sessions, read_waits,
 };
-pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
-pub use buffercache::{Buffer, UsageSummary, read_buffers, read_usage_summary};
+pub use buffercache::{
+    Buffer, EvictedBuffers, UsageSummary, apply_checkpoint, apply_evict_buffers, read_buffers, read_usage_summary,
+};
 pub use catalog::{
     BlockReads, Database, ForkBlocks, PartitionedTable, Relation, RelationKind, RelationName, RelationPath,
     RelationPathError, RowCount, read_block_reads, read_database_comment, read_databases, read_fork_blocks,
     read_partitioned_tables, read_relations, read_row_counts,
 };
-pub use configured::{SettingJudge, SettingRefusal, read_configured_setting};
 pub use connect::{
     ConnectOptions, Parameters, PlainServer, Reached, SystemUser, hide_password, parse_connection_string,
 };
-pub use data_directory::{ClusterState, DataDirectory};
+pub use data_directory::{ClusterState, DataDirectory, Postmaster};
 pub use error::Error;
 pub use extension::{
     Extension, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, apply_create_extension, find_extension,
@@ -56,10 +52,8 @@ pub use inventory::{
     read_installable_extensions, read_load_time, read_preloaded, read_server_build, read_setting_errors,
     read_setting_overrides, read_setting_states, read_settings,
 };
-pub use lender::Lender;
-pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};
-pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, Workload, visit_transactions};
-pub use postmaster::Postmaster;
+pub use lender::{Lender, SettingJudge, SettingRefusal, read_configured_setting};
+pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, visit_transactions};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use remedy::{Address, Psql, quote_value};
 pub use statistics::{
@@ -69,7 +63,8 @@ pub use statistics::{
 
 pub use host::failure::quote_argument;
 pub use scratch::{
-    CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, hurry_clusters, remove_cluster,
+    CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, MarkedDirectory, OwnerMark, ScratchCluster, StopMode, has_cluster,
+    has_server, hurry_clusters, remove_abandoned, remove_cluster,
 };
 pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};

@@ -33,12 +33,16 @@ pub struct MissingProgram {
 }
 
 impl Programs {
-    /// The programs in `bin_dir`; without it those that the `pg_config` of PATH names, when a server is among them;
-    /// else those of the newest version below `/usr/lib/postgresql`.
+    /// The programs in `bin_dir`; else those of PATH's `pg_config` if it has a server; else the newest below
+    /// `/usr/lib/postgresql`.
     pub fn find(bin_dir: Option<&Path>) -> Result<Programs, Error> {
         let found = match bin_dir {
             Some(named) => Some(named.to_owned()).filter(|directory| has_server(directory)),
-            None => bin_dir_of_pg_config().filter(|directory| has_server(directory)).or_else(newest_debian_bin_dir),
+            None => {
+                let asked = run(Command::new("pg_config").arg("--bindir")).ok();
+                let named = asked.map(|text| PathBuf::from(text.trim()));
+                named.filter(|directory| has_server(directory)).or_else(newest_debian_bin_dir)
+            }
         };
         match found {
             Some(bin_dir) => Ok(Programs { bin_dir, pgbench_dir: None }),
@@ -49,8 +53,8 @@ impl Programs {
         }
     }
 
-    /// The programs of a major version: those of `bin_dir` when it is given, for the user knows better; else the ones
-    /// that [`Programs::find`] finds, if they fit, or the ones below `/usr/lib/postgresql`.
+    /// The programs of a major version: `bin_dir` if given, else those of [`Programs::find`] if they fit, else below
+    /// `/usr/lib/postgresql`.
     pub fn find_version(bin_dir: Option<&Path>, major: u32) -> Result<Programs, Error> {
         if bin_dir.is_some() {
             return Programs::find(bin_dir);
@@ -78,8 +82,7 @@ impl Programs {
         &self.bin_dir
     }
 
-    /// The file of a program. A client program (psql, pgbench) that is not with the server is taken from PATH or from
-    /// the newest version below `/usr/lib/postgresql`.
+    /// A program's file. Client programs may also come from PATH or the newest version below `/usr/lib/postgresql`.
     pub fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let other = self.pgbench_dir.iter().filter(|_| name == "pgbench");
         let mut places: Vec<PathBuf> = other.chain([&self.bin_dir]).cloned().collect();
@@ -113,17 +116,12 @@ impl Programs {
     }
 }
 
-/// Programs that talk to any version of the server.
 fn is_client(name: &str) -> bool {
     ["psql", "pgbench", "pg_dump", "pg_restore", "pg_isready"].contains(&name)
 }
 
 fn has_server(bin_dir: &Path) -> bool {
     bin_dir.join("postgres").is_file()
-}
-
-fn bin_dir_of_pg_config() -> Option<PathBuf> {
-    run(Command::new("pg_config").arg("--bindir")).ok().map(|text| PathBuf::from(text.trim()))
 }
 
 fn newest_debian_bin_dir() -> Option<PathBuf> {
@@ -149,7 +147,7 @@ fn parse_version(text: &str) -> Option<ProgramsVersion> {
     Some(ProgramsVersion { major: text[..digits].parse().ok()?, text: text.to_owned() })
 }
 
-/// Runs a program to its end and returns what it printed; a failure carries everything it said.
+/// Runs a program and returns its output; a failure carries all messages.
 pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     let program = command_name(command);
     let output = match command.output() {
@@ -160,12 +158,12 @@ pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    // Where it complains, what it tells of its work beside that is of no use.
+    // Its messages suffice if it has any.
     let said = if output.stderr.trim_ascii().is_empty() { output.stdout } else { output.stderr };
     Err(Error::Program { program, output: String::from_utf8_lossy(&said).trim().to_owned() })
 }
 
-/// What a server is told of the environment that pgthaw runs in: where programs and libraries are, languages, the time zone.
+/// The part of pgthaw's environment that a server gets.
 const PLAIN_VARIABLES: [&str; 7] = ["PATH", "LD_LIBRARY_PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "TMPDIR"];
 
 /// Gives a program nothing else of the environment, where passwords may stand.
@@ -174,7 +172,6 @@ pub(super) fn keep_plain_environment(command: &mut Command) {
     command.envs(PLAIN_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
 }
 
-/// The program's name without its directory.
 pub(super) fn command_name(command: &Command) -> String {
     let path = Path::new(command.get_program());
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()

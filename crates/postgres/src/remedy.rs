@@ -1,5 +1,5 @@
-//! Commands that a hint tells the user to run. Names come from the server, and whoever made them chose them: they are
-//! quoted, for SQL and for the shell. Within a sentence a command stands between backticks (`terminal::complete_commands`).
+//! Commands that hints suggest. Names are chosen by others, so they are quoted, for SQL and the shell. Within a sentence a command stands
+//! between backticks (`terminal::complete_commands`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 use super::SystemUser;
 use host::failure::quote_argument;
 
-/// Where a server is, as psql's options would say it. `None` is what psql would find by itself without any variable.
+/// A server's address as psql's options; `None` is psql's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     pub host: Option<String>,
@@ -16,7 +16,7 @@ pub struct Address {
 }
 
 impl fmt::Display for Address {
-    /// As options behind a command: ` -h /tmp -p 5433`; nothing where psql finds everything by itself.
+    /// As options: ` -h /tmp -p 5433`; empty for psql's defaults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.port.map(|port| port.to_string());
         for (option, value) in [("-h", &self.host), ("-p", &port), ("-U", &self.user)] {
@@ -82,8 +82,8 @@ impl fmt::Display for Psql {
     }
 }
 
-/// A database as psql's `-d` takes it. A name that psql would read as a connection string could lead to another server, so it
-/// becomes a string that has nothing but the name (libpq, section "Connection Strings").
+/// A database for psql's `-d`. A name that looks like a connection string could lead to another server, so it becomes
+/// `dbname=…`.
 fn name_database(name: &str) -> Cow<'_, str> {
     if !name.contains('=') && !name.contains("://") {
         return Cow::Borrowed(name);

@@ -1,6 +1,5 @@
-//! What is not kept: passwords and other secrets in settings, commands and lines that a program printed.
-//!
-//! It is left out where something is recorded, so that no file, page or export can have it. In its place stands why.
+//! Removes passwords and other secrets from settings, commands and printed lines before they are recorded. A note
+//! stands in their place.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -8,11 +7,10 @@ use std::sync::LazyLock;
 use regex::bytes::{Captures, Regex};
 use serde_json::Value;
 
-/// Stands for a setting, or for the part of a text, that may be a secret.
+/// Replaces a setting, or a part of a text, that may be secret.
 pub const NOT_KEPT: &str = "(not kept: it may hold a password)";
 
-/// Settings whose value as a whole is not kept: connection strings, and commands, which often have a password or a token in
-/// them that nothing tells from a path.
+/// Settings that are hidden as a whole: connection strings, and commands, which may contain secrets.
 const SECRET_SETTINGS: [&str; 6] = [
     "primary_conninfo",
     "ssl_passphrase_command",
@@ -25,13 +23,13 @@ const SECRET_SETTINGS: [&str; 6] = [
 /// Settings that are called like secrets and are none.
 const HARMLESS_SETTINGS: [&str; 3] = ["password_encryption", "md5_password_warnings", "timescaledb.license"];
 
-/// What names of secrets have in them, of settings, variables, options and keys alike.
+/// Parts of the names of secrets.
 const SECRET_WORDS: &str = concat!(
     "passw(?:or)?d|passwd|pwd|_pw\\b|passphrase|conninfo|secret|token|credential|bearer|licen[cs]e|signature|",
     "[._]auth\\b|(?:api|access|private|encryption|master|signing|account|license)_?-?key"
 );
 
-/// What stands between a name and its value, and the value: in quotes of some kind, or up to where a word ends.
+/// A value: quoted, or up to the end of a word.
 const VALUE: &str = r#"(?:'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|[^\s'",;&(){}\[\]]+)"#;
 
 static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
@@ -39,7 +37,7 @@ static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
 /// Parts of texts that are secrets. The first group is what stays.
 static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=)\s*){VALUE}"#);
-    // Without a dot: a file called x.token is no secret, and what a message says behind it neither.
+    // Without a dot: a file called x.token is no secret.
     let listed = format!(r#"((?:^|[\s,{{(])["']?[a-z0-9_-]*(?:{SECRET_WORDS})[a-z0-9_-]*["']?\s*:\s*){VALUE}"#);
     let command = format!(r#"((?:archive|restore|cleanup|recovery_end|passphrase)_command["']?\s*=\s*){VALUE}"#);
     let option = format!(r#"(--[a-z0-9-]*(?:{SECRET_WORDS})[a-z0-9-]*\s+){VALUE}"#);
@@ -57,7 +55,7 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // A line of a password file.
         r"((?:^|\s)[^\s:#]+:(?:[0-9]{1,5}|\*):[^\s:]+:[^\s:]+:)[^\s:]+",
         r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
-        // Of an address: who has it may what it says. Tokens that say what they are.
+        // Access by address, and self-describing tokens.
         r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
         // Tables may be called nearly so.
         r"(\b(?-i:gh[pousr]_))[a-z0-9]{30,}",
@@ -119,7 +117,7 @@ fn hide_all(value: &mut Value) {
     }
 }
 
-/// Leaves secrets out of a list. In a command's words one may be an option and the next its secret; a pair begins with a name.
+/// Hides secrets in a list: a word may be an option and the next its secret, or a pair begins with a name.
 fn keep_list(values: &mut [Value]) {
     if let [Value::String(name), value] = values
         && is_secret_setting(name)
@@ -145,7 +143,7 @@ fn is_secret_setting(name: &str) -> bool {
     is_named && !is_file && !HARMLESS_SETTINGS.contains(&&*name)
 }
 
-/// Not set, switched, or archiving that is off: nothing that anybody had to hide.
+/// Unset, switches, disabled archiving.
 fn is_nothing(value: &str) -> bool {
     matches!(value, "" | "on" | "off" | "true" | "false" | "(disabled)")
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::postmaster::is_child;
+use super::data_directory::is_child;
 use super::{Address, ConnectOptions, DataDirectory, Error, Psql, Reached, SystemUser, find_extension, read_databases};
 use host::units::Bytes;
 
@@ -17,7 +17,7 @@ use host::units::Bytes;
 const UNTESTED_VERSION_NUM: u32 = 190_000;
 
 /// What a server says of itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct ServerFacts {
     /// `server_version_num`, such as 150018.
@@ -35,7 +35,7 @@ pub struct ServerFacts {
     pub shared_buffers_bytes: Bytes,
     /// `None` when the role may not know it.
     pub data_directory: Option<PathBuf>,
-    /// Do data files bypass the page cache (`debug_io_direct` has `data`, PostgreSQL 16 and later)?
+    /// Do data files bypass the page cache (`debug_io_direct`, PostgreSQL 16 and later)?
     pub io_direct: bool,
     /// The setting `io_method`, from PostgreSQL 18 on.
     pub io_method: Option<String>,
@@ -46,7 +46,7 @@ pub struct ServerFacts {
     /// The role that pgthaw is connected as.
     pub role: String,
     pub is_superuser: bool,
-    /// The server's process. `Some` means that the server runs on this host and that its data directory can be read.
+    /// The server's process; `Some` if it runs on this host and its data directory can be read.
     pub postmaster_pid: Option<u32>,
 }
 
@@ -61,13 +61,13 @@ pub struct Server {
     pub database: String,
     /// When it was started, by this machine's clock.
     pub started_at: Option<Timestamp>,
-    /// The first connection, while nobody uses it; `None` where it is not to be kept.
+    /// The unused first connection; `None` if it is not kept.
     first: Option<Arc<Mutex<Option<PgConnection>>>>,
 }
 
 impl Server {
-    /// Connects as psql would, and asks the server about itself. Without a database named anywhere `postgres` is
-    /// tried, then `template1`.
+    /// Connects as psql would, and queries the server's facts. Without a named database tries `postgres`, then
+    /// `template1`.
     pub async fn connect(options: &ConnectOptions) -> Result<Server, Error> {
         let (reached, mut connection) = Reached::reach(options).await?;
         let (address, database) = (reached.address(), reached.database.clone());
@@ -80,7 +80,7 @@ impl Server {
         Ok(Server { reached, facts, address, database, started_at, first })
     }
 
-    /// Opens a connection to another database of this server, as the same user and in the same role.
+    /// Connects to another database of this server, as the same user and role.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
         if let Some(kept) = self.kept().filter(|_| database == self.database).and_then(|mut kept| kept.take()) {
             return Ok(kept);
@@ -93,8 +93,7 @@ impl Server {
         Ok(connection)
     }
 
-    /// Hands back a connection to the database of the first one, as it was lent: the next who asks there goes without the cold start of
-    /// another session.
+    /// Returns a borrowed first connection, to spare the next user another session's cold start.
     pub fn give_back(&self, connection: PgConnection) {
         if let Some(mut kept) = self.kept() {
             *kept = Some(connection);
@@ -111,8 +110,8 @@ impl Server {
         self.first.as_ref().map(|first| first.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// psql as a superuser of this server: the role that is connected, if it is one; otherwise, on this host, the server's owner,
-    /// and over the network postgres.
+    /// psql as a superuser: as the connected role if it is one, else as the server's owner on this host, or as
+    /// postgres.
     pub fn psql(&self) -> Psql {
         let address = self.describe();
         if let Some(user) = self.reached.acting_as() {
@@ -127,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Whose files they are, of a server on this host that this user may not look into: he is neither that one nor root.
+    /// The owner of a local server's files, if this user may not read them.
     pub fn closed_owner(&self) -> Option<SystemUser> {
         self.reached.socket_owner().filter(|owner| !owner.can_be_taken())
     }
@@ -137,9 +136,8 @@ impl Server {
         self.reached.describe()
     }
 
-    /// Opens a connection to the first database that has the extension: the connected one, then `preferred`, then every other
-    /// one of the server, for what shows all of shared_buffers shows it from anywhere. Databases that do not let one in are
-    /// passed over.
+    /// Connects to the first database that has the extension: the connected one, then `preferred`, then every other
+    /// one, for each shows all of shared_buffers. Skips databases that refuse the connection.
     pub async fn connect_with_extension(
         &self,
         name: &'static str,
@@ -194,19 +192,18 @@ impl Server {
     }
 }
 
-/// Makes a new connection pgthaw's own: nothing that a database's owner set is in its way. Tells the role that it acts as.
+/// Removes the effect of a database owner's settings from a new connection, and returns its role.
 async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String, Error> {
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
 
-/// What limits sessions of this server, such as statement_timeout, no longer limits this one.
+/// Lifts limits such as statement_timeout for this session.
 pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
 }
 
-/// What it says of itself, and when it was started.
 async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>), Error> {
     let failed = |source| Error::Query { action: "ask the server about itself", source };
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
@@ -218,8 +215,8 @@ async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Optio
     Ok((facts, started_at))
 }
 
-/// The server's process, if it runs on this host: a container's or another host's may have the same directory, and a
-/// standby has its primary's system identifier, but only here is the connection's backend a child of the postmaster.
+/// The server's process on this host. Other hosts may have the same directory and identifier, but only here is the
+/// connection's backend a child of the postmaster.
 fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
     let directory = DataDirectory::open(facts.data_directory.as_deref()?).ok()?;
     let postmaster = directory.find_postmaster_pid()?;
@@ -251,16 +248,15 @@ fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {
     })
 }
 
-/// Does `debug_io_direct`, a list such as `data, wal`, have `data`?
 fn has_data(debug_io_direct: &str) -> bool {
     debug_io_direct.split(',').any(|part| part.trim().eq_ignore_ascii_case("data"))
 }
 
 // ---- telling ----
 //
-// When the server counts what a session has done: about once a second, or at once.
+// Flushing a session's statistics: after about a second, or at once.
 
-/// A question to which the session adds, where it can, that the statistics are told at once what it has done.
+/// A question that also flushes the session's statistics, where the server can.
 macro_rules! telling {
     ($connection:expr, $question:literal) => {
         match $crate::server::tells_at_once($connection) {
@@ -276,17 +272,17 @@ pub(super) fn tells_at_once(connection: &PgConnection) -> bool {
     connection.server_version_num().is_some_and(can_tell_at_once)
 }
 
-/// Does the server tell its statistics what pgthaw's sessions do when they do it? Until version 14 it cannot be asked to.
+/// Can the server be asked to flush a session's statistics at once? From version 15 on.
 pub fn can_tell_at_once(version_num: u32) -> bool {
     version_num >= 150_000
 }
 
-/// Has the statistics told what the session has done so far, where that can be asked for.
+/// Flushes the session's statistics, where possible.
 pub async fn tell_statistics(connection: &mut PgConnection) -> Result<(), Error> {
     if !tells_at_once(connection) {
         return Ok(());
     }
-    let told = sqlx::query(include_str!("sql/tell_15.sql")).execute(connection).await;
+    let told = sqlx::query("SELECT pg_catalog.pg_stat_force_next_flush()").execute(connection).await;
     told.map(drop).map_err(|source| Error::Query { action: "have the statistics told", source })
 }
 

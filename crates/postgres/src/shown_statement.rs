@@ -1,15 +1,14 @@
-//! A statement as it may be shown: without its values and its comments, which may hold what is nobody's business.
+//! A statement without its values and comments, which may be confidential.
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
-/// What stands for a value.
 const VALUE: &str = "?";
 
-/// Of a longer text so many bytes are looked at: what follows is shown by nobody.
+/// Bytes of a statement that are read; nobody shows more.
 const LOOKED_AT_BYTES: usize = 4096;
 
-/// Behind these a sign belongs to the number that follows. All of SQL's other words may be names, whose number it is taken from.
+/// After these words a sign belongs to the number. Other words may be names.
 const BEFORE_A_SIGN: [&str; 21] = [
     "and",
     "as",
@@ -37,9 +36,9 @@ const BEFORE_A_SIGN: [&str; 21] = [
 /// Of operators and marks.
 const SYMBOLS: &str = "+-*/<>=~!@#%^&|?,();:[].{}";
 
-/// The statement in one line, with `?` for each string, number and bit string, without comments. Where what follows cannot be told apart
-/// from a value, one `?` stands for all of it: behind a quote that nobody closes, as in a text that was cut, and behind a string
-/// that ends elsewhere without `standard_conforming_strings`.
+/// The statement in one line, without comments, with `?` for each string, number and bit string. One `?` stands for
+/// everything from the point where values cannot be told apart: after an unclosed quote, or a string that ends
+/// elsewhere without `standard_conforming_strings`.
 pub fn show_statement(text: &str) -> String {
     let looked_at = &text[..text.floor_char_boundary(LOOKED_AT_BYTES)];
     let mut tokens = Vec::new();
@@ -58,7 +57,6 @@ struct Shown {
     text: String,
     /// White space or a comment is due before what follows.
     is_apart: bool,
-    /// What came last, and before that.
     last: Part,
     before: Part,
 }
@@ -125,7 +123,7 @@ impl Shown {
     }
 
     fn push_value(&mut self) {
-        // `1` and `.5` are one, and a string that goes on in the next line.
+        // `1` and `.5` are one value, and so is a continued string.
         if self.last == Part::Value && self.text.ends_with(VALUE) {
             self.is_apart = false;
             return;

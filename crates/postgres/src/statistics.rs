@@ -1,7 +1,5 @@
-//! The server's cumulative statistics: what its views count, and what was added between two looks.
-//!
-//! The columns differ from version to version, so they are taken as the server names them: nothing is left out of a
-//! version that this pgthaw does not know.
+//! The server's cumulative statistics, and their differences. Columns are taken as the server names them, so that an
+//! unknown version loses nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +9,7 @@ use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{LIMIT, collect_rows, in_time};
+use super::answer::{LIMIT, ask_all, collect_rows, in_time};
 use super::extension::ask_where_it_is;
 use super::server::telling;
 use super::{Error, Extension};
@@ -19,7 +17,6 @@ use super::{Error, Extension};
 /// Columns that say which row it is, in views with several.
 const KEYS: [&str; 6] = ["datname", "backend_type", "object", "context", "schemaname", "relname"];
 
-/// Columns that number what they stand for, and count nothing.
 const NUMBERS: [&str; 2] = ["datid", "relid"];
 
 /// What the views show at one moment.
@@ -43,38 +40,42 @@ pub struct StatisticsDelta(pub BTreeMap<String, Vec<RowDelta>>);
 pub struct RowDelta {
     /// Which row: `backend_type` and the like. Nothing where the view has one row.
     pub key: BTreeMap<String, String>,
-    /// What was added to each column, in the view's units; columns without a change are left out.
+    /// Changes of each column, in the view's units.
     pub added: BTreeMap<String, f64>,
 }
 
-/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal, pg_stat_io, as far as the version has them, and the row
-/// of `database` in pg_stat_database.
+/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal and pg_stat_io, as far as they exist, and `database` in
+/// pg_stat_database.
 pub async fn read_server_statistics(
     connection: &mut PgConnection,
     version_num: u32,
     database: &str,
 ) -> Result<ServerStatistics, Error> {
-    let failed = |source| Error::Query { action: "read the server's statistics", source };
-    let question = include_str!("sql/statistics_13.sql");
-    let mut rows: Vec<(String, String)> =
-        sqlx::query_as(question).bind(database).fetch_all(&mut *connection).await.map_err(failed)?;
-    let newer = [
-        (140_000, include_str!("sql/statistics_14.sql")),
-        (160_000, include_str!("sql/statistics_16.sql")),
-        (170_000, include_str!("sql/statistics_17.sql")),
+    const ACTION: &str = "read the server's statistics";
+    let question = "SELECT 'pg_stat_database', pg_catalog.row_to_json(s)::pg_catalog.text \
+                    FROM pg_catalog.pg_stat_database AS s WHERE datname = $1";
+    let mut rows = in_time(ACTION, sqlx::query_as(question).bind(database).fetch_all(&mut *connection)).await?;
+    let views = [
+        (
+            0,
+            "SELECT 'pg_stat_bgwriter', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_bgwriter AS s",
+        ),
+        (140_000, "SELECT 'pg_stat_wal', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_wal AS s"),
+        (160_000, "SELECT 'pg_stat_io', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_io AS s"),
+        (
+            170_000,
+            "SELECT 'pg_stat_checkpointer', pg_catalog.row_to_json(s)::pg_catalog.text \
+             FROM pg_catalog.pg_stat_checkpointer AS s",
+        ),
     ];
-    for (_, question) in newer.into_iter().filter(|(since, _)| version_num >= *since) {
-        rows.extend(sqlx::query_as::<_, (String, String)>(question).fetch_all(&mut *connection).await.map_err(failed)?);
+    for (_, question) in views.into_iter().filter(|(since, _)| version_num >= *since) {
+        rows.extend(ask_all::<(String, String)>(connection, ACTION, question).await?);
     }
-    let mut statistics = ServerStatistics::default();
-    for (view, counters) in rows {
-        statistics.add(view, &counters).map_err(|source| failed(sqlx::Error::Decode(source.into())))?;
-    }
-    Ok(statistics)
+    ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// Transactions of all databases since the statistics began, and client backends besides pgthaw's own that did something within the
-/// last second. Backends report once a second at most.
+/// Transactions of all databases, and client backends other than pgthaw's active within the last second. Backends
+/// report at most once a second.
 pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64), Error> {
     let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
     let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;
@@ -83,18 +84,22 @@ pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64
 
 /// Reads pg_stat_user_tables of the connected database, with the tables' sizes (`total_bytes`).
 pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics, Error> {
-    let failed = |source| Error::Query { action: "read the tables' statistics", source };
-    let question = include_str!("sql/table_statistics_13.sql");
-    let rows: Vec<(String, String)> = sqlx::query_as(question).fetch_all(connection).await.map_err(failed)?;
-    let mut statistics = ServerStatistics::default();
-    for (view, counters) in rows {
-        statistics.add(view, &counters).map_err(|source| failed(sqlx::Error::Decode(source.into())))?;
-    }
-    Ok(statistics)
+    const ACTION: &str = "read the tables' statistics";
+    let rows = ask_all(connection, ACTION, include_str!("sql/table_statistics_13.sql")).await?;
+    ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
 }
 
 impl ServerStatistics {
-    /// What a column of a view shows, by the last part of the rows' keys: of tables that is their name.
+    /// From view names with rows in JSON.
+    fn of(rows: Vec<(String, String)>) -> Result<ServerStatistics, sqlx::Error> {
+        let mut statistics = ServerStatistics::default();
+        for (view, counters) in rows {
+            statistics.add(view, &counters).map_err(|source| sqlx::Error::Decode(source.into()))?;
+        }
+        Ok(statistics)
+    }
+
+    /// A view's column by the last key part, for tables their name.
     pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
         let rows = self.rows.iter().filter(|((name, _), _)| name == view);
         rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
@@ -110,7 +115,7 @@ impl ServerStatistics {
         Ok(())
     }
 
-    /// What was added since `earlier`. A row that was not there began at 0.
+    /// Changes since `earlier`; a new row began at 0.
     pub fn since(&self, earlier: &ServerStatistics) -> StatisticsDelta {
         let mut delta = StatisticsDelta::default();
         for ((view, key), now) in &self.rows {
@@ -134,7 +139,7 @@ impl StatisticsDelta {
         self
     }
 
-    /// What was added to a column of a view, over all of its rows; 0 when nothing was.
+    /// Change of a column over all rows of a view.
     pub fn sum(&self, view: &str, column: &str) -> f64 {
         let rows = self.0.get(view).into_iter().flatten();
         // The sum of no floats is -0.0.
@@ -144,36 +149,33 @@ impl StatisticsDelta {
 
 // ---- lookups ----
 //
-// How many blocks of each relation were looked up, by the cumulative statistics. COPY, VACUUM and CREATE INDEX look nothing up, and
-// whoever reads a table from end to end does not either.
+// Looked up blocks of each relation, from the cumulative statistics. COPY, VACUUM, CREATE INDEX and sequential scans
+// look nothing up.
 
 /// What was counted of a relation since the statistics began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     oid: u32,
-    /// Of an index the table that it is of.
     table: Option<u32>,
     scans: u64,
-    /// Of an index its entries that were read.
     read: u64,
-    /// Rows that were fetched: of an index those that it led to one after the other, of a table those that bitmaps led to.
+    /// Rows fetched through an index one by one, or through bitmaps from a table.
     fetched: u64,
     /// `None` as long as nobody has counted the rows.
     rows_per_block: Option<f64>,
 }
 
 impl Counted {
-    /// Blocks that scans have asked for at least: the rows of each lie side by side.
+    /// A lower bound of blocks: the rows of a scan lie side by side.
     fn blocks(&self, scans: u64, rows: u64) -> u64 {
         let more = self.rows_per_block.map_or(0.0, |of_block| rows.saturating_sub(scans) as f64 / of_block.max(1.0));
         scans.saturating_add(more as u64)
     }
 }
 
-/// Blocks by `pg_class.oid`, at least so many of each relation of the connected database; of those that are not there none.
+/// A lower bound of looked up blocks by `pg_class.oid`, for relations of the connected database.
 pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>, Error> {
     let rows = sqlx::query(include_str!("sql/lookups_13.sql")).fetch(connection);
-    let count = |row: &PgRow, column: &str| row.try_get::<i64, _>(column).map(|count| count.max(0) as u64);
     let decode = |row: &PgRow| {
         let (tuples, blocks): (f64, i32) = (row.try_get("tuples")?, row.try_get("blocks")?);
         Ok(Some(Counted {
@@ -190,7 +192,7 @@ pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32,
 }
 
 fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
-    // Of each table the scans of its indexes, and the rows that these led to.
+    // Scans of each table's indexes, and their rows.
     let mut by_indexes: HashMap<u32, (u64, u64)> = HashMap::new();
     for (table, index) in counted.iter().filter_map(|one| Some((one.table?, one))) {
         let (scans, rows) = by_indexes.entry(table).or_default();
@@ -224,7 +226,7 @@ pub struct Statements {
     pub seconds: f64,
 }
 
-/// `None` without the extension, where it is not preloaded or not for this role, and where too few statements were run.
+/// `None` without the extension or the right to use it, and with too few statements.
 pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Statements>, Error> {
     const ACTION: &str = "read pg_stat_statements";
     let statement = |extension: &Extension| {
@@ -248,10 +250,9 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
 
 // ---- pulse ----
 //
-// What a server counts of all of its databases, and what its clients' sessions do at this moment: two small questions, which may be
-// asked each second.
+// Counters of all databases and levels of client sessions: two small queries for each second.
 
-/// Counters since the server's statistics began, and levels of this moment. pgthaw's own sessions are no clients.
+/// Counters since the statistics began, and present levels. pgthaw's sessions are no clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerPulse {
     pub commits: u64,
@@ -262,25 +263,25 @@ pub struct ServerPulse {
     /// Written to temporary files.
     pub temporary_bytes: u64,
     pub deadlocks: u64,
-    /// Milliseconds that sessions spent in statements, told when a statement has ended; `None` before version 14.
+    /// Milliseconds of finished statements; `None` before version 14.
     pub active_ms: Option<f64>,
     pub clients: u32,
     /// Of them: with a statement that runs, and in a transaction without one.
     pub active: u32,
     pub idle_in_transaction: u32,
-    /// Since when the oldest statement and the oldest transaction of a client run; `None` without one.
+    /// Age of the oldest statement and transaction of a client, if any.
     pub longest_query_seconds: Option<f64>,
     pub longest_transaction_seconds: Option<f64>,
     /// Sessions of which this role may see nothing.
     pub hidden: u32,
-    /// What the checkpointer waits for; `None` where it works, or may not be seen.
+    /// The checkpointer's wait, if any and visible.
     pub checkpointer_event: Option<String>,
 }
 
 /// What a server counts of checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CheckpointPulse {
-    /// Begun, for it was time, or for somebody or much WAL asked for it.
+    /// Checkpoints begun by time, and by request or WAL volume.
     pub timed: u64,
     pub requested: u64,
     /// Milliseconds of writing and of synchronising, told when a checkpoint has ended.
@@ -288,7 +289,7 @@ pub struct CheckpointPulse {
     pub sync_ms: f64,
     /// Buffers that checkpoints have written, told while one writes.
     pub buffers: u64,
-    /// Since the last checkpoint that has ended: WAL since its redo point, and time since its begin.
+    /// WAL since the last finished checkpoint's redo point, and time since its begin.
     pub wal_bytes: u64,
     pub since_seconds: f64,
     /// The next one begins after so long, or before WAL has this size.
@@ -296,59 +297,61 @@ pub struct CheckpointPulse {
     pub max_wal_bytes: u64,
 }
 
-/// Asks for the counters. `own_pids` are pgthaw's own sessions. From version 15 on the server has counted the question when it is over.
+/// Reads the counters. `own_pids` are pgthaw's sessions. From version 15 on the query is in the statistics when it
+/// ends.
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse, Error> {
-    let failed = |source| Error::Query { action: "read what the server counts", source };
+    const ACTION: &str = "read what the server counts";
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
-    let row = question.fetch_one(connection).await.map_err(failed)?;
-    decode_pulse(&row).map_err(failed)
+    let row = in_time(ACTION, question.fetch_one(connection)).await?;
+    decode_pulse(&row).map_err(|source| Error::Query { action: ACTION, source })
+}
+
+fn count(row: &PgRow, name: &str) -> Result<u64, sqlx::Error> {
+    Ok(row.try_get::<Option<i64>, _>(name)?.unwrap_or(0).max(0) as u64)
 }
 
 fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
-    let count = |name: &str| Ok::<u64, sqlx::Error>(row.try_get::<Option<i64>, _>(name)?.unwrap_or(0).max(0) as u64);
     Ok(ServerPulse {
-        commits: count("commits")?,
-        rollbacks: count("rollbacks")?,
-        blocks_hit: count("blocks_hit")?,
-        blocks_read: count("blocks_read")?,
-        temporary_bytes: count("temporary_bytes")?,
-        deadlocks: count("deadlocks")?,
+        commits: count(row, "commits")?,
+        rollbacks: count(row, "rollbacks")?,
+        blocks_hit: count(row, "blocks_hit")?,
+        blocks_read: count(row, "blocks_read")?,
+        temporary_bytes: count(row, "temporary_bytes")?,
+        deadlocks: count(row, "deadlocks")?,
         active_ms: row.try_get("active_ms")?,
-        clients: count("clients")? as u32,
-        active: count("active")? as u32,
-        idle_in_transaction: count("idle_in_transaction")? as u32,
+        clients: count(row, "clients")? as u32,
+        active: count(row, "active")? as u32,
+        idle_in_transaction: count(row, "idle_in_transaction")? as u32,
         longest_query_seconds: row.try_get("longest_query_seconds")?,
         longest_transaction_seconds: row.try_get("longest_transaction_seconds")?,
-        hidden: count("hidden")? as u32,
+        hidden: count(row, "hidden")? as u32,
         checkpointer_event: row.try_get("checkpointer_event")?,
     })
 }
 
 /// Asks for the checkpoints. On a standby these are its own restartpoints.
 pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u32) -> Result<CheckpointPulse, Error> {
-    let failed = |source| Error::Query { action: "read what the server counts of checkpoints", source };
+    const ACTION: &str = "read what the server counts of checkpoints";
     let question = match version_num {
         170_000.. => include_str!("sql/checkpoints_17.sql"),
         _ => include_str!("sql/checkpoints_13.sql"),
     };
-    let row = sqlx::query(question).fetch_one(connection).await.map_err(failed)?;
+    let row = in_time(ACTION, sqlx::query(question).fetch_one(connection)).await?;
     let decode = |row: &PgRow| {
-        let count =
-            |name: &str| Ok::<u64, sqlx::Error>(row.try_get::<Option<i64>, _>(name)?.unwrap_or(0).max(0) as u64);
         Ok(CheckpointPulse {
-            timed: count("timed")?,
-            requested: count("requested")?,
+            timed: count(row, "timed")?,
+            requested: count(row, "requested")?,
             write_ms: row.try_get("write_ms")?,
             sync_ms: row.try_get("sync_ms")?,
-            buffers: count("buffers")?,
-            wal_bytes: count("wal_bytes")?,
+            buffers: count(row, "buffers")?,
+            wal_bytes: count(row, "wal_bytes")?,
             since_seconds: row.try_get("since_seconds")?,
             timeout_seconds: row.try_get("timeout_seconds")?,
-            max_wal_bytes: count("max_wal_bytes")?,
+            max_wal_bytes: count(row, "max_wal_bytes")?,
         })
     };
-    decode(&row).map_err(failed)
+    decode(&row).map_err(|source| Error::Query { action: ACTION, source })
 }
 
 #[cfg(any(test, feature = "fixtures"))]
@@ -401,7 +404,6 @@ pub mod tests {
 mod lookups_tests {
     use super::*;
 
-    /// A table of 61 rows a block, and its index of 366 entries a leaf.
     fn look(index: Counted, by_bitmap: u64) -> [Option<u64>; 2] {
         let table = Counted { oid: 1, fetched: by_bitmap, rows_per_block: Some(61.0), ..Counted::default() };
         let index = Counted { oid: 2, table: Some(1), rows_per_block: Some(366.0), ..index };

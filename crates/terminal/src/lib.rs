@@ -27,10 +27,11 @@ pub use commands::{
     PastedCommands, complete_commands, complete_commands_with, complete_commands_with_results,
     complete_commands_with_store, hide_words, know_commands, pasted_path, without_advice,
 };
+pub use console::Key;
 pub use curve::{Curve, render_curves, render_seconds, render_short};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
 pub use figures::{render_age, render_ns, render_share};
-pub use live_screen::{Key, LiveScreen, Next};
+pub use live_screen::LiveScreen;
 pub use password::ask_password;
 pub use printable::{printable, shorten_middle};
 

@@ -1,134 +1,141 @@
 //! The terminal while a live screen has it: raw, on its other screen, and given back as it was however things end.
 
-use std::io::{self, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::panic;
+use std::sync::{Mutex, PoisonError};
 
-use ratatui::crossterm::cursor::MoveTo;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::crossterm::queue;
-use ratatui::crossterm::terminal::{Clear, ClearType};
-use ratatui::{DefaultTerminal, Frame};
+use console::Key;
+use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// How soon the thread that reads keys notices that nobody wants them any more.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The other screen, without a cursor (xterm's control sequences); and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// A key, or that the terminal's size changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
-    Character(char),
-    Enter,
-    Escape,
-    Backspace,
-    Up,
-    Down,
-    Left,
-    Right,
-    PageUp,
-    PageDown,
-    Home,
-    End,
-    /// Ctrl-C, which is a key like others while the terminal is raw.
-    Interrupt,
-    /// Something to draw again for.
-    Redraw,
-}
+/// What terminals send for keys that are no characters, behind an escape and `[` or `O`.
+const SEQUENCES: [(&str, Key); 12] = [
+    ("A", Key::ArrowUp),
+    ("B", Key::ArrowDown),
+    ("C", Key::ArrowRight),
+    ("D", Key::ArrowLeft),
+    ("H", Key::Home),
+    ("F", Key::End),
+    ("1~", Key::Home),
+    ("7~", Key::Home),
+    ("4~", Key::End),
+    ("8~", Key::End),
+    ("5~", Key::PageUp),
+    ("6~", Key::PageDown),
+];
 
-/// What is to be done after a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    GoOn,
-    Quit,
-}
+/// The terminal, and its settings from before; `None` while no live screen has it.
+static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
 /// The terminal. It is given back when this is dropped, and when the program panics.
 #[derive(Debug)]
 pub struct LiveScreen {
-    terminal: DefaultTerminal,
     keys: UnboundedReceiver<Key>,
-    is_over: Arc<AtomicBool>,
+    resized: Signal,
 }
 
 impl LiveScreen {
     /// Takes the terminal.
     pub fn enter() -> io::Result<LiveScreen> {
-        let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore())?;
+        let resized = signal(SignalKind::window_change())?;
+        let mut terminal = match io::stdin().is_terminal() {
+            true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+            false => File::open("/dev/tty")?,
+        };
+        let before = tcgetattr(&terminal)?;
+        let mut raw = before.clone();
+        cfmakeraw(&mut raw);
+        tcsetattr(&terminal, SetArg::TCSANOW, &raw)?;
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some((terminal.try_clone()?, before));
+        let tell = panic::take_hook();
+        panic::set_hook(Box::new(move |panicked| {
+            give_back();
+            tell(panicked);
+        }));
         let (sender, keys) = unbounded_channel();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
-        let read = move || {
-            while !over.load(Ordering::Relaxed) {
-                let key = match event::poll(PATIENCE) {
-                    Ok(true) => event::read().map(key_of),
-                    Ok(false) => continue,
-                    Err(error) => Err(error),
-                };
-                // A terminal that is gone gives no keys: that is an end too.
-                let is_gone = key.is_err();
-                if sender.send(key.unwrap_or(Key::Interrupt)).is_err() || is_gone {
+        // The thread is not waited for: it ends with the program, or when the terminal is gone. That is an interrupt too.
+        std::thread::spawn(move || {
+            let mut bytes = [0; 256];
+            while let Ok(count @ 1..) = terminal.read(&mut bytes) {
+                if keys_of(&String::from_utf8_lossy(&bytes[..count])).into_iter().any(|key| sender.send(key).is_err()) {
                     return;
                 }
             }
-        };
-        std::thread::spawn(read);
-        Ok(LiveScreen { terminal, keys, is_over })
+        });
+        let screen = LiveScreen { keys, resized };
+        write(ENTER)?;
+        Ok(screen)
     }
 
-    /// Has `show` draw all of it.
-    pub fn draw(&mut self, show: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        self.terminal.draw(show).map(|_| ())
+    /// Shows these lines in place of what was there; `height` of them, as far as they are there.
+    pub fn show<'a>(&mut self, lines: impl IntoIterator<Item = &'a str>, height: Option<usize>) -> io::Result<()> {
+        let lines: Vec<&str> = lines.into_iter().take(height.unwrap_or(usize::MAX)).collect();
+        let rows = (0..height.unwrap_or(lines.len())).map(|row| {
+            // Cleared before it is written: behind a full line the cursor stands on its last cell.
+            format!("\x1b[{};1H\x1b[2K{}", row + 1, lines.get(row).copied().unwrap_or_default())
+        });
+        // Between these two a terminal that knows them shows nothing.
+        write(&format!("\x1b[?2026h{}\x1b[?2026l", rows.collect::<String>()))
     }
 
-    /// Shows these lines in place of what was there; `height` of them at most.
-    pub fn show(&mut self, text: &str, height: Option<usize>) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        queue!(out, MoveTo(0, 0))?;
-        for (number, line) in text.lines().take(height.unwrap_or(usize::MAX)).enumerate() {
-            out.write_all(if number == 0 { b"" } else { b"\r\n" })?;
-            out.write_all(line.as_bytes())?;
-            queue!(out, Clear(ClearType::UntilNewLine))?;
-        }
-        queue!(out, Clear(ClearType::FromCursorDown))?;
-        out.flush()
-    }
-
-    /// The next key, once it is pressed.
+    /// The next key, once it is pressed; [`Key::Unknown`] where the terminal's size changed.
     pub async fn next_key(&mut self) -> Key {
-        self.keys.recv().await.unwrap_or(Key::Interrupt)
+        tokio::select! {
+            key = self.keys.recv() => key.unwrap_or(Key::CtrlC),
+            _ = self.resized.recv() => Key::Unknown,
+        }
     }
 }
 
 impl Drop for LiveScreen {
     fn drop(&mut self) {
-        // The thread that reads keys is not waited for: of a terminal that is closed it would read for ever.
-        self.is_over.store(true, Ordering::Relaxed);
-        ratatui::restore();
+        give_back();
     }
 }
 
-fn key_of(event: Event) -> Key {
-    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) = event else {
-        return Key::Redraw;
-    };
-    match code {
-        KeyCode::Char('c' | 'd') if modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Char(_) if modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => Key::Redraw,
-        KeyCode::Char(character) => Key::Character(character),
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
-        _ => Key::Redraw,
+fn give_back() {
+    if let Some((terminal, before)) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // Where it is gone there is nothing to give back.
+        let _ = write(LEAVE);
+        let _ = tcsetattr(&terminal, SetArg::TCSANOW, &before);
     }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// The keys of what the terminal has sent at once. An escape alone is that key; Ctrl-D ends programs as Ctrl-C does.
+fn keys_of(mut text: &str) -> Vec<Key> {
+    let mut keys = Vec::new();
+    while let Some(first) = text.chars().next() {
+        let rest = &text[first.len_utf8()..];
+        let sequence = rest.strip_prefix(['[', 'O']).filter(|_| first == '\x1b');
+        let known = sequence
+            .and_then(|sent| SEQUENCES.iter().find_map(|(sign, key)| Some((key.clone(), sent.strip_prefix(sign)?))));
+        let (key, rest) = match (known, sequence) {
+            (Some(known), _) => known,
+            // Of another key it is not known where it ends.
+            (None, Some(_)) => (Key::Unknown, ""),
+            (None, None) => match first {
+                '\x1b' => (Key::Escape, rest),
+                '\x03' | '\x04' => (Key::CtrlC, rest),
+                first => (Key::Char(first), rest),
+            },
+        };
+        keys.push(key);
+        text = rest;
+    }
+    keys
 }
 
 #[cfg(test)]
@@ -136,11 +143,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ctrl_c_is_an_interrupt_and_a_resize_draws_again() {
-        let key = |code, modifiers| key_of(Event::Key(KeyEvent::new(code, modifiers)));
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Key::Interrupt);
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), Key::Character('c'));
-        assert_eq!(key(KeyCode::Char('x'), KeyModifiers::CONTROL), Key::Redraw);
-        assert_eq!(key_of(Event::Resize(80, 24)), Key::Redraw);
+    fn keys_are_told_apart_however_many_come_at_once() {
+        let keys = keys_of("p\u{1b}[D\u{1b}OF\u{1b}[5~é\u{3}\u{4}\u{1b}");
+        let expected = [
+            Key::Char('p'),
+            Key::ArrowLeft,
+            Key::End,
+            Key::PageUp,
+            Key::Char('é'),
+            Key::CtrlC,
+            Key::CtrlC,
+            Key::Escape,
+        ];
+        assert_eq!(keys, expected);
+        assert_eq!(keys_of("q\u{1b}[1;5A"), [Key::Char('q'), Key::Unknown]);
     }
 }

@@ -100,17 +100,16 @@ const PLANTS: [Plant; 31] = [
 ];
 
 /// Every command that opens a results server, with what it needs beside its address.
-const COMMANDS: [&[&str]; 10] = [
-    &["results", "list"],
+const COMMANDS: [&[&str]; 9] = [
+    &["results"],
     &["results", "show"],
     &["results", "compare", "clients=1", "clients=2"],
-    &["results", "time"],
-    &["results", "noise"],
+    &["results", "show", "--time"],
+    &["results", "compare"],
     &["results", "export"],
     &["results", "drop", "x"],
-    &["results", "send"],
     &["report", "newest", "--output", "out.html"],
-    &["serve", "--port", "0"],
+    &["serve", "--listen", "0"],
 ];
 
 fn address(server: &TestServer, user: &str, database: &str) -> String {
@@ -167,7 +166,7 @@ test_every_version! {
             }
             server.psql(&format!("CREATE DATABASE \"{name}\" TEMPLATE base"));
             let results = address(&server, &user, name);
-            server.home.pgthaw(&["results", "list", "--results", &results]).ok();
+            server.home.pgthaw(&["results", "--results", &results]).ok();
             server.psql_in(name, granted);
             server.psql_in(name, &as_mallory(planted));
             server.psql_in(name, since);
@@ -188,21 +187,21 @@ test_every_version! {
         // What he may do with rows does not matter, nor what he makes elsewhere of the tables.
         server.psql_in("base", "GRANT USAGE ON SCHEMA pgthaw TO mallory; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pgthaw TO mallory");
         server.psql_in("base", &as_mallory("CREATE VIEW his.v AS SELECT * FROM pgthaw.sweeps; CREATE TABLE his.t (s pgthaw.sweeps)"));
-        server.home.pgthaw(&["results", "list", "--results", &results]).ok();
+        server.home.pgthaw(&["results", "--results", &results]).ok();
         // A database whose owner has the session act as him: the superuser's rights are still there to be had.
         server.psql("CREATE DATABASE other OWNER mallory");
         server.psql_in("other", &as_mallory("CREATE SCHEMA pgthaw"));
         server.psql("ALTER DATABASE other SET role = mallory");
-        let acting = server.home.pgthaw(&["results", "list", "--results", &address(&server, &user, "other")]);
+        let acting = server.home.pgthaw(&["results", "--results", &address(&server, &user, "other")]);
         assert_refused(&acting, "schema pgthaw belongs to mallory", "acting as mallory");
         // Plain roles: each with a store of its own, or with one of a group that they are in.
         server.psql("CREATE ROLE lab; CREATE ROLE alice LOGIN IN ROLE lab; CREATE ROLE bob LOGIN IN ROLE lab; CREATE DATABASE labs OWNER lab");
         server.psql("ALTER ROLE alice SET role = lab");
         for role in ["alice", "bob", "alice"] {
-            server.home.pgthaw(&["results", "list", "--results", &address(&server, role, "labs")]).ok();
+            server.home.pgthaw(&["results", "--results", &address(&server, role, "labs")]).ok();
         }
         assert_eq!(server.psql_in("labs", "SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'pgthaw'"), "lab");
-        let third = server.home.pgthaw(&["results", "list", "--results", &address(&server, "mallory", "labs")]);
+        let third = server.home.pgthaw(&["results", "--results", &address(&server, "mallory", "labs")]);
         assert_refused(&third, "schema pgthaw belongs to lab", "of a group that he is not in");
     }
 }
@@ -227,11 +226,11 @@ test_every_version! {
             assert_eq!(said.next().unwrap().unwrap(), "begun");
             server.psql_in(name, since);
             if name == "one" {
-                let waited = server.home.pgthaw(&["results", "list", "--results", &results]);
+                let waited = server.home.pgthaw(&["results", "--results", &results]);
                 assert_refused(&waited, "may be adding something to the schema pgthaw for mallory", name);
             }
             // He ends it while it is waited for.
-            let mut list = server.home.command(&["results", "list", "--results", &results]);
+            let mut list = server.home.command(&["results", "--results", &results]);
             let list = list.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(400));
             pipe.write_all(b"COMMIT;\n").unwrap();
@@ -246,7 +245,7 @@ test_every_version! {
         server.psql_in("three", CREATE);
         server.psql_in("three", &as_mallory("BEGIN; CREATE TABLE pgthaw.more (i int); PREPARE TRANSACTION 'later'"));
         server.psql_in("three", REVOKE);
-        let prepared = server.home.pgthaw(&["results", "list", "--results", &address(&server, &user, "three")]);
+        let prepared = server.home.pgthaw(&["results", "--results", &address(&server, &user, "three")]);
         assert_refused(&prepared, "prepared transaction later", "prepared");
         server.psql_in("three", "ROLLBACK PREPARED 'later'");
     }

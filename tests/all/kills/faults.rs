@@ -117,7 +117,7 @@ impl World {
         // One of them is not in the store.
         assert_eq!(verified["snapshots"].as_array().unwrap().len() + 1, after.len(), "{what}");
         // What was imported has its trial, or is not there.
-        let listed = self.run(&["results", "list", "--json"]).ok().json();
+        let listed = self.run(&["results", "--json"]).ok().json();
         assert!(listed["studies"].as_array().unwrap().iter().all(|one| one["trials"] == 1), "{what}: {listed:#}");
         for (path, bytes) in &self.written {
             let is_as_written = fs::read(path).is_ok_and(|found| found == *bytes);
@@ -175,14 +175,14 @@ fn of_results(results: &str) -> Vec<Case> {
     };
     vec![
         case("results import", "results import pgbench_log.8", as_before, |world, _| {
-            let listed = world.run(&["results", "list", "--json"]).ok().json();
+            let listed = world.run(&["results", "--json"]).ok().json();
             let trials: Vec<u64> =
                 listed["studies"].as_array().unwrap().iter().map(|one| one["trials"].as_u64().unwrap()).collect();
             assert_eq!(trials, [1, 1], "{listed:#}");
         }),
-        case("results send", &format!("results import pgbench_log.8 --results {results}"), as_before, |world, _| {
-            world.run(&["results", "send", "--results", &world.results]).ok();
-            let listed = world.run(&["results", "list", "--json"]).ok().json();
+        case("results", &format!("results import pgbench_log.8 --results {results}"), as_before, |world, _| {
+            world.run(&["results", "--results", &world.results]).ok();
+            let listed = world.run(&["results", "--json"]).ok().json();
             assert_eq!(listed["studies"].as_array().unwrap().len(), 2, "{listed:#}");
             let rows = world.server.psql_of_results("SELECT count(*), count(DISTINCT sweep_id) FROM sweep_trials");
             assert_eq!(rows, "1|1");

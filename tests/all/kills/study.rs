@@ -79,7 +79,7 @@ impl Studies {
         let (home, place) = (Home::new(), Place::new());
         let server = servers::start_any(&[]);
         let results = address(&server);
-        home.pgthaw(&["results", "send", "--results", &results]).ok();
+        home.pgthaw(&["results", "--results", &results]).ok();
         server.psql(&waits());
         let log = home.path().join("strace.log");
         let mut studies = Studies {
@@ -139,7 +139,7 @@ impl Studies {
     }
 
     fn sweep(&self) -> Option<Value> {
-        let listed = self.run(&["results", "list", "--json"]).ok().json();
+        let listed = self.run(&["results", "--json"]).ok().json();
         let sweeps: Vec<&Value> = listed["studies"]
             .as_array()
             .unwrap()
@@ -186,7 +186,7 @@ impl Studies {
             let ended = servers::output_of(&mut self.command());
             assert!(ended.status == 0, "{points:?}: {}", ended.stderr);
         }
-        self.run(&["results", "send", "--results", &self.results]).ok();
+        self.run(&["results", "--results", &self.results]).ok();
         let id = self.id().unwrap();
         let local = self.trials(&id);
         assert!(local.keys().eq(["0 1", "0 2", "1 1", "1 2"]), "{points:?}: {:?}", local.keys());

@@ -174,9 +174,9 @@ const SNAPSHOTS: &[Mistake] = &[
         "pgthaw snapshot take --dir notes.txt",
         Instead("pgthaw snapshot take --dir kept"),
     ),
-    made("A rate is no number.", "pgthaw restore --max-rate fast", Instead("pgthaw restore --max-rate 100MB")),
+    made("A rate is no number.", "pgthaw restore --pace fast", Instead("pgthaw restore --pace 100MB")),
     made("A size has an unknown unit.", "pgthaw restore --budget 5XB", Instead("pgthaw restore --budget 5GB")),
-    made("Two options exclude each other.", "pgthaw restore --gentle --full-speed", Instead("pgthaw restore --gentle")),
+    made("Two options exclude each other.", "pgthaw map --rows --watch", Instead("pgthaw map --rows")),
 ];
 
 const COLD: &[Mistake] = &[
@@ -256,7 +256,7 @@ const STUDIES: &[Mistake] = &[
 ];
 
 const RESULTS: &[Mistake] = &[
-    made("There are no results yet.", "pgthaw results show", Instead("pgthaw results list --results results.sqlite")),
+    made("There are no results yet.", "pgthaw results show", Instead("pgthaw results --results results.sqlite")),
     made(
         "No run is called so.",
         "pgthaw results show zzz --results results.sqlite",
@@ -269,13 +269,13 @@ const RESULTS: &[Mistake] = &[
     ),
     made(
         "The file is something else.",
-        "pgthaw results list --results notes.txt",
-        Instead("pgthaw results list --results results.sqlite"),
+        "pgthaw results --results notes.txt",
+        Instead("pgthaw results --results results.sqlite"),
     ),
     made(
-        "A format that does not exist.",
-        "pgthaw results export --results results.sqlite --format xlsx",
-        Instead("pgthaw results export --results results.sqlite --format csv"),
+        "A table that does not exist.",
+        "pgthaw results export --results results.sqlite --rows weeks",
+        Instead("pgthaw results export --results results.sqlite --rows points"),
     ),
     made(
         "The report's file is a directory.",

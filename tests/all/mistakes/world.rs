@@ -85,7 +85,7 @@ impl World {
         write("huge.toml", "[points]\nseconds = 5\nscale = 20000\n");
         write("disk.toml", "[points]\nseconds = 5\nscale = 1\ndisk = \"gp4\"\n");
         write("settings.toml", "[restore]\nmax-rat = \"100MB\"\n");
-        write("right.toml", "[restore]\nmax-rate = \"100MB\"\n");
+        write("right.toml", "[restore]\npace = \"100MB\"\n");
         write("short.token", "abc\n");
         self.sh("umask 077; openssl rand -hex 16 > good.token || echo 0123456789abcdef0123 > good.token").ok();
         write(

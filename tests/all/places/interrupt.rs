@@ -68,7 +68,7 @@ fn where_a_server_never_answers() {
         &["restore", "newest"],
         &["hydrate"],
         &["predict"],
-        &["results", "list", "--results", &url],
+        &["results", "--results", &url],
     ];
     for arguments in commands {
         for signal in SIGNALS {

@@ -16,7 +16,7 @@ fn results() -> (Home, PathBuf) {
     let home = Home::new();
     let log = home.path().join("pgbench_log.7");
     fs::write(&log, "0 0 100 0 1700000000 10\n0 1 120 0 1700000000 20\n").unwrap();
-    home.pgthaw(&["results", "import", log.to_str().unwrap(), "--clients", "1"]).ok();
+    home.pgthaw(&["results", "import", log.to_str().unwrap(), "clients=1"]).ok();
     let store = home.path().join("state/pgthaw/results.sqlite");
     (home, store)
 }
@@ -32,9 +32,7 @@ fn assert_refused(home: &Home, store: &Path) {
     let before = fs::read(store).unwrap();
     let log = home.path().join("pgbench_log.7");
     let results = ["--results", store.to_str().unwrap()];
-    for arguments in
-        [&["results", "list"][..], &["results", "import", log.to_str().unwrap(), "--question", "again?"], &["report"]]
-    {
+    for arguments in [&["results"][..], &["results", "import", log.to_str().unwrap(), "question=again?"], &["report"]] {
         let told = ends_by_itself(&mut home.command(&[arguments, &results].concat()));
         assert!(told.status != 0 && told.stderr.contains("a journal beside the results store"), "{}", told.stderr);
     }
@@ -53,7 +51,7 @@ fn a_journal_that_is_no_file_is_none_of_the_results() {
             fs::remove_file(&journal).or_else(|_| fs::remove_dir(&journal)).unwrap();
         }
     }
-    home.pgthaw(&["results", "list"]).ok();
+    home.pgthaw(&["results"]).ok();
 }
 
 #[test]
@@ -72,7 +70,7 @@ fn a_journal_of_another_user_is_none_of_the_results() {
         assert_eq!(fs::read_to_string(&journal).unwrap(), "his");
         fs::remove_file(&journal).unwrap();
     }
-    home.pgthaw(&["results", "list"]).ok();
+    home.pgthaw(&["results"]).ok();
 }
 
 /// Several users share a store; one of them was killed while he wrote.
@@ -85,7 +83,7 @@ fn a_journal_of_ones_own_beside_a_shared_store_is_taken() {
     fs::set_permissions(&shared, Permissions::from_mode(0o666)).unwrap();
     let [journal, ..] = journals(&shared);
     let list = |uid: u32| {
-        let mut command = home.command_for_others(&["results", "list", "--results", shared.to_str().unwrap()]);
+        let mut command = home.command_for_others(&["results", "--results", shared.to_str().unwrap()]);
         ends_by_itself(command.uid(uid).gid(uid))
     };
     for (owner, status) in [(NOBODY, 0), (0, 0), (54_321, 3)] {

@@ -106,7 +106,7 @@ fn neither_does_one_who_listens_in_place_of_a_results_server() {
     let heard = listen_as(NOBODY, place.path());
     let address = format!("host={} port=5999 user=someone dbname=postgres", place.path().display());
     let home = Home::new();
-    let mut command = home.command(&["results", "list", "--results", &address]);
+    let mut command = home.command(&["results", "--results", &address]);
     let said = ends_by_itself(command.env("PGPASSWORD", "geheim")).ends_with(3).stderr;
     assert!(said.contains("is run by the system's user \"nobody\"") && said.contains("requirepeer"), "{said}");
     assert!(!has_password(&heard));

@@ -1,14 +1,23 @@
-// A figure: title, explanation, controls, the chart, and the same numbers as a table.
+// A figure: title, explanation, controls, the chart, and the same numbers as a table. And what all charts share of ECharts.
 
-import type { EChartsOption } from "echarts";
-import type { Backdrop } from "../appearance";
-import { element } from "../element";
-import type { WarmersState } from "../warmers_state";
-import { type Chart, createChart } from "./engine";
+import type { EChartsOption, TooltipComponentOption } from "echarts";
+import { BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart } from "echarts/charts";
+import { AriaComponent, GridComponent, MarkAreaComponent, MarkLineComponent, TitleComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
+import * as echarts from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+import type { Stage } from "../appearance";
+import { type Child, element, type Option, swatch } from "../element";
+import type { SeriesStyle, Theme } from "../palette";
+
+echarts.use([
+  AriaComponent, BarChart, CustomChart, GridComponent, HeatmapChart, LineChart, MarkAreaComponent, MarkLineComponent, ScatterChart, SVGRenderer,
+  TitleComponent, TooltipComponent, VisualMapComponent,
+]);
 
 /** What a chart is drawn for. */
-export interface View<S extends Backdrop = WarmersState> {
+export interface View<S extends Stage = Stage> {
   state: S;
+  theme: Theme;
   width: number;
   isNarrow: boolean;
   /** The chosen value of each control. */
@@ -18,10 +27,11 @@ export interface View<S extends Backdrop = WarmersState> {
 export interface Control {
   name: string;
   label: string;
-  options: [value: string, label: string][];
+  /** The first one is chosen at first. */
+  options: Option[];
 }
 
-export interface ChartPlan<S extends Backdrop = WarmersState> {
+export interface ChartPlan<S extends Stage = Stage> {
   /** Name in the page's address and for tests. */
   id: string;
   title: string;
@@ -38,25 +48,21 @@ export interface ChartPlan<S extends Backdrop = WarmersState> {
 }
 
 /** The charts of the page by id, for tests. */
-export const charts = new Map<string, Chart>();
+export const charts = new Map<string, echarts.EChartsType>();
 
 const NARROW = 560;
 
 /** So long charts that nobody sees leave the page to those that are seen. */
 const OFF_SCREEN_MS = 250;
 
-export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLElement {
+export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLElement {
   const choices: Record<string, string> = {};
   const box = element("div", { class: "chart", role: "img", "aria-label": `${plan.title}. ${plan.explanation}` });
   const unit = element("p", { class: "unit" });
   const numbers = element("details", { class: "numbers" }, element("summary", {}, "The numbers of this chart"));
   const legend = element("div", { class: "chart-legend" });
-  let chart: Chart | null = null;
-
-  const view = (): View<S> => {
-    const width = box.clientWidth;
-    return { state, width, isNarrow: width < NARROW, choices };
-  };
+  let chart: echarts.EChartsType | null = null;
+  const view = (): View<S> => ({ state, theme: state.theme, width: box.clientWidth, isNarrow: box.clientWidth < NARROW, choices });
   // A chart that is not on screen waits for those that are: the page opens quickly however many there are.
   let isOnScreen = false;
   let isStale = true;
@@ -66,9 +72,10 @@ export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLEl
     if (isStale) return;
     describe(now);
     box.style.height = `${plan.height(now)}px`;
-    chart ??= createChart(box);
+    // SVG is crisp at every size and in print, and a few thousand points are little for it.
+    chart ??= echarts.init(box, null, { renderer: "svg" });
     chart.resize();
-    chart.setOption({ animation: false, ...plan.option(now) }, { notMerge: true });
+    chart.setOption(optionOf(plan, now), { notMerge: true });
     charts.set(plan.id, chart);
   };
   const describe = (now: View<S>): void => {
@@ -86,50 +93,91 @@ export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLEl
   numbers.addEventListener("toggle", () => numbers.open && listNumbers());
 
   const controls = (plan.controls ?? []).map((control) => segments(control, choices, draw));
-  const drawWhenSeen = (): void => {
-    if (isOnScreen || state.isPrinting) return draw();
+  /** `later` is done where nobody sees the chart now. */
+  const drawWhenSeen = (later: () => void): void => {
+    if (isOnScreen || state.appearance.isPrinting) return draw();
     isStale = true;
-    // Its text is read aloud wherever it is.
-    describe(view());
+    later();
   };
-  new ResizeObserver(() => {
-    if (isOnScreen || state.isPrinting) return draw();
-    isStale = true;
-    setTimeout(() => isStale && draw(), OFF_SCREEN_MS);
-  }).observe(box);
+  new ResizeObserver(() => drawWhenSeen(() => setTimeout(() => isStale && draw(), OFF_SCREEN_MS))).observe(box);
   new IntersectionObserver((entries) => {
     isOnScreen = entries.at(-1)?.isIntersecting ?? true;
     if (isOnScreen && isStale) draw();
   }).observe(box);
-  state.subscribe(drawWhenSeen);
-  return element(
-    "figure",
-    { id: plan.id },
-    element(
-      "div",
-      { class: "figure-head" },
+  // Its text is read aloud wherever it is.
+  state.subscribe(() => drawWhenSeen(() => describe(view())));
+  return element("figure", { id: plan.id },
+    element("div", { class: "figure-head" },
       element("figcaption", {}, element("h3", {}, plan.title), element("p", {}, plan.explanation)),
-      controls.length > 0 && element("div", { class: "controls" }, ...controls),
-    ),
-    plan.legend !== undefined && legend,
-    unit,
-    box,
-    numbers,
-  );
+      controls.length > 0 && element("div", { class: "controls" }, ...controls)),
+    plan.legend !== undefined && legend, unit, box, numbers);
 }
 
 /** A choice of one among a few, as buttons side by side. */
-function segments(control: Control, choices: Record<string, string>, changed: () => void): HTMLElement {
-  const buttons = control.options.map(([value, label]) => {
-    const choose = (): void => {
-      choices[control.name] = value;
-      for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === value));
-      changed();
-    };
-    return element("button", { type: "button", value, "aria-pressed": "false", click: choose }, label);
-  });
-  const first = control.options[0]?.[0] ?? "";
-  choices[control.name] = first;
-  buttons[0]?.setAttribute("aria-pressed", "true");
-  return element("div", { class: "segments", role: "group", "aria-label": control.label }, ...buttons);
+function segments({ name, label, options }: Control, choices: Record<string, string>, changed: () => void): HTMLElement {
+  const choose = (chosen: string): void => {
+    choices[name] = chosen;
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === chosen));
+  };
+  const buttons = options.map(([value, text]) => element("button", { type: "button", value, click: () => { choose(value); changed(); } }, text));
+  choose(options[0]?.[0] ?? "");
+  return element("div", { class: "segments", role: "group", "aria-label": label }, ...buttons);
+}
+
+/** The page's own letters: ECharts measures text itself and needs their name. */
+export const fontFamily = (): string => getComputedStyle(document.body).fontFamily;
+
+const optionOf = <S extends Stage>(plan: ChartPlan<S>, view: View<S>): EChartsOption =>
+  ({ animation: false, textStyle: { fontFamily: fontFamily(), color: view.theme.soft }, ...plan.option(view) });
+
+/** A chart without a page, for a picture in a file. */
+export function drawSvg<S extends Stage>(plan: ChartPlan<S>, view: View<S>): string {
+  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: view.width, height: plan.height(view) });
+  chart.setOption(optionOf(plan, view));
+  const drawn = chart.renderToSVGString();
+  chart.dispose();
+  return drawn;
+}
+
+/** The colours of an axis's parts. */
+export const axisOf = ({ soft, rule }: Theme) => ({
+  axisLine: { show: false, lineStyle: { color: soft } }, splitLine: { lineStyle: { color: rule } }, nameTextStyle: { color: soft },
+  axisLabel: { color: soft, hideOverlap: true },
+});
+
+export const valuesOn = (theme: Theme, formatter: (value: number) => string) => ({ ...axisOf(theme), axisLabel: { ...axisOf(theme).axisLabel, formatter } });
+
+/** An axis of names, or of values that have no distances. */
+export const categoryOf = (theme: Theme, data: string[]) => ({ ...axisOf(theme), type: "category" as const, data, axisTick: { show: false } });
+
+/** A line across a chart or upright in it, and its label: a bound in ink, or a level softly. */
+export const ruleOf = (theme: Theme, isBound: boolean, at: { xAxis: number } | { yAxis: number }, label: string, more: object) => ({
+  ...at, lineStyle: { color: isBound ? theme.ink : theme.soft, type: isBound ? [4, 3] : [2, 3], width: 1 },
+  label: { formatter: label, color: isBound ? theme.ink : theme.soft, fontSize: 11, ...more },
+});
+
+/** Rules are a series of their own, or stand in one. */
+export const rules = (data: ReturnType<typeof ruleOf>[]) => ({ silent: true, symbol: "none", animation: false, data, z: 5 });
+
+type Pointed = { seriesId?: string; seriesIndex?: number; dataIndex: number; value?: unknown };
+
+/** What stands under the pointer. */
+export const pointer = (theme: Theme, trigger: "axis" | "item", told: (pointed: Pointed[]) => HTMLElement | ""): TooltipComponentOption => ({
+  trigger, confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
+  formatter: (params) => told([params].flat()),
+});
+
+export type PointerRow = [style: SeriesStyle | null, name: Child, value: string, range?: string];
+
+export function pointerList(heads: string[], rows: PointerRow[], after: string[] = []): HTMLElement {
+  const told = (lines: string[]): HTMLElement[] => lines.map((text) => element("p", {}, text));
+  const lines = rows.map(([style, name, value, range]) => element("tr", {}, style !== null && element("td", {}, swatch(style)), element("td", {}, name),
+    element("td", { class: "number" }, value), range !== undefined && element("td", { class: "number soft" }, range)));
+  return element("div", { class: "pointer" }, ...told(heads), lines.length > 0 && element("table", {}, ...lines), ...told(after));
+}
+
+/** Small multiples share their axis: its end is the next number that reads well. */
+export function niceAbove(value: number): number {
+  const size = 10 ** Math.floor(Math.log10(value));
+  return ([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * size >= value) ?? 10) * size;
 }

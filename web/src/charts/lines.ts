@@ -1,165 +1,176 @@
-// A figure over one axis: a line for each value of a second axis, a small multiple for each of a third.
+// The points of a study: a figure over one axis, and latency against throughput. A second axis has colours, a third small multiples.
 
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption } from "echarts";
-import { textStyle } from "./engine";
-import type { ChartPlan, View } from "./figure";
-import { element, table } from "../element";
-import { bytes, sizeSteps } from "../format";
-import { seriesStyle } from "../palette";
-import { swatch } from "../swatch";
-import { rangeText } from "../metrics";
-import { doubtOf, valuesOf } from "../pivot";
+import { element, keys, type Option, swatch, table } from "../element";
+import { sizeSteps } from "../format";
+import { columnOf, type Metric, P50, P99, rangeText, renderMedian, TPS, WORST } from "../metrics";
+import { DASHES, SYMBOLS, type SeriesStyle, seriesStyle } from "../palette";
+import { doubtOf, type StudyState, valuesOf } from "../pivot";
 import type { PointSummary } from "../../generated/record";
-import type { StudyState } from "../state";
-import { chips } from "./legend";
+import { axisOf, categoryOf, type ChartPlan, niceAbove, pointer, pointerList, type PointerRow, valuesOn, type View } from "./figure";
 
 const PANEL_HEIGHT = 270;
 const LONE_HEIGHT = 380;
 const GAP = 30;
+
+type Study = View<StudyState>;
+
+const facetsOf = ({ state }: Study): string[] => valuesOf(state.axes, state.layout.facet);
+const columnsOf = (view: Study): number => Math.min(facetsOf(view).length, view.width > 1000 ? 3 : view.width > 620 ? 2 : 1);
+const panelHeight = (view: Study): number => (facetsOf(view).length > 1 ? PANEL_HEIGHT : LONE_HEIGHT);
+
+/** Which colour stands for which value of the second axis. `null`: there is one line alone. */
+const coloursOf = ({ axes, layout: { y }, theme }: StudyState): HTMLElement | null =>
+  y === "" ? null : keys(valuesOf(axes, y).map((value, place) => [swatch(seriesStyle(place, theme.isDark)), value]), y);
+
+/** A line of points; a ring marks one with something against it. */
+function lineOf({ theme }: Study, { color, dash, symbol }: SeriesStyle, points: (PointSummary | null)[], valueOf: (point: PointSummary | null, place: number) => object): LineSeriesOption {
+  const ring = { color: theme.paper, borderColor: color, borderWidth: 1.5 };
+  return {
+    type: "line", symbol: `path://${symbol.path}`, symbolSize: 9, symbolKeepAspect: true, emphasis: { disabled: true }, lineStyle: { color, type: dash.length > 0 ? dash : "solid" },
+    data: points.map((point, place) => ({ ...valueOf(point, place), itemStyle: point === null || doubtOf(point) === null ? { color } : ring })),
+  };
+}
 
 export const lines: ChartPlan<StudyState> = {
   id: "lines",
   title: "Over one axis",
   explanation: "Each line joins the medians of the points; an upright reaches from the lowest trial to the highest, and its broad part is the interval of the median, where there are three trials or more. A ring marks a point with something against it.",
   unit: ({ state }) => state.metric.unit,
-  height: (view) => rowsOf(view) * (facetsOf(view).length > 1 ? PANEL_HEIGHT : LONE_HEIGHT),
-  legend: ({ state }) => chips(state),
-  option,
-  numbers,
+  height: (view) => Math.ceil(facetsOf(view).length / columnsOf(view)) * panelHeight(view),
+  legend: ({ state }) => coloursOf(state),
+  option: linesOption,
+  numbers: (view) => {
+    const { metric } = view.state;
+    const rows = allPoints(view).map((point) => {
+      const range = metric.of(point);
+      return [point.label, renderMedian(metric, point), range === null ? "–" : rangeText(range, metric.render) || "–", String(point.trials)];
+    });
+    return table(`${metric.unit} of each point`, ["point", columnOf({ ...metric, label: "median" }), "lowest–highest", "trials"], rows);
+  },
 };
 
-const facetsOf = (view: View<StudyState>): string[] => valuesOf(view.state.axes, view.state.layout.facet);
-const columnsOf = (view: View<StudyState>): number => Math.min(facetsOf(view).length, view.width > 1000 ? 3 : view.width > 620 ? 2 : 1);
-const rowsOf = (view: View<StudyState>): number => Math.ceil(facetsOf(view).length / columnsOf(view));
-
-function option(view: View<StudyState>): EChartsOption {
-  const { state } = view;
-  const { theme, metric, layout } = state;
-  const [facets, xs, ys] = [facetsOf(view), valuesOf(state.axes, layout.x), valuesOf(state.axes, layout.y)];
-  const columns = columnsOf(view);
-  const height = facets.length > 1 ? PANEL_HEIGHT : LONE_HEIGHT;
+function linesOption(view: Study): EChartsOption {
+  const { theme, state: { metric, layout, axes } } = view;
+  const [facets, xs, ys] = [facetsOf(view), valuesOf(axes, layout.x), valuesOf(axes, layout.y)];
+  const [columns, height] = [columnsOf(view), panelHeight(view)];
   const width = (view.width - GAP * (columns - 1)) / columns;
-  const grids = facets.map((_, index) => ({
-    left: (index % columns) * (width + GAP) + 58, width: width - 66, top: Math.floor(index / columns) * height + 36, height: height - 90,
-  }));
-  const highest = highestOf(view);
-  const lowest = Math.min(...allPoints(view).flatMap(({ point }) => metric.of(point)?.min ?? []).filter(Number.isFinite));
-  const series = facets.flatMap((facet, grid) => ys.flatMap((y, place) => seriesOf(view, facet, grid, y, place, xs)));
+  const places = facets.map((_, index) => ({ left: (index % columns) * (width + GAP), top: Math.floor(index / columns) * height }));
+  const ranges = allPoints(view).flatMap((point) => metric.of(point) ?? []);
+  // Of all that was reached.
+  const highest = Math.max(0, ...ranges.flatMap(({ min, median, max }) => [min, median, max]).filter(Number.isFinite));
+  const lowest = Math.min(...ranges.map(({ min }) => min).filter(Number.isFinite));
   return {
-    textStyle: textStyle(theme),
-    grid: grids,
+    grid: places.map(({ left, top }) => ({ left: left + 58, width: width - 66, top: top + 36, height: height - 90 })),
     title: facets.map((facet, index) => ({
-      text: layout.facet === "" ? "" : `${layout.facet} ${facet}`, left: grids[index]?.left ?? 0, top: (grids[index]?.top ?? 0) - 30,
-      textStyle: { fontSize: 13, fontWeight: 600, color: theme.ink, width: width - 70, overflow: "truncate" }, padding: 0,
+      text: layout.facet === "" ? "" : `${layout.facet} ${facet}`, left: (places[index]?.left ?? 0) + 58, top: (places[index]?.top ?? 0) + 6, padding: 0,
+      textStyle: { fontSize: 13, fontWeight: 600, color: theme.ink, width: width - 70, overflow: "truncate" },
     })),
-    xAxis: facets.map((_, index) => ({
-      type: "category", data: xs, gridIndex: index, name: layout.x, nameLocation: "middle", nameGap: 26, nameTextStyle: { color: theme.soft },
-      axisLine: { lineStyle: { color: theme.soft } }, axisTick: { show: false },
-      axisLabel: { color: theme.soft, hideOverlap: true, width: Math.max(40, width / xs.length - 6), overflow: "truncate" },
+    xAxis: facets.map((_, gridIndex) => ({
+      ...categoryOf(theme, xs), gridIndex, name: layout.x, nameLocation: "middle", nameGap: 26, axisLine: { lineStyle: { color: theme.soft } },
+      axisLabel: { ...axisOf(theme).axisLabel, width: Math.max(40, width / xs.length - 6), overflow: "truncate" },
     })),
-    yAxis: facets.map((_, index) => ({
-      gridIndex: index, axisLabel: { color: theme.soft, formatter: metric.renderAxis }, splitLine: { lineStyle: { color: theme.rule } }, axisLine: { show: false },
+    yAxis: facets.map((_, gridIndex) => ({
+      ...valuesOn(theme, metric.renderAxis), gridIndex,
       ...(metric.isLog
         ? { type: "log" as const, min: 10 ** Math.floor(Math.log10(Math.max(1, lowest))), max: 10 ** Math.ceil(Math.log10(Math.max(10, highest))) }
-        : { type: "value" as const, min: 0, ...(highest <= 0 ? {} : metric.renderAxis === bytes ? sizeSteps(highest) : { max: niceAbove(highest) }), splitNumber: 4 }),
+        : { type: "value" as const, min: 0, ...(highest <= 0 ? {} : metric.isSize ? sizeSteps(highest) : { max: niceAbove(highest) }), splitNumber: 4 }),
     })),
-    tooltip: tooltip(view),
+    tooltip: pointer(theme, "axis", (all) => {
+      const first = all.find(({ seriesId }) => seriesId?.startsWith("line:"));
+      if (!first) return "";
+      const [facet, x] = [facets[Math.floor((first.seriesIndex ?? 0) / 2 / ys.length)] ?? "", xs[first.dataIndex] ?? ""];
+      const rows = ys.flatMap((y, place): PointerRow[] => {
+        const range = metric.of(view.state.pointAt(x, y, facet));
+        return range === null ? [] : [[seriesStyle(place, theme.isDark), y === "" ? metric.label : `${layout.y} ${y}`, metric.render(range.median), rangeText(range, metric.render)]];
+      });
+      return pointerList([[layout.facet === "" ? "" : `${layout.facet} ${facet}`, `${layout.x} ${x}`].filter((part) => part.trim() !== "").join(", ")], rows);
+    }),
+    series: facets.flatMap((facet, grid) => ys.flatMap((y, place) => {
+      const drawn = seriesOf(view, xs.map((x) => view.state.pointAt(x, y, facet)), seriesStyle(place, theme.isDark), 10 * highest);
+      return drawn.map((one) => ({ ...one, id: `${one.id}:${facet}:${y}`, name: y, xAxisIndex: grid, yAxisIndex: grid }) as SeriesOption);
+    })),
+  };
+}
+
+const allPoints = ({ state }: Study): PointSummary[] =>
+  [state.layout.facet, state.layout.y, state.layout.x].map((axis) => valuesOf(state.axes, axis))
+    .reduce<string[][]>((all, values) => all.flatMap((before) => values.map((value) => [...before, value])), [[]])
+    .flatMap(([facet = "", y = "", x = ""]) => state.pointAt(x, y, facet) ?? []);
+
+/** The medians, and an upright at each. Of trials that did not get there, the upright leaves the picture: its end is `beyond`. */
+function seriesOf(view: Study, found: (PointSummary | null)[], style: SeriesStyle, beyond: number): [CustomSeriesOption, LineSeriesOption] {
+  const [{ metric }, { color, width }] = [view.state, style];
+  const reached = (value: number | undefined): number | null => (value !== undefined && Number.isFinite(value) ? value : null);
+  const line = lineOf(view, style, found, (point) => ({ value: reached(metric.of(point)?.median) }));
+  const whiskers: CustomSeriesOption = {
+    type: "custom", id: "range", silent: true, z: 3, clip: true, encode: { x: 0, y: [1, 2] },
+    data: found.flatMap((point, index) => {
+      const range = metric.of(point);
+      if (range === null || !Number.isFinite(range.min)) return [];
+      return [[index, range.min, reached(range.max) ?? beyond], ...(range.interval ? [[index, range.interval.low, range.interval.high, 1]] : [])];
+    }),
+    renderItem: (_, api) => {
+      const [from, to] = [1, 2].map((end) => api.coord([api.value(0), api.value(end)])) as [[number, number], [number, number]];
+      const strength = api.value(3) === 1 ? { lineWidth: 6, opacity: 0.35 } : { lineWidth: 1.5, opacity: 0.65 };
+      return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: { stroke: color, ...strength } };
+    },
+  };
+  return [whiskers, { ...line, id: "line", z: 4, connectNulls: false, lineStyle: { ...line.lineStyle, width } }];
+}
+
+const against = ({ choices }: Study): Metric => ({ p50: P50, worst: WORST })[choices["against"] ?? ""] ?? P99;
+
+/** Signs of the small multiples, which share a chart. */
+const SIGNS = Object.values(SYMBOLS);
+const signOf = (panel: number) => SIGNS[panel % SIGNS.length] ?? SYMBOLS.circle;
+
+export const tradeOff: ChartPlan<StudyState> = {
+  id: "trade-off",
+  title: "Throughput and what it costs",
+  explanation: "Right is more transactions per second, up is longer to wait. A line joins the points along the first axis, whose values stand beside them. Where a line turns up and back, more load only made everybody wait.",
+  unit: (view) => `${against(view).unit}, against transactions per second`,
+  controls: [{ name: "against", label: "Against", options: [["p99", "99th percentile"], ["p50", "median"], ["worst", "worst second"]] satisfies Option[] }],
+  height: ({ isNarrow }) => (isNarrow ? 320 : 440),
+  legend: ({ state }) => {
+    const { axes, layout: { facet } } = state;
+    if (facet === "") return coloursOf(state);
+    return element("div", {}, coloursOf(state), keys(valuesOf(axes, facet).map((value, panel) => [element("span", { "aria-hidden": "true" }, signOf(panel).sign), value]), facet));
+  },
+  option: tradeOffOption,
+  numbers: ({ state }) => {
+    const metrics = [TPS, WORST, P50, P99];
+    return table("Throughput beside latency", ["point", ...metrics.map(columnOf)], state.study.points.map((point) => [point.label, ...metrics.map((metric) => renderMedian(metric, point))]));
+  },
+};
+
+function tradeOffOption(view: Study): EChartsOption {
+  const { theme, state: { layout, axes } } = view;
+  const metric = against(view);
+  const shown = new Map<string, PointSummary>();
+  const isFaceted = layout.facet !== "";
+  const series = facetsOf(view).flatMap((facet, panel) => valuesOf(axes, layout.y).map((y, place): LineSeriesOption => {
+    const id = `curve:${panel}:${place}`;
+    const placed = valuesOf(axes, layout.x).map((x) => ({ x, point: view.state.pointAt(x, y, facet) })).filter(({ point }) => TPS.of(point) !== null && metric.of(point) !== null);
+    placed.forEach(({ point }, index) => point && shown.set(`${id}:${index}`, point));
+    const style = seriesStyle(place, theme.isDark);
+    // Where symbols tell small multiples apart, dashes tell the lines.
+    const [symbol, dash] = isFaceted ? [signOf(panel), DASHES[place % DASHES.length] ?? style.dash] : [style.symbol, style.dash];
+    const line = lineOf(view, { ...style, dash, symbol }, placed.map(({ point }) => point), (point, index) => ({
+      value: [TPS.of(point)?.median ?? 0, metric.of(point)?.median ?? 0],
+      label: { show: true, position: "top", color: theme.soft, fontSize: 11, formatter: () => placed[index]?.x ?? "" },
+    }));
+    // Ways to warm have no order.
+    return { ...line, id, labelLayout: { hideOverlap: true }, lineStyle: { ...line.lineStyle, width: layout.x === "strategy" ? 0 : 1.5, opacity: 0.7 } };
+  }));
+  return {
+    grid: { left: 8, right: 24, top: 20, bottom: 30, containLabel: true },
+    xAxis: { ...valuesOn(theme, TPS.renderAxis), type: "value", min: 0, name: TPS.unit, nameLocation: "middle", nameGap: 28, splitNumber: view.isNarrow ? 4 : 8 },
+    yAxis: { ...valuesOn(theme, metric.renderAxis), ...(metric.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }) },
+    tooltip: pointer(theme, "item", ([one]) => {
+      const point = shown.get(`${one?.seriesId}:${one?.dataIndex}`);
+      return point === undefined ? "" : pointerList([point.label], [TPS, WORST, P50, P99].map((metric) => [null, metric.label, renderMedian(metric, point)]));
+    }),
     series,
   };
-}
-
-/** Small multiples share their axis: its end is the next number that reads well. */
-export function niceAbove(value: number): number {
-  const size = 10 ** Math.floor(Math.log10(value));
-  return ([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * size >= value) ?? 10) * size;
-}
-
-function allPoints({ state }: View<StudyState>): { point: PointSummary; x: string; y: string; facet: string }[] {
-  const { axes, layout } = state;
-  return valuesOf(axes, layout.facet).flatMap((facet) =>
-    valuesOf(axes, layout.y).flatMap((y) =>
-      valuesOf(axes, layout.x).flatMap((x) => {
-        const point = state.points.at(layout, x, y, facet);
-        return point === null ? [] : [{ point, x, y, facet }];
-      }),
-    ),
-  );
-}
-
-/** Of all that was reached. */
-function highestOf(view: View<StudyState>): number {
-  const ranges = allPoints(view).flatMap(({ point }) => view.state.metric.of(point) ?? []);
-  return Math.max(0, ...ranges.flatMap(({ min, median, max }) => [min, median, max]).filter(Number.isFinite));
-}
-
-/** What was not reached has no place on the axis. */
-const reached = (value: number | undefined): number | null => (value !== undefined && Number.isFinite(value) ? value : null);
-
-function seriesOf(view: View<StudyState>, facet: string, grid: number, y: string, place: number, xs: string[]): SeriesOption[] {
-  const { state } = view;
-  const { metric, layout, theme } = state;
-  const { color, dash, symbol, width } = seriesStyle(place, state.isDark);
-  const found = xs.map((x) => state.points.at(layout, x, y, facet));
-  // Of trials that did not get there, the upright leaves the picture.
-  const beyond = 10 * highestOf(view);
-  const line: LineSeriesOption = {
-    type: "line", id: `line:${facet}:${y}`, name: y, xAxisIndex: grid, yAxisIndex: grid,
-    data: found.map((point) => {
-      const isDoubtful = point !== null && doubtOf(point) !== null;
-      return {
-        value: point === null ? null : reached(metric.of(point)?.median),
-        itemStyle: isDoubtful ? { color: theme.paper, borderColor: color, borderWidth: 1.5 } : { color },
-      };
-    }),
-    symbol: `path://${symbol.path}`, symbolSize: 9, symbolKeepAspect: true, connectNulls: false, emphasis: { disabled: true }, z: 4,
-    lineStyle: { color, width, type: dash.length > 0 ? dash : "solid" },
-  };
-  const whiskers: CustomSeriesOption = {
-    type: "custom", id: `range:${facet}:${y}`, xAxisIndex: grid, yAxisIndex: grid, silent: true, z: 3, clip: true,
-    data: found.flatMap((point, index) => {
-      const range = point === null ? null : metric.of(point);
-      if (range === null || !Number.isFinite(range.min)) return [];
-      return [[index, range.min, Number.isFinite(range.max) ? range.max : beyond], ...(range.interval ? [[index, range.interval.low, range.interval.high, 1]] : [])];
-    }),
-    encode: { x: 0, y: [1, 2] },
-    renderItem: (_, api) => {
-      const [from, to] = [api.coord([api.value(0), api.value(1)]), api.coord([api.value(0), api.value(2)])] as [[number, number], [number, number]];
-      return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: api.value(3) === 1 ? { stroke: color, lineWidth: 6, opacity: 0.35 } : { stroke: color, lineWidth: 1.5, opacity: 0.65 } };
-    },
-  };
-  return [whiskers, line];
-}
-
-function tooltip(view: View<StudyState>): NonNullable<EChartsOption["tooltip"]> {
-  const { state } = view;
-  const { theme, metric, layout } = state;
-  return {
-    trigger: "axis", confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
-    formatter: (params) => {
-      const all = (Array.isArray(params) ? params : [params]).filter((one) => one.seriesId?.startsWith("line:"));
-      const [first] = all;
-      if (!first) return "";
-      const facet = facetsOf(view)[Math.floor((first.seriesIndex ?? 0) / 2 / valuesOf(state.axes, layout.y).length)] ?? "";
-      const x = valuesOf(state.axes, layout.x)[first.dataIndex] ?? "";
-      const rows = valuesOf(state.axes, layout.y).flatMap((y, place) => {
-        const point = state.points.at(layout, x, y, facet);
-        const range = point === null ? null : metric.of(point);
-        if (range === null) return [];
-        return [element("tr", {}, element("td", {}, swatch(seriesStyle(place, state.isDark))), element("td", {}, y === "" ? metric.label : `${layout.y} ${y}`),
-          element("td", { class: "number" }, metric.render(range.median)), element("td", { class: "number soft" }, rangeText(range, metric.render)))];
-      });
-      const head = [layout.facet === "" ? "" : `${layout.facet} ${facet}`, `${layout.x} ${x}`].filter((part) => part.trim() !== "").join(", ");
-      return element("div", { class: "pointer" }, element("p", {}, head), element("table", {}, ...rows));
-    },
-  };
-}
-
-function numbers(view: View<StudyState>): HTMLElement {
-  const { metric } = view.state;
-  const columns = ["point", `median${metric.tableUnit === undefined ? "" : ` (${metric.tableUnit})`}`, "lowest–highest", "trials"].map((title, index) => ({ title, isNumber: index > 0 }));
-  const rows = allPoints(view).map(({ point }) => {
-    const range = metric.of(point);
-    return [point.label, range === null ? "–" : metric.render(range.median), range === null ? "–" : rangeText(range, metric.render) || "–", String(point.trials)];
-  });
-  return table(`${metric.unit} of each point`, columns, rows);
 }

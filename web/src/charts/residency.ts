@@ -1,13 +1,64 @@
-// Where the relations were resident before and after, per strategy.
+// Where relations were resident: in pieces before and after, for each warmer, and as a whole over the seconds of a trial.
 
-import type { EChartsOption, HeatmapSeriesOption } from "echarts";
+import type { EChartsOption } from "echarts";
+import type { WarmersStage } from "../curve_stage";
 import { type Instant, mean, relationsOf, stripOf, type Tier } from "../curves";
-import { element, table } from "../element";
-import { bytes, percent } from "../format";
-import type { RelationResidency } from "../../generated/record";
-import type { WarmersState } from "../warmers_state";
-import { textStyle } from "./engine";
-import type { ChartPlan, Control, View } from "./figure";
+import { table } from "../element";
+import { bytes, percent, seconds } from "../format";
+import type { RelationResidency, TrialData } from "../../generated/record";
+import { categoryOf, type ChartPlan, type Control, pointer, pointerList, type View } from "./figure";
+import type { TrialStage } from "./trial_chart";
+
+interface Heat {
+  rows: string[];
+  rowHeight: number;
+  /** Room for their names. */
+  names: number;
+  fontSize: number;
+  /** Beside each other, or below on a narrow page. */
+  panels: { id: string; strips: number[][] }[];
+  /** Names of the columns; none: only the panel's stands there. */
+  columns: string[] | null;
+  told: (panel: string, row: string, column: number, share: number, columns: number) => string[];
+}
+
+/** Between two panels, with the title of the lower one. */
+const GAP = 34;
+const HEAD = 22;
+
+function heatOption({ theme, isNarrow, width }: View, { rows, rowHeight, names, fontSize, panels, columns, told }: Heat): EChartsOption {
+  const block = rows.length * rowHeight;
+  const half = Math.floor((width - names - 24) / 2);
+  const most = Math.max(1, ...panels.flatMap(({ strips }) => strips.map((strip) => strip.length)));
+  const isLone = panels.length === 1;
+  return {
+    grid: panels.map((_, index) => isLone || isNarrow
+      ? { left: names, right: isLone ? 16 : 4, top: (isLone ? 6 : HEAD) + index * (block + GAP), height: block }
+      : { left: names + index * (half + 20), width: half, top: HEAD, height: block }),
+    xAxis: panels.map(({ id }, index) => ({
+      ...categoryOf(theme, columns ?? Array.from({ length: most }, (_, place) => String(place))), gridIndex: index,
+      ...(columns === null ? { name: id, nameLocation: "middle" as const, position: "top" as const, nameGap: 6, axisLabel: { show: false } } : {}),
+    })),
+    yAxis: panels.map((_, index) => ({
+      ...categoryOf(theme, rows), inverse: true, gridIndex: index,
+      axisLabel: { show: index === 0 || isNarrow, color: theme.ink, fontSize, interval: 0, width: names - 12, overflow: "truncate" },
+    })),
+    visualMap: {
+      min: 0, max: 1, dimension: 2, calculable: false, orient: "horizontal", left: isNarrow ? 0 : names, bottom: 0, itemHeight: 90, itemWidth: 9,
+      text: ["all", "nothing resident"], textStyle: { color: theme.soft, fontSize: 11 }, inRange: { color: theme.heat },
+    },
+    tooltip: pointer(theme, "item", ([one]) => {
+      const [panel, value] = [panels[one?.seriesIndex ?? 0], one?.value];
+      const [column = 0, row = 0, share = 0] = Array.isArray(value) ? (value as number[]) : [];
+      return panel === undefined ? "" : pointerList(told(panel.id, rows[row] ?? "", column, share, most), []);
+    }),
+    series: panels.map(({ id, strips }, index) => ({
+      type: "heatmap", id, xAxisIndex: index, yAxisIndex: index, progressive: 0,
+      data: strips.flatMap((strip, row) => strip.map((share, place): [number, number, number] => [place, row, share])),
+      itemStyle: { borderColor: theme.paper, borderWidth: 0 }, emphasis: { itemStyle: { borderColor: theme.ink, borderWidth: 1 } },
+    })),
+  };
+}
 
 /** Relations that get a picture of their own: those that hold at least this share of all bytes, and not many. */
 const LEAST_SHARE = 0.01;
@@ -17,113 +68,80 @@ const ROW_HEIGHT = 15;
 const INSTANTS: Instant[] = ["before", "after"];
 const TIERS: Control = { name: "tier", label: "Tier", options: [["os", "page cache"], ["buffers", "shared_buffers"]] };
 
-const tierOf = (view: View): Tier => (view.choices["tier"] === "buffers" ? "buffers" : "os");
-
 /** One plan per relation that is large enough to matter. */
-export function heatMaps(state: WarmersState): ChartPlan[] {
+export function heatMaps(state: WarmersStage): ChartPlan<WarmersStage>[] {
   const relations = relationsOf(state.trials);
   const total = relations.reduce((sum, one) => sum + one.total_bytes, 0);
-  return relations
-    .filter((one) => one.total_bytes >= total * LEAST_SHARE)
-    .slice(0, MOST_PICTURES)
-    .map((relation, index) => heatMap(relation, index));
-}
-
-function heatMap(relation: RelationResidency, index: number): ChartPlan {
-  return {
+  return relations.filter((one) => one.total_bytes >= total * LEAST_SHARE).slice(0, MOST_PICTURES).map((relation, index) => ({
     id: `heat-${index + 1}`,
     title: relation.relation,
     explanation: `${relation.kind}, ${bytes(relation.total_bytes)}, from its first block at the left to its last at the right.`,
     unit: () => "resident share of each piece, mean of the repeats",
     controls: [TIERS],
-    height: (view) => {
-      const block = view.state.visible.length * ROW_HEIGHT + 34;
-      return (view.isNarrow ? 2 : 1) * block + 34;
+    height: (view) => (view.isNarrow ? 2 : 1) * (view.state.visible.length * ROW_HEIGHT + GAP) + GAP,
+    option: (view) => {
+      const tier: Tier = view.choices["tier"] === "buffers" ? "buffers" : "os";
+      const { visible, trials } = view.state;
+      return heatOption(view, {
+        rows: visible, rowHeight: ROW_HEIGHT, names: 140, fontSize: 11, columns: null,
+        panels: INSTANTS.map((instant) => ({ id: instant, strips: visible.map((name) => stripOf(trials, name, relation.relation, instant, tier)) })),
+        told: (instant, name, piece, share, pieces) => [`${name}, ${instant}`, `${percent(share)} of the piece from ${percent(piece / pieces)} to ${percent((piece + 1) / pieces)}`],
+      });
     },
-    option: (view) => heatOption(relation, view),
     numbers: (view) => sharesTable(view.state, [relation]),
-  };
-}
-
-function heatOption(relation: RelationResidency, view: View): EChartsOption {
-  const { theme } = view.state;
-  const rows = [...view.state.visible].reverse();
-  const block = rows.length * ROW_HEIGHT;
-  const names = 140;
-  const half = Math.floor((view.width - names - 24) / 2);
-  const grids = INSTANTS.map((_, index) =>
-    view.isNarrow
-      ? { left: names, right: 4, top: 22 + index * (block + 34), height: block }
-      : { left: names + index * (half + 20), width: half, top: 22, height: block },
-  );
-  const strips = INSTANTS.map((instant) => rows.map((strategy) => stripOf(view.state.trials, strategy, relation.relation, instant, tierOf(view))));
-  const pieces = Math.max(1, ...strips.flat().map((strip) => strip.length));
-  const positions = Array.from({ length: pieces }, (_, piece) => String(piece));
-  return {
-    textStyle: textStyle(theme),
-    grid: grids,
-    xAxis: INSTANTS.map((instant, index) => ({
-      type: "category", data: positions, gridIndex: index, name: instant, nameLocation: "middle", position: "top",
-      nameGap: 6, nameTextStyle: { color: theme.soft, fontSize: 12 },
-      axisLine: { show: false }, axisTick: { show: false }, axisLabel: { show: false },
-    })),
-    yAxis: INSTANTS.map((_, index) => ({
-      type: "category", data: rows, gridIndex: index,
-      axisLine: { show: false }, axisTick: { show: false },
-      axisLabel: { show: index === 0 || view.isNarrow, color: theme.ink, fontSize: 11, interval: 0, width: names - 12, overflow: "truncate" },
-    })),
-    visualMap: {
-      min: 0, max: 1, dimension: 2, calculable: false, orient: "horizontal", left: view.isNarrow ? 0 : names, bottom: 0, itemHeight: 90, itemWidth: 9,
-      text: ["all", "nothing resident"], textStyle: { color: theme.soft, fontSize: 11 }, inRange: { color: theme.heat },
-    },
-    tooltip: { confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
-      formatter: (params) => (Array.isArray(params) ? "" : pointed(params, rows, pieces)) },
-    series: strips.map((ofInstant, index) => heatSeries(ofInstant, index, view)),
-  };
-}
-
-function heatSeries(strips: number[][], index: number, view: View): HeatmapSeriesOption {
-  return {
-    type: "heatmap",
-    id: INSTANTS[index] ?? "",
-    name: INSTANTS[index] ?? "",
-    xAxisIndex: index,
-    yAxisIndex: index,
-    data: strips.flatMap((strip, row) => strip.map((share, piece): [number, number, number] => [piece, row, share])),
-    itemStyle: { borderColor: view.state.theme.paper, borderWidth: 0 },
-    emphasis: { itemStyle: { borderColor: view.state.theme.ink, borderWidth: 1 } },
-    progressive: 0,
-  };
-}
-
-function pointed(params: { value?: unknown; seriesName?: string }, rows: string[], pieces: number): HTMLElement {
-  const [piece, row, share] = Array.isArray(params.value) ? (params.value as number[]) : [];
-  const from = percent((piece ?? 0) / pieces);
-  const to = percent(((piece ?? 0) + 1) / pieces);
-  return element("div", { class: "pointer" },
-    element("p", {}, `${rows[row ?? 0] ?? ""}, ${params.seriesName ?? ""}`),
-    element("p", {}, `${percent(share ?? 0)} of the piece from ${from} to ${to}`));
+  }));
 }
 
 /** The resident shares of whole relations: every strategy, before and after, both tiers. */
-export function sharesTable(state: WarmersState, relations: RelationResidency[]): HTMLElement {
-  const columns = ["relation", "size", "strategy", "page cache before", "page cache after", "shared_buffers before", "shared_buffers after"].map(
-    (title, index) => ({ title, isNumber: index === 1 || index > 2 }),
-  );
-  const share = (strategy: string, relation: string, instant: Instant, tier: Tier): string => {
-    const strip = stripOf(state.trials, strategy, relation, instant, tier);
-    return strip.length === 0 ? "–" : percent(mean(strip));
-  };
-  const rows = relations.flatMap((one) =>
-    state.visible.map((strategy) => [
-      one.relation,
-      bytes(one.total_bytes),
-      strategy,
-      share(strategy, one.relation, "before", "os"),
-      share(strategy, one.relation, "after", "os"),
-      share(strategy, one.relation, "before", "buffers"),
-      share(strategy, one.relation, "after", "buffers"),
-    ]),
-  );
-  return table("Resident shares of relations", columns, rows);
+export function sharesTable({ trials, visible }: WarmersStage, relations: RelationResidency[]): HTMLElement {
+  const columns = [["os", "before"], ["os", "after"], ["buffers", "before"], ["buffers", "after"]] as const;
+  const rows = relations.flatMap(({ relation, total_bytes: size }) => visible.map((name) => [
+    relation, bytes(size), name,
+    ...columns.map(([tier, instant]) => {
+      const strip = stripOf(trials, name, relation, instant, tier);
+      return strip.length === 0 ? "–" : percent(mean(strip));
+    }),
+  ]));
+  return table("Resident shares of relations", ["relation", "size", "strategy", "page cache before", "page cache after", "shared_buffers before", "shared_buffers after"], rows, { texts: [0, 2] });
 }
+
+/** A relation is in memory as a whole when so much of it is. */
+const WHOLE = 0.99;
+
+interface Course extends RelationResidency {
+  course: NonNullable<RelationResidency["course"]>;
+}
+
+/** Relations that somebody looked at meanwhile. */
+export const coursesOf = ({ trial }: TrialData): Course[] => (trial.warming?.residency ?? []).filter((one): one is Course => Boolean(one.course));
+
+const stepOf = (courses: Course[]): number => courses[0]?.course.step_seconds ?? 1;
+
+/** When each relation got into the page cache: a row of colours over the seconds of a trial. */
+export const relationCourses: ChartPlan<TrialStage> = {
+  id: "relations",
+  title: "When each relation was in the page cache",
+  explanation: "The resident share of each relation, the largest on top, from the start of the trial on.",
+  unit: ({ state: { shown } }) => {
+    const step = stepOf(coursesOf(shown));
+    return step === 1 ? "each column is a second" : `each column is the end of ${step} seconds`;
+  },
+  height: ({ state: { shown } }) => coursesOf(shown).length * 24 + 80,
+  option: (view) => {
+    const courses = coursesOf(view.state.shown);
+    const ends = (courses[0]?.course.shares ?? []).map((_, place) => (place + 1) * stepOf(courses));
+    return heatOption(view, {
+      rows: courses.map(({ relation }) => relation), rowHeight: 24, names: view.isNarrow ? 110 : 200, fontSize: 12, columns: ends.map((end) => `${end} s`),
+      panels: [{ id: "relations", strips: courses.map(({ course }) => course.shares) }],
+      told: (_, relation, place, share) => [relation, `${percent(share)} resident after ${seconds(ends[place] ?? 0)}`],
+    });
+  },
+  numbers: ({ state: { shown } }) => {
+    const told = ({ course: { shares, step_seconds: step } }: Course, share: number): string => {
+      const place = shares.findIndex((one) => one >= share);
+      return place < 0 ? "not within the trial" : seconds((place + 1) * step);
+    };
+    const rows = coursesOf(shown).map((row) => [`${row.relation} (${row.kind})`, bytes(row.total_bytes), told(row, 0.5), told(row, WHOLE), percent(row.course.shares.at(-1) ?? 0)]);
+    return table("Relations in the page cache", ["relation", "size", "half after", `${percent(WHOLE)} after`, "at the end"], rows);
+  },
+};

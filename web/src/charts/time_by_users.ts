@@ -1,15 +1,13 @@
 // Throughput, response and where the time of the client backends went, over the points of a study: one below the other.
 
-import type { BarSeriesOption, EChartsOption, LineSeriesOption } from "echarts";
-import { textStyle } from "./engine";
-import type { ChartPlan, View } from "./figure";
-import { element, table } from "../element";
+import type { EChartsOption, SeriesOption } from "echarts";
+import { keys, swatch, table } from "../element";
 import { compact, count, latency, percent } from "../format";
 import { hueStyle, seriesStyle } from "../palette";
-import { swatch } from "../swatch";
-import { KINDS, secondsOf, type TimeKind } from "../time_kinds";
+import type { StudyState } from "../pivot";
 import type { TimedPoint } from "../../generated/record";
-import type { StudyState } from "../state";
+import { axisOf, categoryOf, type ChartPlan, pointer, pointerList, type PointerRow, valuesOn, type View } from "./figure";
+import { KINDS, type TimeKind } from "./trial_chart";
 
 const HEIGHT = 200;
 const STACK_HEIGHT = 320;
@@ -23,78 +21,71 @@ export const timeByUsers: ChartPlan<StudyState> = {
   unit: () => "response is the mean of a closed loop: clients by transactions per second",
   controls: [{ name: "scale", label: "How the time is told", options: [["share", "share of the time"], ["backends", "backends in the mean"]] }],
   height: () => 2 * (HEIGHT + TITLE + GAP) + STACK_HEIGHT + TITLE + 48,
-  legend: ({ state }) => element("p", { class: "keys" }, ...kindsOf(state).map(({ label, hue }) => element("span", { class: "key" }, swatch(hueStyle(hue, state.isDark)), label))),
+  legend: ({ state, theme }) => keys(kindsOf(state).map(({ label, hue }) => [swatch(hueStyle(hue, theme.isDark)), label])),
   option,
-  numbers,
+  numbers: (view) => {
+    const kinds = kindsOf(view.state);
+    const all = (point: TimedPoint): number => kinds.reduce((sum, kind) => sum + valueOf(point, kind, false), 0);
+    const rows = view.state.study.timed.map((point) => [nameOf(point), ...kinds.map((kind) => told(view, point, kind)), all(point).toFixed(2)]);
+    return table("Where the time of the client backends went", ["users", ...kinds.map(({ label }) => label), "in all (backends)"], rows);
+  },
 };
+
+/** Seconds of this kind at a point; a source that cannot tell one has none of it. */
+function secondsOf(point: TimedPoint, { field }: TimeKind): number {
+  const value = point[field];
+  return typeof value === "number" ? value : 0;
+}
 
 /** Kinds of which there is something. */
 const kindsOf = ({ study }: StudyState): TimeKind[] => KINDS.filter((kind) => study.timed.some((point) => secondsOf(point, kind) > 0));
 
-const nameOf = ({ clients, others, number }: TimedPoint): string => [clients === null ? "" : String(clients), others].filter((part) => part !== "").join(", ") || `point ${number}`;
+/** Clients, and what varies beside them. */
+export const usersOf = ({ clients, others }: TimedPoint): string => [clients === null ? "" : String(clients), others].filter((part) => part !== "").join(", ");
+
+const nameOf = (point: TimedPoint): string => usersOf(point) || `point ${point.number}`;
 
 function valueOf(point: TimedPoint, kind: TimeKind, isShare: boolean): number {
   const whole = KINDS.reduce((sum, one) => sum + secondsOf(point, one), 0);
   return secondsOf(point, kind) / (isShare ? whole || 1 : point.length_seconds || 1);
 }
 
+const isShared = ({ choices }: View): boolean => choices["scale"] !== "backends";
+const told = (view: View, point: TimedPoint, kind: TimeKind): string => (isShared(view) ? percent(valueOf(point, kind, true)) : valueOf(point, kind, false).toFixed(2));
+
 function option(view: View<StudyState>): EChartsOption {
-  const { state, choices } = view;
-  const { theme, isDark, study: { timed } } = state;
-  const isShare = choices.scale !== "backends";
-  const tops = [TITLE, 2 * TITLE + HEIGHT + GAP, 3 * TITLE + 2 * (HEIGHT + GAP)];
-  const titles = ["Transactions per minute", "Response", isShare ? "Where the time of the client backends went (share)" : "Where the time of the client backends went (backends)"];
-  const line = (place: number, name: string, values: (number | null)[]): LineSeriesOption => {
-    const { color, symbol } = seriesStyle(place, isDark);
-    return { type: "line", id: name, name, xAxisIndex: place, yAxisIndex: place, data: values, symbol: `path://${symbol.path}`, symbolSize: 9, symbolKeepAspect: true, lineStyle: { color }, itemStyle: { color }, emphasis: { disabled: true } };
-  };
-  const bar = (kind: TimeKind): BarSeriesOption => ({
-    type: "bar", id: kind.column, name: kind.label, stack: "time", xAxisIndex: 2, yAxisIndex: 2, data: timed.map((point) => valueOf(point, kind, isShare)), barCategoryGap: "20%",
-    itemStyle: { color: hueStyle(kind.hue, isDark).color, borderColor: theme.surround, borderWidth: 1 }, emphasis: { disabled: true },
+  const { theme, state } = view;
+  const { timed } = state.study;
+  const isShare = isShared(view);
+  const panels = [
+    { title: "Transactions per minute", render: compact, values: timed.map(({ tps }) => (tps === null ? null : 60 * tps)) },
+    { title: "Response", render: latency, values: timed.map(({ response_us: response }) => response) },
+    { title: `Where the time of the client backends went (${isShare ? "share" : "backends"})`, render: isShare ? percent : compact, values: null },
+  ].map((panel, place) => ({ ...panel, gridIndex: place, isLast: place === 2, top: (place + 1) * TITLE + place * (HEIGHT + GAP) }));
+  const series = panels.flatMap(({ title, values, gridIndex: place }): SeriesOption[] => {
+    const shared = { xAxisIndex: place, yAxisIndex: place, emphasis: { disabled: true } };
+    const { color, symbol } = seriesStyle(place, theme.isDark);
+    const line = { ...shared, type: "line" as const, id: title, name: title, symbol: `path://${symbol.path}`, symbolSize: 9, symbolKeepAspect: true, lineStyle: { color }, itemStyle: { color } };
+    if (values !== null) return [{ ...line, data: values }];
+    return kindsOf(state).map((kind) => ({
+      ...shared, type: "bar", id: kind.column, name: kind.label, stack: "time", data: timed.map((point) => valueOf(point, kind, isShare)), barCategoryGap: "20%",
+      itemStyle: { color: hueStyle(kind.hue, theme.isDark).color, borderColor: theme.surround, borderWidth: 1 },
+    }));
   });
-  const renders = [compact, latency, isShare ? percent : compact];
   return {
-    textStyle: textStyle(theme),
-    grid: tops.map((top, place) => ({ left: view.isNarrow ? 56 : 72, right: 16, top, height: place === 2 ? STACK_HEIGHT : HEIGHT, outerBoundsMode: "none" as const })),
-    title: titles.map((text, place) => ({ text, left: 0, top: (tops[place] ?? 0) - TITLE, padding: 0, textStyle: { fontSize: 12.5, fontWeight: 600, color: theme.ink } })),
-    xAxis: titles.map((_, place) => ({
-      type: "category", gridIndex: place, data: timed.map(nameOf), axisLine: { lineStyle: { color: theme.soft } }, axisTick: { show: false },
-      axisLabel: { show: place === 2, color: theme.soft, hideOverlap: true }, ...(place === 2 ? { name: "users", nameLocation: "middle" as const, nameGap: 26, nameTextStyle: { color: theme.soft } } : {}),
+    grid: panels.map(({ top, isLast }) => ({ left: view.isNarrow ? 56 : 72, right: 16, top, height: isLast ? STACK_HEIGHT : HEIGHT, outerBoundsMode: "none" as const })),
+    title: panels.map(({ title, top }) => ({ text: title, left: 0, top: top - TITLE, padding: 0, textStyle: { fontSize: 12.5, fontWeight: 600, color: theme.ink } })),
+    xAxis: panels.map(({ gridIndex, isLast }) => ({
+      ...categoryOf(theme, timed.map(nameOf)), gridIndex, axisLine: { lineStyle: { color: theme.soft } }, axisLabel: { ...axisOf(theme).axisLabel, show: isLast },
+      ...(isLast ? { name: "users", nameLocation: "middle" as const, nameGap: 26 } : {}),
     })),
-    yAxis: titles.map((_, place) => ({
-      gridIndex: place, min: 0, ...(place === 2 && isShare ? { max: 1 } : {}), splitNumber: 4, axisLabel: { color: theme.soft, formatter: renders[place] ?? compact, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } }, axisLine: { show: false },
-    })),
-    tooltip: tooltip(view),
-    series: [
-      line(0, "per minute", timed.map(({ tps }) => (tps === null ? null : 60 * tps))),
-      line(1, "response", timed.map(({ response_us: response }) => response)),
-      ...kindsOf(state).map(bar),
-    ],
-  };
-}
-
-function tooltip({ state, choices }: View<StudyState>): NonNullable<EChartsOption["tooltip"]> {
-  const { theme } = state;
-  const isShare = choices.scale !== "backends";
-  return {
-    trigger: "axis", confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
-    formatter: (params) => {
-      const point = state.study.timed[(Array.isArray(params) ? params : [params])[0]?.dataIndex ?? -1];
+    yAxis: panels.map(({ gridIndex, isLast, render }) => ({ ...valuesOn(theme, render), gridIndex, min: 0, ...(isLast && isShare ? { max: 1 } : {}), splitNumber: 4 })),
+    tooltip: pointer(theme, "axis", ([one]) => {
+      const point = timed[one?.dataIndex ?? -1];
       if (!point) return "";
-      const rows = kindsOf(state).map((kind) => element("tr", {}, element("td", {}, swatch(hueStyle(kind.hue, state.isDark))), element("td", {}, kind.label),
-        element("td", { class: "number" }, isShare ? percent(valueOf(point, kind, true)) : valueOf(point, kind, false).toFixed(2))));
-      const served = point.tps === null ? "" : `, ${count(60 * point.tps)} per minute${point.response_us === null ? "" : `, ${latency(point.response_us)}`}`;
-      return element("div", { class: "pointer" }, element("p", {}, `${nameOf(point)}${served}`), element("table", {}, ...rows));
-    },
+      const head = [nameOf(point), ...(point.tps === null ? [] : [`${count(60 * point.tps)} per minute`, ...(point.response_us === null ? [] : [latency(point.response_us)])])];
+      return pointerList([head.join(", ")], kindsOf(state).map((kind): PointerRow => [hueStyle(kind.hue, theme.isDark), kind.label, told(view, point, kind)]));
+    }),
+    series,
   };
-}
-
-function numbers({ state, choices }: View<StudyState>): HTMLElement {
-  const isShare = choices.scale !== "backends";
-  const kinds = kindsOf(state);
-  const columns = ["users", ...kinds.map(({ label }) => label), "in all (backends)"].map((title, index) => ({ title, isNumber: index > 0 }));
-  const rows = state.study.timed.map((point) => [
-    nameOf(point), ...kinds.map((kind) => (isShare ? percent(valueOf(point, kind, true)) : valueOf(point, kind, false).toFixed(2))), kinds.reduce((sum, kind) => sum + valueOf(point, kind, false), 0).toFixed(2),
-  ]);
-  return table("Where the time of the client backends went", columns, rows);
 }

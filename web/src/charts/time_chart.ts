@@ -1,204 +1,246 @@
-// What the charts over time share: axes, lines with their bands, the bound, and the list under the pointer.
+// Curves over time, in one panel or in several that share the axis of time.
 
-import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TooltipComponentOption } from "echarts";
+import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TitleComponentOption } from "echarts";
+import type { Stage } from "../appearance";
 import type { Curve, Point } from "../curves";
 import { type Child, element, table } from "../element";
-import { compact, range, seconds, sizeSteps } from "../format";
-import type { CurveStage } from "../curve_stage";
-import { sparse, swatch } from "../swatch";
-import { textStyle } from "./engine";
-import type { View } from "./figure";
+import { compact, range, type Scale, seconds, sizeSteps } from "../format";
+import type { SeriesStyle, Symbol, Theme } from "../palette";
+import { axisOf, type ChartPlan, pointer, pointerList, ruleOf, rules, type View } from "./figure";
 
-export interface TimeChart {
-  curves: Curve[];
-  render: (value: number) => string;
-  renderAxis: (value: number) => string;
-  /** Of the numbers in the table, where they have none themselves. */
-  tableUnit?: string;
-  /** An axis of sizes has their steps. */
-  isSize?: boolean;
-  /** How an instant of a point is told. */
-  renderInstant: (at: number) => string;
-  /** Over the transactions that were served, instead of over time: nothing that is known in seconds is drawn then. */
-  isOverTransactions?: boolean;
-  isLog?: boolean;
+/** A curve as it is drawn. */
+export interface Line extends Curve<number | null> {
+  id: string;
+  style: SeriesStyle;
+  opacity?: number;
+  /** How strong its band is. */
+  shade?: number;
+  isSubject?: boolean;
+}
+
+export interface Panel extends Scale {
+  id: string;
+  /** The axis ends here; otherwise with what is drawn. */
+  max?: number;
   /** A log axis has no zero: what is lower is drawn here. */
   floor?: number;
-  /** Horizontal lines, with their label at the left or at the right. */
-  levels?: { value: number; label: string; isLabelRight?: boolean }[];
-  /** Draws above the curves. */
+  /** None where there is one panel alone. */
+  title?: string;
+  /** How high it is beside the others. */
+  weight: number;
+  /** Areas on top of each other. */
+  isStack?: boolean;
+  lines: Line[];
+  /** Horizontal lines with their labels. */
+  levels?: { value: number; label: string; position: "insideStartTop" | "insideEndTop" | "insideEndBottom" }[];
+  /** Draws above or behind the curves. */
   more?: SeriesOption[];
 }
+
+export interface TimeChart {
+  panels: Panel[];
+  /** Seconds at its end. `null`: it is drawn over transactions. */
+  longest: number | null;
+  /** Nobody can be warm before these seconds. */
+  bound?: number | null;
+  /** How an instant of a point is told under the pointer. */
+  renderInstant: (at: number) => string;
+  /** What else is told of it. */
+  toldAt?: (at: number) => string[];
+  /** Rows of the table, and how they are told: otherwise every instant of a point. */
+  instants?: { title: string; ends: number[] };
+}
+
+type Head<S extends Stage> = Pick<ChartPlan<S>, "id" | "title" | "explanation" | "unit"> & Partial<Pick<ChartPlan<S>, "controls" | "legend" | "height">>;
+
+/** A plan whose chart and numbers come from the same curves. */
+export const timePlan = <S extends Stage>(head: Head<S>, chart: (view: View<S>) => TimeChart): ChartPlan<S> => ({
+  height: (view) => (placesOf(chart(view), view.width).at(-1)?.bottom ?? 0) + 34,
+  ...head,
+  option: (view) => optionOf(view, chart(view)),
+  numbers: (view) => timesTable(head.title, chart(view)),
+});
+
+/** Height of a panel with the weight 1, of a line of its title, and the room around that. */
+const UNIT = 120;
+const TITLE_LINE = 17;
+const AROUND_TITLE = 17;
+
+/** About as wide is a character of a title. */
+const CHARACTER = 6.6;
+
+/** Where a panel is, with the lines of its title. */
+interface Place {
+  panel: Panel;
+  title: string[];
+  titleTop: number;
+  top: number;
+  bottom: number;
+}
+
+function placesOf({ panels }: TimeChart, width: number): Place[] {
+  let bottom = -AROUND_TITLE;
+  return panels.map((panel) => {
+    const [title, titleTop] = [titleLines(panel, width), bottom + AROUND_TITLE + 6];
+    const top = titleTop + title.length * TITLE_LINE + 6;
+    bottom = top + panel.weight * UNIT - 8;
+    return { panel, title, titleTop, top, bottom };
+  });
+}
+
+/** Curves of the panel that is shown: of one held beside it the names are the same. */
+const named = ({ lines }: Panel): Line[] => lines.filter(({ name }, place) => lines.findIndex((one) => one.name === name) === place);
+
+/** Braces and bars would be marks of the chart library's. */
+const plain = (text: string): string => text.replace(/[{}|]/g, " ");
+
+/** Where a panel has several curves, their names stand beside its title with their symbols, on as many lines as they need. */
+function titleLines(panel: Panel, width: number): string[] {
+  const { title = "" } = panel;
+  const [lines, names] = [[title], named(panel)];
+  let used = title.length;
+  for (const [place, { name, style }] of names.length < 2 ? [] : names.entries()) {
+    const fits = (used + name.length + 5) * CHARACTER < width;
+    const marked = `{c${place}|${style.symbol.sign}} {name|${plain(name)}}`;
+    lines.push(fits ? `${lines.pop() ?? ""}   ${marked}` : marked);
+    used = fits ? used + name.length + 5 : name.length + 2;
+  }
+  return lines;
+}
+
+function titleOf({ panel, title, titleTop }: Place, theme: Theme): TitleComponentOption {
+  const letters = (color: string) => ({ color, fontSize: 12, fontWeight: 400 as const });
+  const rich = Object.fromEntries(named(panel).map(({ style }, place) => [`c${place}`, letters(style.color)]));
+  const textStyle = { fontSize: 12.5, lineHeight: TITLE_LINE, fontWeight: 600 as const, color: theme.ink, rich: { ...rich, name: letters(theme.soft) } };
+  return { text: title.join("\n"), left: 0, top: titleTop, padding: 0, textStyle };
+}
+
+function optionOf(view: View, chart: TimeChart): EChartsOption {
+  const { theme, isNarrow } = view;
+  const places = placesOf(chart, view.width);
+  const isLone = chart.panels.every(({ title }) => title === undefined);
+  const last = places.length - 1;
+  const { axisLine: { lineStyle }, axisLabel, splitLine } = axisOf(theme);
+  return {
+    grid: places.map(({ top, bottom }) => isLone
+      ? { left: 8, right: isNarrow ? 8 : 16, top: 22, bottom: 8, containLabel: true }
+      // Room that a label of one panel takes would move its time axis away from the others'.
+      : { left: isNarrow ? 60 : 66, right: 16, top, height: bottom - top, outerBoundsMode: "none" as const }),
+    title: isLone ? [] : places.map((place) => titleOf(place, theme)),
+    axisPointer: { link: [{ xAxisIndex: "all" }] },
+    xAxis: places.map((_, index) => ({
+      type: "value", gridIndex: index, min: 0, ...(chart.longest === null ? {} : { max: chart.longest }), splitNumber: isNarrow ? 4 : 10, splitLine: { show: false },
+      axisLine: { lineStyle }, axisTick: { show: index === last, lineStyle },
+      axisLabel: { ...axisLabel, show: index === last, formatter: chart.longest === null ? compact : "{value} s" },
+      axisPointer: { show: true, label: { show: false }, lineStyle: { ...lineStyle, type: "solid", width: 1 } },
+    })),
+    yAxis: places.map(({ panel }, index) => ({
+      gridIndex: index, splitNumber: isLone ? 5 : 3, axisLabel: { ...axisLabel, formatter: panel.renderAxis }, splitLine, axisLine: { show: false }, axisPointer: { show: false },
+      ...(panel.isLog ? { type: "log" as const, ...(panel.floor === undefined ? {} : { min: panel.floor }) } : { type: "value" as const }),
+      ...(panel.max === undefined ? {} : { max: panel.max, interval: panel.max / 2 }), ...(panel.isSize ? { min: 0, ...sizeSteps(mostOf(panel)) } : {}),
+    })),
+    tooltip: pointer(theme, "axis", (all) => {
+      const value = all.find(({ seriesId }) => seriesId?.startsWith("line:"))?.value;
+      return Array.isArray(value) && typeof value[0] === "number" ? listAt(value[0], chart) : "";
+    }),
+    series: places.flatMap(({ panel }, index) => {
+      const all = [...panel.lines.flatMap((line, place) => [...bandOf(line, panel), lineOf(line, place, panel, theme)]), ...(panel.more ?? []), rulesOf(panel, chart, theme)];
+      return all.map((one) => ({ ...one, xAxisIndex: index, yAxisIndex: index }) as SeriesOption);
+    }),
+  };
+}
+
+const mostOf = ({ lines, levels = [] }: Panel): number =>
+  Math.max(1, ...lines.flatMap(({ points }) => points.map(({ median, max }) => max ?? median ?? 0)), ...levels.map(({ value }) => value));
+
+export const onAxis = ({ isLog, floor = 1 }: Pick<Panel, "isLog" | "floor">, value: number): number => (isLog ? Math.max(value, floor) : value);
 
 /** Points beyond which neighbours are joined on screen: keeping the smallest and the largest, so that no stall is lost. */
 const MANY_POINTS = 4000;
 
-export function timeOption(view: View<CurveStage>, chart: TimeChart): EChartsOption {
-  const { state, isNarrow } = view;
-  const series = chart.curves.flatMap((curve, place): SeriesOption[] => [band(curve, chart, state), line(curve, place, chart, state)]);
+/** Symbols on a line of many points. */
+const SYMBOLS = 6;
+
+/** Lines that lie on each other have their symbols beside each other. */
+function sparse({ path }: Symbol, points: number, place: number, of: number): (value: unknown, at: { dataIndex: number }) => string {
+  const step = Math.max(1, Math.round(points / SYMBOLS));
+  const first = Math.floor(((place + 0.5) / Math.max(1, of)) * step);
+  return (_, { dataIndex }) => (dataIndex % step === first ? `path://${path}` : "none");
+}
+
+function lineOf({ id, name, points, style: { color, width, dash, symbol }, opacity = 1, isSubject }: Line, place: number, panel: Panel, theme: Theme): LineSeriesOption {
+  const hasSymbols = panel.lines.length > 1 || points.length <= 2;
+  // What is stacked is parted by the paper, whatever the colours are.
+  const parted = { color, borderColor: theme.surround, borderWidth: 1 };
   return {
-    textStyle: textStyle(state.theme),
-    grid: { left: 8, right: isNarrow ? 8 : 16, top: 22, bottom: 8, containLabel: true },
-    xAxis: timeAxis(view, chart),
-    yAxis: valueAxis(view, chart),
-    tooltip: tooltip(chart, state),
-    series: [...series, ...(chart.more ?? []), lines(chart, state)],
+    type: "line", id: `line:${id}`, name, data: points.map(({ at, median }) => [at, median === null ? null : onAxis(panel, median)]),
+    ...(hasSymbols ? { symbol: sparse(symbol, points.length, place, panel.lines.length), symbolSize: isSubject ? 10 : 8, symbolKeepAspect: true, showSymbol: true } : { showSymbol: false }),
+    ...(points.length > MANY_POINTS ? { sampling: "minmax" as const } : {}),
+    lineStyle: { color: panel.isStack ? theme.surround : color, width: panel.isStack ? 1.2 : width, type: dash.length > 0 ? dash : "solid", opacity },
+    itemStyle: panel.isStack ? parted : { color, opacity },
+    ...(panel.isStack ? { stack: panel.id, areaStyle: { color, opacity: 1 } } : {}),
+    emphasis: { disabled: true }, z: isSubject ? 5 : 4,
   };
 }
 
-function timeAxis(view: View<CurveStage>, chart: TimeChart): NonNullable<EChartsOption["xAxis"]> {
-  const { theme, longest } = view.state;
-  return {
-    type: "value",
-    min: 0,
-    ...(chart.isOverTransactions ? {} : { max: longest }),
-    splitNumber: view.isNarrow ? 4 : 10,
-    axisLine: { lineStyle: { color: theme.soft } },
-    axisTick: { show: true, lineStyle: { color: theme.soft } },
-    axisLabel: { color: theme.soft, formatter: chart.isOverTransactions ? compact : "{value} s", hideOverlap: true },
-    splitLine: { show: false },
-    axisPointer: { lineStyle: { color: theme.soft, type: "solid", width: 1 } },
-  };
-}
-
-function valueAxis(view: View<CurveStage>, chart: TimeChart): NonNullable<EChartsOption["yAxis"]> {
-  const { theme } = view.state;
-  const shared = {
-    axisLabel: { color: theme.soft, formatter: chart.renderAxis },
-    splitLine: { lineStyle: { color: theme.rule } },
-    axisLine: { show: false },
-  };
-  if (chart.isSize) return { ...shared, type: "value", min: 0, ...sizeSteps(Math.max(...chart.curves.flatMap(({ points }) => points.map((point) => point.max)), ...(chart.levels ?? []).map((level) => level.value))) };
-  if (!chart.isLog) return { ...shared, type: "value", splitNumber: 5 };
-  return chart.floor === undefined ? { ...shared, type: "log" } : { ...shared, type: "log", min: chart.floor };
-}
-
-const onAxis = (chart: TimeChart, value: number): number => (chart.isLog ? Math.max(value, chart.floor ?? 0) : value);
-
-function line(curve: Curve, place: number, chart: TimeChart, state: CurveStage): LineSeriesOption {
-  const style = state.style(curve.strategy);
-  const isSubject = curve.strategy === "pgthaw";
-  return {
-    type: "line",
-    id: `line:${curve.strategy}`,
-    name: curve.strategy,
-    data: curve.points.map((point) => [point.at, onAxis(chart, point.median)]),
-    symbol: sparse(style.symbol, curve.points.length, place, chart.curves.length),
-    symbolSize: isSubject ? 10 : 8,
-    symbolKeepAspect: true,
-    showSymbol: true,
-    ...(curve.points.length > MANY_POINTS ? { sampling: "minmax" as const } : {}),
-    lineStyle: { color: style.color, width: style.width, type: style.dash.length > 0 ? style.dash : "solid", opacity: state.opacity(curve.strategy) },
-    itemStyle: { color: style.color, opacity: state.opacity(curve.strategy) },
-    emphasis: { disabled: true },
-    z: isSubject ? 5 : 3,
-  };
-}
-
-/** From the smallest to the largest of the repeats, as one shape. */
-function band(curve: Curve, chart: TimeChart, state: CurveStage): CustomSeriesOption {
-  const isFlat = curve.points.every((point) => point.min === point.max);
-  const outline = [
-    ...curve.points.map((point): [number, number] => [point.at, onAxis(chart, point.max)]),
-    ...[...curve.points].reverse().map((point): [number, number] => [point.at, onAxis(chart, point.min)]),
-  ];
-  const strength = state.focus === curve.strategy ? 0.3 : curve.strategy === "pgthaw" ? 0.2 : 0.1;
-  return {
-    type: "custom",
-    id: `band:${curve.strategy}`,
-    name: curve.strategy,
-    clip: true,
-    silent: true,
-    data: isFlat ? [] : outline,
-    renderItem: (params, api) => {
-      if (params.dataIndex !== 0) return undefined;
-      const points = outline.map((corner) => api.coord(corner));
-      const fill = state.style(curve.strategy).color;
-      return { type: "polygon", shape: { points }, style: { fill, opacity: strength * state.opacity(curve.strategy) } };
+/** From the smallest to the largest, as one shape. */
+function bandOf({ id, points, style, opacity = 1, shade = 0.18 }: Line, panel: Panel): CustomSeriesOption[] {
+  const corners = points.flatMap(({ at, min, max }) => (min === null || max === null ? [] : [[at, onAxis(panel, min), onAxis(panel, max)] as [number, number, number]]));
+  if (corners.every(([, low, high]) => low === high)) return [];
+  return [{
+    type: "custom", id: `band:${id}`, silent: true, clip: true, z: 2, tooltip: { show: false }, data: corners, encode: { x: 0, y: [1, 2] },
+    renderItem: ({ dataIndex }, api) => {
+      if (dataIndex !== 0) return undefined;
+      const points = [...corners.map(([at, , high]) => api.coord([at, high])), ...[...corners].reverse().map(([at, low]) => api.coord([at, low]))];
+      return { type: "polygon", shape: { points }, style: { fill: style.color, opacity: shade * opacity } };
     },
-    tooltip: { show: false },
-    z: 1,
-  };
+  }];
 }
 
 /** In this share of the time axis a label would lie on those of the other axis. */
 const BESIDE_AXIS = 0.12;
 
-/** The bound, upright, and the chart's own levels, across. */
-function lines(chart: TimeChart, state: CurveStage): LineSeriesOption {
-  const { theme, bound, longest } = state;
-  const label = { color: theme.soft, fontSize: 11 };
-  const levels = (chart.levels ?? []).map((level) => ({
-    yAxis: level.value,
-    lineStyle: { color: theme.soft, type: [2, 3], width: 1 },
-    label: { ...label, formatter: level.label, position: level.isLabelRight ? ("insideEndTop" as const) : ("insideStartTop" as const) },
+/** The bound, upright, and the panel's own levels, across. */
+function rulesOf({ id, levels = [] }: Panel, { bound = null, longest }: TimeChart, theme: Theme): LineSeriesOption {
+  const across = levels.map(({ value, label, position }) => ruleOf(theme, false, { yAxis: value }, label, { position }));
+  const align = (bound ?? 0) < BESIDE_AXIS * (longest ?? 0) ? "left" : "center";
+  const upright = bound === null || longest === null ? [] : [ruleOf(theme, true, { xAxis: bound }, `bound ${seconds(bound)}`, { position: "end", distance: 4, align })];
+  return { type: "line", id: `rules:${id}`, data: [], markLine: rules([...upright, ...across]) };
+}
+
+const ends = ({ min, max }: Point<number | null>, render: (value: number) => string): string => (min === null || max === null || min === max ? "" : range(render(min), render(max)));
+
+/** The curves at an instant: of one panel the largest value first. */
+function listAt(at: number, { panels, renderInstant, toldAt }: TimeChart): HTMLElement {
+  const isLone = panels.length === 1;
+  const found = panels.flatMap(({ lines, render, isStack }) => lines.flatMap(({ name, points, style, isSubject }) => {
+    // Panels have instants of their own.
+    const point = points.find((one) => (isLone ? one.at === at : one.at >= at - 1e-9));
+    // Of what is stacked there is much that is nothing.
+    if (!point || point.median === null || (isStack && point.median < 0.05)) return [];
+    const label = isSubject ? element("span", { class: "subject" }, name) : name;
+    return [{ value: point.median, row: [style, label, render(point.median), ends(point, render)] as [SeriesStyle, Child, string, string] }];
   }));
-  const upright = bound === null || chart.isOverTransactions ? [] : [{
-    xAxis: bound,
-    lineStyle: { color: theme.ink, type: [4, 3], width: 1 },
-    label: { ...label, color: theme.ink, formatter: `bound ${seconds(bound)}`, position: "end" as const, distance: 4, align: bound < BESIDE_AXIS * longest ? "left" as const : "center" as const },
-  }];
-  return {
-    type: "line",
-    id: "lines",
-    data: [],
-    markLine: { silent: true, symbol: "none", animation: false, data: [...upright, ...levels] },
-  };
+  if (isLone) found.sort((a, b) => b.value - a.value);
+  return pointerList([renderInstant(at)], found.map(({ row }) => row), toldAt?.(at));
 }
 
-function tooltip(chart: TimeChart, state: CurveStage): TooltipComponentOption {
-  return {
-    trigger: "axis",
-    confine: true,
-    transitionDuration: 0,
-    backgroundColor: state.theme.paper,
-    borderColor: state.theme.rule,
-    textStyle: { color: state.theme.ink, fontSize: 12 },
-    formatter: (params) => {
-      const first = (Array.isArray(params) ? params : [params]).find((one) => one.seriesId?.startsWith("line:"));
-      const value = first?.value;
-      const at = Array.isArray(value) && typeof value[0] === "number" ? value[0] : null;
-      return at === null ? "" : list(at, chart, state);
-    },
-  };
-}
-
-/** The strategies at an instant, the largest value first. */
-function list(at: number, chart: TimeChart, state: CurveStage): HTMLElement {
-  const found = chart.curves
-    .flatMap((curve) => {
-      const point = curve.points.find((one) => one.at === at);
-      return point ? [{ strategy: curve.strategy, point }] : [];
-    })
-    .sort((a, b) => b.point.median - a.point.median);
-  const rows = found.map(({ strategy, point }) =>
-    element(
-      "tr",
-      {},
-      element("td", {}, swatch(state.style(strategy))),
-      element("td", { class: strategy === "pgthaw" ? "subject" : null }, strategy),
-      element("td", { class: "number" }, chart.render(point.median)),
-      element("td", { class: "number soft" }, point.min === point.max ? "" : ends(point, chart.render)),
-    ),
-  );
-  return element("div", { class: "pointer" }, element("p", {}, chart.renderInstant(at)), element("table", {}, ...rows));
-}
-
-const ends = (point: Point, render: (value: number) => string): string => range(render(point.min), render(point.max));
-
-/** Instants down, strategies across: the median, and the range below it. */
-export function curvesTable(caption: string, chart: TimeChart): HTMLElement {
-  const instants = [...new Set(chart.curves.flatMap((curve) => curve.points.map((point) => point.at)))].sort((a, b) => a - b);
-  const columns = ["", ...chart.curves.map((curve) => `${curve.strategy}${chart.tableUnit === undefined ? "" : ` (${chart.tableUnit})`}`)].map((title, index) => ({ title, isNumber: index > 0 }));
-  const byInstant = chart.curves.map((curve) => new Map(curve.points.map((point) => [point.at, point])));
-  const rows = instants.map((at): Child[] => [
-    chart.renderInstant(at),
-    ...byInstant.map((points): Child => {
-      const point = points.get(at);
-      if (!point) return "–";
-      const isOne = point.min === point.max;
-      return isOne ? chart.render(point.median) : element("span", { title: ends(point, chart.render) }, chart.render(point.median));
-    }),
-  ]);
-  return table(caption, columns, rows);
+/** Instants down, curves across: the median, and the range where somebody points at it. */
+function timesTable(caption: string, { panels, renderInstant, instants }: TimeChart): HTMLElement {
+  const curves = panels.flatMap((panel) => named(panel).map((line) => ({ ...line, panel })));
+  const shown = instants?.ends ?? [...new Set(curves.flatMap(({ points }) => points.map(({ at }) => at)))].sort((a, b) => a - b);
+  const columns = curves.map(({ points, panel: { render } }) => {
+    let [next, last] = [0, undefined as Point<number | null> | undefined];
+    return shown.map((until): Child => {
+      // What is looked at now and then stays as it was at the end of a row.
+      if (instants === undefined) last = undefined;
+      for (; (points[next]?.at ?? Number.POSITIVE_INFINITY) <= until; next += 1) last = points[next];
+      if (last === undefined || last.median === null) return "–";
+      const around = ends(last, render);
+      return around === "" ? render(last.median) : element("span", { title: around }, render(last.median));
+    });
+  });
+  const titles = curves.map(({ name, panel: { tableUnit } }) => `${name}${tableUnit === undefined ? "" : ` (${tableUnit})`}`);
+  const rows = shown.map((at, row): Child[] => [instants === undefined ? renderInstant(at) : `${at} s`, ...columns.map((cells) => cells[row])]);
+  return table(caption, [instants?.title ?? "", ...titles], rows, { texts: instants === undefined ? [0] : [] });
 }

@@ -1,37 +1,21 @@
-// A trial on one time axis: its panels, with checkpoints shaded across all of them.
+// A trial on one time axis: its panels one above the other, with checkpoints and stalls across all of them.
 
-import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TitleComponentOption } from "echarts";
+import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type Appearance, Stage } from "../appearance";
-import { middles } from "../curves";
-import { textStyle } from "./engine";
-import type { ChartPlan, View } from "./figure";
-import { element, table } from "../element";
-import { seconds, sizeSteps } from "../format";
-import { hueStyle, type SeriesStyle, seriesStyle } from "../palette";
-import { sparse, swatch } from "../swatch";
-import type { Measure, TrialData } from "../../generated/record";
-import { marks, marksAt } from "./trial_marks";
-import { type Curve, looksOf, makePanels, type Panel } from "./trial_panels";
-
-/** Height of a panel with the weight 1, of a line of its title, and the room around that. */
-const UNIT = 120;
-const TITLE_LINE = 17;
-const AROUND_TITLE = 17;
-
-/** About as wide is a character of a title. */
-const CHARACTER = 6.6;
+import { middles, type Values } from "../curves";
+import { element, keys, swatch, table } from "../element";
+import { BANDWIDTHS, compact, count, COUNTS, LATENCIES, percent, type Scale, seconds, SIZES } from "../format";
+import { GREY, type Hue, hueStyle, OCHRE, type SeriesStyle, seriesStyle, type Theme, WAITS } from "../palette";
+import type { LoadSample, Measure, SweepTrial, TimedPoint, TrialData, TrialSeries } from "../../generated/record";
+import { type ChartPlan, ruleOf, rules } from "./figure";
+import { type Line, type Panel, timePlan } from "./time_chart";
 
 /** A trial on the page, and one that is held beside it. */
 export class TrialStage extends Stage {
   /** Those that have something to show. */
-  readonly panels: Panel[];
+  readonly panels: TrialPanel[];
 
-  constructor(
-    appearance: Appearance,
-    readonly shown: TrialData,
-    readonly other: TrialData | null,
-    measures: Measure[],
-  ) {
+  constructor(appearance: Appearance, readonly shown: TrialData, readonly other: TrialData | null, measures: Measure[]) {
     super(appearance);
     this.panels = makePanels(measures).filter((panel) => this.trials.some((data) => panel.curves(data).length > 0));
   }
@@ -39,210 +23,256 @@ export class TrialStage extends Stage {
   get trials(): TrialData[] {
     return this.other === null ? [this.shown] : [this.shown, this.other];
   }
-
-  get seconds(): number {
-    const looked = this.trials.map(({ trial }) => looksOf(trial).at(-1)?.seconds ?? 0);
-    return Math.max(looked.some((end) => end > 0) ? 0.1 : 1, ...looked, ...this.trials.map(({ series }) => series.second.at(-1) ?? 0));
-  }
 }
 
-export const trialChart: ChartPlan<TrialStage> = {
-  id: "trial",
-  title: "Second by second",
+export const trialChart: ChartPlan<TrialStage> = timePlan({
+  id: "trial", title: "Second by second",
   explanation: "All panels share the time axis. A band reaches from the least to the most. Grey uprights are checkpoints, darker while they synchronise files; yellow ones are stalls, each below a triangle.",
   unit: ({ state: { shown } }) => (shown.series.width > 1 ? `each point joins ${shown.series.width} seconds; its band holds the least and the most of them` : "each point is a second"),
-  height: (view) => (placesOf(view).at(-1)?.bottom ?? 0) + 34,
-  legend: ({ state }) => (state.other === null ? null : both(state)),
-  option,
-  numbers,
-};
+  legend: ({ state: { other, trials }, theme }) => {
+    if (other === null) return null;
+    return keys(trials.map(({ trial }, place) => [swatch(trialStyle(place, theme)), `point ${trial.number}, repeat ${trial.repeat}`]), "", "The other’s lines are dashed; areas and marks are of this one.");
+  },
+}, ({ state, theme }) => {
+  const { shown, trials } = state;
+  const looked = trials.map(({ trial }) => looksOf(trial).at(-1)?.seconds ?? 0);
+  return {
+    panels: state.panels.map((panel, index): Panel => {
+      const goal = panel.goal?.(shown) ?? null;
+      return {
+        ...panel,
+        lines: (panel.isStack ? [shown] : trials).flatMap((data, place) => linesOf(panel, data, place, theme)),
+        levels: goal === null ? [] : [{ value: goal, label: `wanted ${panel.render(goal)}`, position: "insideEndBottom" }],
+        more: marks(shown, theme, index),
+      };
+    }),
+    longest: Math.max(looked.some((end) => end > 0) ? 0.1 : 1, ...looked, ...trials.map(({ series }) => series.second.at(-1) ?? 0)),
+    renderInstant: (at) => `at ${seconds(at)}`,
+    toldAt: (at) => marksAt(shown, at),
+    instants: { title: "until", ends: shown.series.second },
+  };
+});
 
 /** The other trial's lines are dashed. */
-const trialStyle = (place: number, isDark: boolean): SeriesStyle => ({ ...seriesStyle(place, isDark), dash: place === 1 ? [5, 3] : [] });
+const trialStyle = (place: number, { isDark }: Theme): SeriesStyle => ({ ...seriesStyle(place, isDark), dash: place === 1 ? [5, 3] : [], width: 1.6 });
 
-function both({ shown, other, isDark }: TrialStage): HTMLElement {
-  const name = (data: TrialData, place: number): HTMLElement => element("span", { class: "key" }, swatch(trialStyle(place, isDark)), `point ${data.trial.number}, repeat ${data.trial.repeat}`);
-  return element("p", { class: "keys" }, name(shown, 0), other !== null && name(other, 1), element("span", { class: "soft" }, "The other’s lines are dashed; areas and marks are of this one."));
-}
-
-/** Where a panel is, with the lines of its title. */
-interface Place {
-  panel: Panel;
-  title: string[];
-  titleTop: number;
-  top: number;
-  bottom: number;
-}
-
-function placesOf(view: View<TrialStage>): Place[] {
-  let top = 0;
-  return view.state.panels.map((panel) => {
-    const title = titleLines(view.state, panel, view.width);
-    const titleTop = top + 6;
-    const gridTop = titleTop + title.length * TITLE_LINE + 6;
-    const bottom = gridTop + panel.weight * UNIT - 8;
-    top = bottom + AROUND_TITLE;
-    return { panel, title, titleTop, top: gridTop, bottom };
-  });
-}
-
-/** Braces and bars would be marks of the chart library's. */
-const plain = (text: string): string => text.replace(/[{}|]/g, " ");
-
-/** Where a panel has several curves, their names stand beside its title with their symbols, on as many lines as they need. */
-function titleLines(state: TrialStage, panel: Panel, width: number): string[] {
-  const curves = panel.curves(state.shown);
-  const names = curves.length < 2 ? [] : curves.map((curve) => plain(curve.name));
-  const lines = [panel.title];
-  let used = panel.title.length;
-  for (const [which, name] of names.entries()) {
-    const fits = (used + name.length + 5) * CHARACTER < width;
-    const sign = styleIn(state, curves, curves[which] as Curve, 0, which).symbol.sign;
-    const marked = `{c${which}|${sign}} {name|${name}}`;
-    if (fits) lines.push(`${lines.pop() ?? ""}   ${marked}`);
-    else lines.push(marked);
-    used = fits ? used + name.length + 5 : name.length + 2;
-  }
-  return lines;
-}
-
-function option(view: View<TrialStage>): EChartsOption {
-  const { state } = view;
-  const { theme } = state;
-  const places = placesOf(view);
-  const last = places.length - 1;
-  return {
-    textStyle: textStyle(theme),
-    // Room that a label of one panel takes would move its time axis away from the others'.
-    grid: places.map(({ top, bottom }) => ({ left: view.isNarrow ? 52 : 66, right: 16, top, height: bottom - top, outerBoundsMode: "none" as const })),
-    title: places.map((place) => titleOf(state, place)),
-    axisPointer: { link: [{ xAxisIndex: "all" }] },
-    xAxis: places.map((_, index) => ({
-      type: "value", gridIndex: index, min: 0, max: state.seconds, splitNumber: view.isNarrow ? 4 : 10, splitLine: { show: false },
-      axisLine: { lineStyle: { color: theme.soft } }, axisTick: { show: index === last, lineStyle: { color: theme.soft } },
-      axisLabel: { show: index === last, color: theme.soft, formatter: "{value} s", hideOverlap: true },
-      axisPointer: { show: true, label: { show: false }, lineStyle: { color: theme.soft, type: "solid", width: 1 } },
-    })),
-    yAxis: places.map(({ panel }, index) => ({
-      gridIndex: index, splitNumber: 3, axisLabel: { color: theme.soft, formatter: panel.renderAxis, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } },
-      axisLine: { show: false }, axisPointer: { show: false }, ...(panel.max === undefined ? {} : { max: panel.max, interval: panel.max / 2 }), ...(panel.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }),
-      ...(panel.isSize ? sizeSteps(mostOf(state, panel)) : {}),
-    })),
-    tooltip: tooltip(state, places.map(({ panel }) => panel)),
-    series: places.flatMap(({ panel }, index) => [
-      ...marks(state.shown, theme, index),
-      ...goalOf(state, panel, index),
-      ...(panel.isStack ? [state.shown] : state.trials).flatMap((data, place) => seriesOf(state, panel, index, data, place)),
-    ]),
-  };
-}
-
-/** A line across, where something is to be reached. */
-function goalOf({ shown, theme }: TrialStage, panel: Panel, index: number): LineSeriesOption[] {
-  const goal = panel.goal?.(shown) ?? null;
-  if (goal === null) return [];
-  const label = { formatter: `wanted ${panel.render(goal)}`, color: theme.soft, fontSize: 11, position: "insideEndBottom" as const };
-  return [{ type: "line", id: `goal:${panel.id}`, xAxisIndex: index, yAxisIndex: index, data: [], markLine: { silent: true, symbol: "none", animation: false, data: [{ yAxis: goal, lineStyle: { color: theme.soft, type: [4, 3], width: 1 }, label }] } }];
-}
-
-const mostOf = (state: TrialStage, panel: Panel): number => Math.max(1, panel.goal?.(state.shown) ?? 0, ...state.trials.flatMap((data) => panel.curves(data).flatMap(({ values }) => values.map((value) => value ?? 0))));
-
-function titleOf(state: TrialStage, { panel, title, titleTop }: Place): TitleComponentOption {
-  const curves = panel.curves(state.shown);
-  const rich = Object.fromEntries(curves.map((curve, which) => [`c${which}`, { color: styleIn(state, curves, curve, 0, which).color, fontSize: 12, fontWeight: 400 as const }]));
-  return { text: title.join("\n"), left: 0, top: titleTop, padding: 0, textStyle: { fontSize: 12.5, lineHeight: TITLE_LINE, fontWeight: 600, color: state.theme.ink, rich: { ...rich, name: { color: state.theme.soft, fontSize: 12, fontWeight: 400 as const } } } };
-}
-
-/** A span is drawn at its middle. */
-const timesOf = ({ series }: TrialData, { at }: Curve): number[] => at ?? middles(series);
-
-/** The place among its values of the first at this time or later. */
-const placeOf = (data: TrialData, curve: Curve, time: number): number => timesOf(data, curve).findIndex((at) => at >= time - 1e-9);
-
-/** A log axis has no zero. */
-const onAxis = (panel: Panel, value: number | null): number | null => (value === null ? null : panel.isLog ? Math.max(1, value) : value);
-
-/** The curves of a panel have hues of their own; a lone one has its trial's. */
-function styleIn({ isDark }: TrialStage, curves: Curve[], curve: Curve, place: number, which: number): SeriesStyle {
-  const { dash } = trialStyle(place, isDark);
-  if (curve.hue) return { ...hueStyle(curve.hue, isDark), dash };
-  // Those that have a hue of their own take none of the others'.
-  const own = curves.slice(0, which).filter((one) => one.hue === undefined).length;
-  return { ...seriesStyle(curves.length > 1 ? own : place, isDark), dash };
-}
-
-function seriesOf(state: TrialStage, panel: Panel, index: number, data: TrialData, place: number): SeriesOption[] {
+function linesOf(panel: TrialPanel, data: TrialData, place: number, theme: Theme): Line[] {
   const curves = panel.curves(data);
-  return curves.flatMap((curve, which): SeriesOption[] => {
-    const at = timesOf(data, curve);
-    const { color, dash, symbol } = styleIn(state, curves, curve, place, which);
-    const line: LineSeriesOption = {
-      type: "line", id: `line:${panel.id}:${place}:${which}`, name: curve.name, xAxisIndex: index, yAxisIndex: index,
-      data: curve.values.map((value, span) => [at[span] ?? 0, onAxis(panel, value)]),
-      ...(curves.length > 1 || at.length <= 2 ? { symbol: sparse(symbol, at.length, which, curves.length), symbolSize: 8, symbolKeepAspect: true, showSymbol: true } : { showSymbol: false }),
-      // What is stacked is parted by the paper, whatever the colours are.
-      lineStyle: { color: panel.isStack ? state.theme.surround : color, width: panel.isStack ? 1.2 : 1.6, type: dash.length > 0 ? dash : "solid" }, itemStyle: panel.isStack ? { color, borderColor: state.theme.surround, borderWidth: 1 } : { color },
-      emphasis: { disabled: true }, z: 4,
-      ...(panel.isStack ? { stack: panel.id, areaStyle: { color, opacity: 1 } } : {}),
-      ...(curve.values.length > 4000 ? { sampling: "minmax" as const } : {}),
-    };
-    return curve.low && curve.high ? [band(panel, index, at, curve, color, `${panel.id}:${place}:${which}`), line] : [line];
+  return curves.map(({ name, values, at = middles(data.series), low, high, hue }, which): Line => {
+    const { dash, width } = trialStyle(place, theme);
+    // A lone curve has its trial's hue. Those that have a hue of their own take none of the others'.
+    const own = curves.length > 1 ? curves.slice(0, which).filter((one) => one.hue === undefined).length : place;
+    const style = { ...(hue ? hueStyle(hue, theme.isDark) : seriesStyle(own, theme.isDark)), dash, width };
+    const points = values.map((median, span) => ({ at: at[span] ?? 0, median, min: low?.[span] ?? null, max: high?.[span] ?? null }));
+    return { id: `${panel.id}:${place}:${which}`, name, style, points };
   });
 }
 
-/** From the least to the most, broken where there is nothing. */
-function band(panel: Panel, index: number, at: number[], curve: Curve, color: string, id: string): CustomSeriesOption {
-  const corners = at.flatMap((time, span): [number, number, number][] => {
-    const [low, high] = [onAxis(panel, curve.low?.[span] ?? null), onAxis(panel, curve.high?.[span] ?? null)];
-    return low === null || high === null ? [] : [[time, low, high]];
+/** A line, and where there is one the band around it. */
+interface TrialCurve {
+  name: string;
+  values: Values;
+  /** Their seconds; without them they are those of the trial's spans. */
+  at?: number[];
+  low?: Values;
+  high?: Values;
+  /** One that means something. */
+  hue?: Hue;
+}
+
+interface TrialPanel extends Omit<Panel, "lines" | "levels" | "more"> {
+  /** A level that is to be reached. */
+  goal?: (data: TrialData) => number | null;
+  /** None: the panel is left out. */
+  curves: (data: TrialData) => TrialCurve[];
+}
+
+/** Spans of one second have no ends but themselves. */
+const ends = (series: TrialSeries, low: Values, high: Values): Pick<TrialCurve, "low" | "high"> => (series.width > 1 ? { low, high } : {});
+
+/** Is there anything but nothing? */
+const hasAny = (values: Values): boolean => values.some((value) => value !== null && value > 0);
+
+const oneDigit = (value: number): string => value.toFixed(1);
+const short = (value: number): string => (value < 10 ? String(Number(value.toPrecision(2))) : compact(value));
+
+const BACKENDS: Scale = { tableUnit: "backends", render: (value) => value.toFixed(2), renderAxis: short };
+const PER_SECOND: Scale = { tableUnit: "per second", render: short, renderAxis: short };
+
+/** How numbers of a unit are told, and their axis. */
+const SCALES: Record<Measure["unit"], Scale & Pick<Panel, "max">> = {
+  backends: BACKENDS, processors: { ...BACKENDS, tableUnit: "processors" }, bytes: SIZES, bytes_per_second: BANDWIDTHS, per_second: PER_SECOND,
+  requests: { tableUnit: "requests", render: oneDigit, renderAxis: short }, microseconds: LATENCIES, ratio: { render: percent, renderAxis: percent, max: 1 },
+};
+
+/** Panels that a trial has which still runs, too. */
+export const THROUGHPUT = { id: "tps", title: "Transactions per second", ...COUNTS, tableUnit: "tps", weight: 1.5 };
+export const RESIDENT = { id: "resident", title: "The database in the page cache", ...SIZES, weight: 1 };
+export const DEVICE = { id: "device", title: "The device", ...BANDWIDTHS, weight: 1.2 };
+
+export interface TimeKind {
+  /** Its column in the curves of a trial, and its field of a point. */
+  column: string;
+  field: keyof TimedPoint;
+  label: string;
+  hue: Hue;
+}
+
+const kind = (name: string, label: string, hue: Hue): TimeKind => ({ column: `time_${name}`, field: `${name}_seconds` as keyof TimedPoint, label, hue });
+
+/** Kinds of time of client backends: in the order in which they are stacked, each with one hue wherever it is drawn. */
+export const KINDS: readonly TimeKind[] = [
+  kind("running", "on a processor", WAITS["on a processor"]), kind("ready", "ready for one", WAITS["IO DataFileRead"]), kind("lwlock", "LWLock", WAITS["LWLock WALWrite"]),
+  kind("lock", "Lock", WAITS["Lock transactionid"]), kind("io", "IO", WAITS["IO WALSync"]), kind("other", "other events", WAITS["other waits"]),
+  kind("no_event", "no event", WAITS["Lock tuple"]), kind("unknown", "unknown", WAITS["LWLock BufferContent"]), kind("client", "waiting for the client", GREY),
+];
+
+/** Columns with a meaning that their hue says. */
+const HUES: Record<string, Hue> = { others_cpu: GREY, iowait_cpu: OCHRE, ...Object.fromEntries(KINDS.map(({ column, hue }) => [column, hue])) };
+
+/** What backends wait for otherwise, in the order in which it comes. */
+const OTHER_WAITS: Hue[] = [WAITS["first other"], WAITS["second other"], WAITS["third other"], WAITS["fourth other"]];
+
+function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
+  const client = looksOf(trial).length > 0 ? "waiting for a client" : "waiting for pgbench";
+  let others = 0;
+  const curves = new Map<string, TrialCurve>();
+  for (const { kind, event, processes: values } of waits) {
+    const wait = kind === null ? "on a processor" : kind === "Client" ? "waiting for pgbench" : event === null ? "other waits" : `${kind} ${event}`;
+    const known = curves.get(wait);
+    // Several events are one to the reader.
+    if (known) known.values = known.values.map((value, span) => (value === null ? null : value + (values[span] ?? 0)));
+    else {
+      const hue = (WAITS as Record<string, Hue>)[wait] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"];
+      curves.set(wait, { name: kind === "Client" ? client : wait, values, hue });
+    }
+  }
+  return [...curves.values()];
+}
+
+/** What was seen of an idle server while a warmer was at work. */
+export const looksOf = ({ warming }: SweepTrial): LoadSample[] => warming?.looks ?? [];
+
+function lookCurves({ trial }: TrialData): TrialCurve[] {
+  const looks = looksOf(trial);
+  const curve = (name: string, of: (look: LoadSample) => number | null): TrialCurve => ({ name, values: looks.map(of), at: looks.map((look) => look.seconds) });
+  return [
+    curve("in the page cache", (look) => look.resident_bytes), curve("back in shared_buffers", (look) => look.buffers_bytes), curve("of that as hot as before", (look) => look.hot_bytes),
+  ].filter(({ values }) => values.some((value) => value !== null));
+}
+
+/** The curves of the measures that are drawn in this panel. */
+function measured(measures: Measure[], panel: string): (data: TrialData) => TrialCurve[] {
+  const drawn = measures.flatMap(({ column, curve }) => (column === null || curve?.panel.id !== panel ? [] : [{ column, name: curve.label, hue: HUES[column] }]));
+  return ({ series }) => drawn.flatMap(({ column, name, hue }): TrialCurve[] => {
+    const [values, low, high] = [column, `${column}_min`, `${column}_max`].map((one) => series.machine?.[one]);
+    return values === undefined || !hasAny(values) ? [] : [{ name, values, ...(low && high ? ends(series, low, high) : {}), ...(hue ? { hue } : {}) }];
   });
-  return {
-    type: "custom", id: `band:${id}`, xAxisIndex: index, yAxisIndex: index, silent: true, clip: true, z: 2, tooltip: { show: false },
-    data: corners, encode: { x: 0, y: [1, 2] },
-    renderItem: (params, api) => {
-      if (params.dataIndex !== 0) return undefined;
-      const points = [...corners.map(([time, , high]) => api.coord([time, high])), ...[...corners].reverse().map(([time, low]) => api.coord([time, low]))];
-      return { type: "polygon", shape: { points }, style: { fill: color, opacity: 0.18 } };
+}
+
+/** Panels of what every trial has, and those of the measures. */
+function makePanels(measures: Measure[]): TrialPanel[] {
+  // Nobody asks an idle server.
+  const ofLoad = (curves: (series: TrialSeries) => TrialCurve[]) => ({ series, trial }: TrialData): TrialCurve[] => (looksOf(trial).length > 0 ? [] : curves(series));
+  const own: TrialPanel[] = [
+    { id: "looks", title: "What is wanted, and is there", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },
+    { ...THROUGHPUT, curves: ofLoad((series) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }]) },
+    { id: "time", title: "Where the time of the client backends went (backends, in the mean)", ...BACKENDS, isStack: true, weight: 1.6, curves: measured(measures, "time") },
+    {
+      id: "latency", title: "Latency: shortest, mean and longest", ...LATENCIES, weight: 1.5,
+      curves: ofLoad((series) => [
+        { name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max },
+        ...(hasAny(series.latency_us_deviation) ? [{ name: "standard deviation", values: series.latency_us_deviation }] : []),
+      ]),
     },
-  };
-}
-
-function tooltip(state: TrialStage, panels: Panel[]): NonNullable<EChartsOption["tooltip"]> {
-  const { theme } = state;
-  return {
-    trigger: "axis", confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
-    formatter: (params) => {
-      const first = (Array.isArray(params) ? params : [params]).find((one) => one.seriesId?.startsWith("line:"));
-      const value = first?.value;
-      if (!first || !Array.isArray(value) || typeof value[0] !== "number") return "";
-      const at = value[0];
-      const rows = panels.flatMap((panel) => (panel.isStack ? [state.shown] : state.trials).flatMap((data, place) => {
-        const curves = panel.curves(data);
-        return curves.flatMap((curve, which) => rowOf(panel, curve, placeOf(data, curve, at), styleIn(state, curves, curve, place, which)));
-      }));
-      const told = marksAt(state.shown, at).map((text) => element("p", {}, text));
-      return element("div", { class: "pointer" }, element("p", {}, `at ${seconds(at)}`), element("table", {}, ...rows), ...told);
+    { id: "waits", title: "What the backends did (backends, in the mean)", ...BACKENDS, render: oneDigit, isStack: true, weight: 1.4, curves: waitCurves },
+    { ...RESIDENT, curves: ({ series }) => (hasAny(series.os_resident_bytes) ? [{ name: "resident", values: series.os_resident_bytes }] : []) },
+    {
+      ...DEVICE,
+      curves: (data) => [
+        { name: "read by anybody", values: data.series.device_read_bytes.mean, ...ends(data.series, data.series.device_read_bytes.min, data.series.device_read_bytes.max) },
+        { name: "read by the server’s backends", values: data.series.foreground_read_bytes },
+        ...measured(measures, "device")(data),
+      ].filter(({ values }) => hasAny(values)),
     },
+    {
+      id: "requests", title: "Requests of the device (per second)", ...PER_SECOND, weight: 0.9,
+      curves: (data) => [{ name: "reads by anybody", values: data.series.device_reads }, ...measured(measures, "requests")(data)].filter(({ values }) => hasAny(values)),
+    },
+  ];
+  const declared = new Map(measures.flatMap(({ unit, curve }) => (curve === null ? [] : [[curve.panel.id, { unit, ...curve.panel }] as const])));
+  const more = [...declared.values()].filter(({ id }) => own.every((panel) => panel.id !== id)).map(({ id, title, unit, is_stack: isStack }): TrialPanel => (
+    { id, title, isStack, weight: isStack ? 1.1 : 0.9, ...SCALES[unit], curves: measured(measures, id) }
+  ));
+  // What is stacked belongs beside each other.
+  return [...own.slice(0, 5), ...more.filter((one) => one.isStack), ...own.slice(5), ...more.filter((one) => !one.isStack)];
+}
+
+interface Phase {
+  from: number;
+  until: number;
+  /** Files are synchronised, which is when all else waits. */
+  isSync: boolean;
+  /** Why the checkpoint was made, at its beginning. */
+  name: string;
+  told: string;
+}
+
+/** A checkpoint that had begun before is shown from the start on, and one that has not ended up to the end. */
+function phasesOf({ checkpoints, checkpoint_begun: begun, lasted_seconds: lasted }: SweepTrial): Phase[] {
+  const ended = checkpoints.flatMap(({ ended_after_seconds: end, total_seconds: total, write_seconds: writing, reason, buffers }): Phase[] => {
+    const told = `checkpoint${reason === "" ? "" : ` (${reason})`}, ${count(buffers)} buffers`;
+    const [from, written] = [Math.max(0, end - total), Math.max(0, end - total + writing)];
+    return [{ from, until: written, isSync: false, name: reason, told: `${told}: writing` }, { from: written, until: end, isSync: true, name: "", told: `${told}: synchronising` }];
+  });
+  if (!begun) return ended;
+  return [...ended, { from: begun.began_after_seconds, until: lasted, isSync: false, name: begun.reason, told: `checkpoint (${begun.reason}) that did not end within the trial` }];
+}
+
+const stallsOf = ({ stalls }: TrialSeries): Phase[] => stalls.map(({ from_second: from, until_second: until }) => ({ from, until, isSync: false, name: "", told: "stall" }));
+
+/** Labels of more than these would lie on each other. */
+const LABELLED = 12;
+
+/** The marks behind one panel; the first one has their names. */
+function marks({ trial, series }: TrialData, theme: Theme, index: number): (LineSeriesOption | ScatterSeriesOption)[] {
+  const phases = phasesOf(trial);
+  const area = (id: string, opacity: number, color: string, areas: Phase[]): LineSeriesOption => ({
+    type: "line", id: `${id}:${index}`, data: [], silent: true, z: 1,
+    markArea: {
+      silent: true, animation: false, itemStyle: { color, opacity },
+      label: { show: index === 0 && areas.length <= LABELLED, position: "insideTop", color: theme.soft, fontSize: 10, formatter: ({ name }) => name },
+      data: areas.map(({ from, until, name }) => [{ xAxis: from, name }, { xAxis: until }]),
+    },
+  });
+  // An upright where what warmed the server had done its work.
+  const end = trial.strategy_outcome?.ended_after_seconds ?? null;
+  const label = { show: index === 0, color: theme.soft, fontSize: 10, position: "insideEndTop" };
+  const ended = end === null ? [] : [ruleOf(theme, true, { xAxis: end }, `${String(trial.point["strategy"])} ended`, label)];
+  const upright: LineSeriesOption = { type: "line", id: `warmer-end:${index}`, data: [], silent: true, z: 2, markLine: rules(ended) };
+  // Where a stall was: colour alone does not tell it. They point into it from what was usual.
+  const triangles: ScatterSeriesOption = {
+    type: "scatter", id: "stall-marks", silent: true, z: 6, tooltip: { show: false },
+    symbol: "triangle", symbolRotate: 180, symbolSize: [10, 8], itemStyle: { color: theme.warn, opacity: 1 },
+    data: series.stalls.map((stall) => [(stall.from_second + stall.until_second) / 2, stall.usual_tps]),
   };
+  return [
+    area("checkpoints", 0.13, theme.soft, phases.filter(({ isSync }) => !isSync)), area("synchronising", 0.3, theme.soft, phases.filter(({ isSync }) => isSync)), upright,
+    area("stalls", 0.16, theme.warn, stallsOf(series)), ...(index === 0 ? [triangles] : []),
+  ];
 }
 
-function rowOf(panel: Panel, curve: Curve, span: number, style: SeriesStyle): HTMLElement[] {
-  const value = curve.values[span] ?? null;
-  // Of what is stacked there is much that is nothing.
-  if (value === null || (panel.isStack && value < 0.05)) return [];
-  const [low, high] = [curve.low?.[span] ?? null, curve.high?.[span] ?? null];
-  return [element("tr", {}, element("td", {}, swatch(style)), element("td", {}, curve.name), element("td", { class: "number" }, panel.render(value)),
-    element("td", { class: "number soft" }, low === null || high === null ? "" : `${panel.render(low)}–${panel.render(high)}`))];
-}
+/** What is at this moment, for the pointer. */
+const marksAt = ({ trial, series }: TrialData, at: number): string[] =>
+  [...stallsOf(series), ...phasesOf(trial)].filter(({ from, until }) => at >= from && at <= until).map(({ told }) => told);
 
-function numbers({ state }: View<TrialStage>): HTMLElement {
-  const { shown } = state;
-  const curves = state.panels.flatMap((panel) => panel.curves(shown).map((curve) => ({ panel, curve })));
-  const columns = ["until", ...curves.map(({ curve, panel }) => `${curve.name}${panel.tableUnit === undefined ? "" : ` (${panel.tableUnit})`}`)].map((title) => ({ title, isNumber: true }));
-  const rows = shown.series.second.map((end, span) => [`${end} s`, ...curves.map(({ panel, curve }) => {
-    // What was looked at more often, as it was at the end of the second.
-    const value = curve.values[curve.at === undefined ? span : curve.at.filter((at) => at <= end).length - 1] ?? null;
-    return value === null ? "–" : panel.render(value);
-  })]);
-  return table("The trial second by second", columns, rows);
+/** The stalls with what was seen in them. `null`: there are no seconds to judge by. */
+export function stalls({ series: { second, stalls: all } }: TrialData): HTMLElement | null {
+  if (second.length === 0) return null;
+  if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: no second fell below half of what was usual around it by more than chance.");
+  const rows = all.map(({ from_second: from, until_second: until, least_tps: least, usual_tps: usual, seen }) => [`${from}–${until} s`, count(least), count(usual), seen.join("; ") || "nothing"]);
+  return element("div", {},
+    element("h3", {}, all.length === 1 ? "One stall" : `${all.length} stalls`),
+    element("p", { class: "lead" }, "Seconds below half of what was usual around them, beyond what chance explains; marked in the chart."),
+    table("Stalls", ["stall", "slowest second (tps)", "usual around it (tps)", "seen meanwhile"], rows, { id: "stalls", className: "low stalls", texts: [0, 3] }));
 }

@@ -1,6 +1,6 @@
 // What can be opened.
 
-import { type Child, element, table } from "../element";
+import { type Child, element, paragraph, table } from "../element";
 import type { Appearance } from "../appearance";
 import { count, time, unbroken } from "../format";
 import { linkTo, readAddress, remember } from "../address";
@@ -23,9 +23,13 @@ export async function studiesPage(source: Source, appearance: Appearance): Promi
   const draw = (): void => {
     const wanted = box.value.trim().toLowerCase().split(/\s+/);
     const found = all.filter((line) => wanted.every((word) => textOf(line).includes(word)));
-    results.replaceChildren(element("p", { class: "soft" }, found.length === all.length ? `${count(all.length)} in all` : `${count(found.length)} of ${count(all.length)}`), listOf(found, running, chosen, choose, source.isServed));
+    results.replaceChildren(paragraph("soft", found.length === all.length ? `${count(all.length)} in all` : `${count(found.length)} of ${count(all.length)}`), listOf(found, running, chosen, choose, source.isServed));
   };
-  const box = element("input", { type: "search", id: "filter", value: readAddress().query.get("filter") ?? "", placeholder: "question, host, axis, date", input: () => { remember({ filter: box.value }); draw(); } });
+  const filter = (): void => {
+    remember({ filter: box.value });
+    draw();
+  };
+  const box = element("input", { type: "search", id: "filter", value: readAddress().query.get("filter") ?? "", placeholder: "question, host, axis, date", input: filter });
   draw();
   return [
     element("h1", { tabindex: -1 }, "Studies"),
@@ -44,7 +48,7 @@ async function answers(source: Source, appearance: Appearance, lines: StudyLine[
   const made = lines.map(async ({ id }) => {
     const study = await source.study(id);
     const title = element("h2", {}, element("a", { href: linkTo(["study", id]) }, study.subject === "" ? id : study.subject));
-    return element("article", {}, title, element("p", { class: "answer" }, unbroken(study.headline)), ...(await firstChart(source, appearance, study)));
+    return element("article", {}, title, paragraph("answer", unbroken(study.headline)), ...(await firstChart(source, appearance, study)));
   });
   return [element("div", { class: "answers" }, ...(await Promise.all(made)))];
 }
@@ -52,7 +56,11 @@ async function answers(source: Source, appearance: Appearance, lines: StudyLine[
 const textOf = (line: StudyLine): string => [line.id, line.question, line.host, line.server, ...line.varied, line.started_at ?? ""].join(" ").toLowerCase();
 
 function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string[], choose: (id: string, isChosen: boolean) => void, isServed: boolean): HTMLElement {
-  const columns = ["question", "began (UTC)", "state", "varies", "trials", "host", "server", ...(isServed ? ["compare"] : [])].map((title, index) => ({ title, isNumber: index === 4 }));
+  const columns = ["question", "began (UTC)", "state", "varies", "trials", "host", "server", ...(isServed ? ["compare"] : [])];
+  const checkbox = ({ id, question }: StudyLine): HTMLElement => {
+    const box = element("input", { type: "checkbox", "aria-label": `Compare ${question}`, checked: chosen.includes(id), change: () => choose(id, box.checked) });
+    return box;
+  };
   const rows = lines.map((line): Child[] => line.damaged !== null ? damagedRow(line, line.damaged, columns.length) : [
     element("a", { href: linkTo(["study", line.id]) }, line.question === "" ? line.id : line.question),
     time(line.started_at ?? "").slice(0, 19),
@@ -61,9 +69,9 @@ function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string
     `${count(line.trials)} of ${count(line.points * line.repeats)}${line.failures > 0 ? `, ${count(line.failures)} failed` : ""}`,
     line.host,
     line.server.split(" ")[0] ?? "",
-    ...(isServed ? [element("input", { type: "checkbox", "aria-label": `Compare ${line.question}`, checked: chosen.includes(line.id), change: (event) => choose(line.id, (event.target as HTMLInputElement).checked) })] : []),
+    ...(isServed ? [checkbox(line)] : []),
   ]);
-  return table("Studies", columns, rows, "studies");
+  return table("Studies", columns, rows, { className: "studies", texts: columns.flatMap((title, place) => (title === "trials" ? [] : [place])) });
 }
 
 /** Its name, and why there is no more. */

@@ -2,57 +2,45 @@
 
 import type { Appearance } from "../appearance";
 import { figure } from "../charts/figure";
-import { lines } from "../charts/lines";
+import { lines, tradeOff } from "../charts/lines";
+import { points } from "../charts/over_time";
 import { timeByUsers } from "../charts/time_by_users";
-import { tradeOff } from "../charts/trade_off";
-import { element } from "../element";
-import { fold } from "../fold";
+import { isWarmUp, PointsStage, WarmersStage } from "../curve_stage";
+import { askWhileShown, element, fold, section } from "../element";
 import { P99, TPS } from "../metrics";
-import { runningBanner } from "../navigation";
-import { background } from "../sections/background";
-import { beside } from "../sections/beside";
-import { downloads } from "../sections/downloads";
-import { facts } from "../sections/facts";
-import { fooled } from "../sections/fooled";
+import { StudyState } from "../pivot";
+import { downloads, facts } from "../sections/facts";
 import { head } from "../sections/head";
-import { heatMap } from "../sections/heat_map";
-import { isOfJobs, jobsSection } from "../sections/jobs";
-import { method } from "../sections/method";
-import { noise } from "../sections/noise";
-import { pivotBar } from "../sections/pivot_bar";
-import { overTimeSection } from "../sections/over_time";
-import { everyPoint } from "../sections/points";
+import { heatMap, pivotBar } from "../sections/heat_map";
+import { background, beside, everyPoint, fooled, noise } from "../sections/tables";
 import { timeTable } from "../sections/time";
 import { trust } from "../sections/trust";
-import { warmUpSections } from "../sections/warm_up";
-import { isOfWarmers, ratiosOf, warmersSection } from "../sections/warmers";
-import { OverTimeState } from "../over_time_state";
+import { method, warmUpSections } from "../sections/warm_up";
+import { isOfJobs, isOfWarmers, jobsSection, ratiosOf, warmersSection } from "../sections/warmers";
 import type { StudyData } from "../../generated/record";
 import type { Source } from "../source";
-import { StudyState } from "../state";
-import { isWarmUp, readWarmed, WarmersState } from "../warmers_state";
+import { leftOf } from "./live";
 
 export async function studyPage(source: Source, appearance: Appearance, id: string): Promise<HTMLElement[]> {
   const study = await source.study(id);
-  const top = [...(source.isServed ? [runningBanner(() => source.live(), study.sweep.id)] : []), head(study), trust(study)];
+  const top = [...(source.isServed ? [runningBanner(source, study.sweep.id)] : []), head(study), trust(study)];
   if (study.points.length === 0) return [...top, element("p", {}, "No trial has ended yet."), facts(study)];
   const state = new StudyState(study, appearance);
   const hasCurves = await hasSeconds(source, study);
   const isOfWarmUp = isWarmUp(study);
   const isServing = study.points.some((point) => TPS.of(point) !== null);
   const ratios = ratiosOf(study);
-  const points = [pivotBar(state), heatMap(state)];
+  const pictures = [pivotBar(state), heatMap(state)];
   return [
     ...top,
     ...(isOfWarmers(study) ? [warmersSection(state)] : []),
     ...(isOfJobs(study) ? [jobsSection(state)] : []),
-    ...(!isOfWarmUp
-      ? [element("section", { "aria-labelledby": "pictures" }, element("h2", { id: "pictures" }, "The points"), ...points)]
-      : [...warmUpSections(new WarmersState(study, await readWarmed(source, study), appearance), state), fold("pictures", "The points, figure by figure", ...points)]),
+    ...(!isOfWarmUp ? [section("pictures", "The points", ...pictures)]
+      : [...warmUpSections(await WarmersStage.read(source, study, appearance), state), fold("pictures", "The points, figure by figure", ...pictures)]),
     // Ways to warm have no order that a line could join.
     ...(state.axes.some(({ name }) => name !== "strategy") ? [fold("curves", "The points as curves", figure(lines, state))] : []),
     // Of ways to warm the first chart is one over time.
-    ...(!isOfWarmUp && isServing && study.points.length > 1 && hasCurves ? [overTimeSection(new OverTimeState(study, source, appearance))] : []),
+    ...(!isOfWarmUp && isServing && study.points.length > 1 && hasCurves ? [overTime(new PointsStage(study, source, appearance))] : []),
     ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
     ...(ratios === null || isOfWarmers(study) || isOfWarmUp ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
     ...(study.timed.length > 0 ? [fold("time", "Where the time of the server went", figure(timeByUsers, state), timeTable(state))] : []),
@@ -68,4 +56,29 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
 async function hasSeconds(source: Source, { sweep, trials }: StudyData): Promise<boolean> {
   const first = trials.find(({ failure }) => failure === null);
   return source.isServed || (first !== undefined && (await source.trial(sweep.id, first.number, first.repeat)) !== null);
+}
+
+/** Folded: the seconds are asked for when it is opened. */
+function overTime(state: PointsStage): HTMLElement {
+  const box = fold("over-time-fold", "Points over time", state.chips(`Points in the chart, ${state.most} at most`, () => null), figure(points, state));
+  const load = (): void => void (box.open && state.load());
+  box.addEventListener("toggle", load);
+  load();
+  return box;
+}
+
+/** Says that a study runs now and how far it is, as long as it does. */
+function runningBanner(source: Source, id: string): HTMLElement {
+  const told = element("span", {});
+  const banner = element("p", { class: "running", role: "status", hidden: true }, told, " ", element("a", { href: "#/live" }, "Watch it"));
+  const ask = async (): Promise<void> => {
+    const trial = (await source.live()).find((one) => one.sweep_id === id);
+    banner.hidden = trial === undefined;
+    const text = trial === undefined ? "" : `It runs now: trial ${trial.position} of ${trial.trials}, ${trial.label}, repeat ${trial.repeat}; ${leftOf(trial)}.`;
+    if (told.textContent !== text) told.textContent = text;
+  };
+  const hide = (): void => { banner.hidden = true; };
+  void ask().catch(hide);
+  askWhileShown(banner, 3000, ask, hide);
+  return banner;
 }

@@ -1,63 +1,87 @@
 // The question, the answer, and its figures.
 
-import { element, figureOf as figure, heading } from "../element";
-import { bytes, count, ratio, time, unbroken } from "../format";
-import { P99, rangeText, TPS, WORST } from "../metrics";
+import { element, figures, heading, paragraph } from "../element";
+import { bytes, count, ratio, seconds, instant, spread, time, unbroken } from "../format";
+import { isWarmUp } from "../curve_stage";
+import { metricOf, P99, rangeText, spreadOf, TPS, WORST } from "../metrics";
 import { type Axis, axesOf, doubtOf } from "../pivot";
 import type { PointSummary, StudyData } from "../../generated/record";
-import { isWarmUp } from "../warmers_state";
 import { disk } from "./facts";
-import { isOfJobs, jobFigures } from "./jobs";
-import { isOfWarmers, warmersFigures } from "./warmers";
+import { beforeLoad, isOfJobs, isOfWarmers, nameOf, strategiesOf } from "./warmers";
 
 export function head(study: StudyData): HTMLElement {
   const { sweep } = study;
-  return element(
-    "header",
-    { class: "head" },
+  return element("header", { class: "head" },
     ...heading(study.subject === "" ? `Study ${sweep.id}` : study.subject),
-    element("p", { class: "answer" }, unbroken(study.headline)),
-    figuresOf(study),
-    element("p", { class: "study" }, [
+    paragraph("answer", unbroken(study.headline)),
+    isOfJobs(study) ? jobFigures(study) : isOfWarmers(study) || isWarmUp(study) ? warmersFigures(study) : servedFigures(study),
+    paragraph("study", [
       `study ${sweep.id}`,
       time(sweep.started_at),
       `PostgreSQL ${sweep.server.version.split(" ")[0] ?? ""} on ${sweep.machine.hostname}`,
       `${count(sweep.points)} points × ${sweep.repeats} repeats`,
       ...axesOf(study).map(axisText),
       ...(sweep.warmup ? [`a database of ${bytes(sweep.warmup.database_bytes)}`, disk(sweep.warmup.disk)] : []),
-    ].join(" · ")),
-  );
+    ].join(" · ")));
 }
 
-function figuresOf(study: StudyData): HTMLElement | null {
-  if (isOfJobs(study)) return jobFigures(study);
-  return isOfWarmers(study) || isWarmUp(study) ? warmersFigures(study) : figures(study);
-}
+/** Long lists of values are told by their ends. */
+const axisText = ({ name, values }: Axis): string => (values.length <= 6 ? `${name} ${values.join(", ")}` : `${name} ${values[0] ?? ""} to ${values.at(-1) ?? ""} (${values.length} values)`);
+
+const joined = (separator: string, ...parts: string[]): string => parts.filter((part) => part !== "").join(separator);
 
 /** The best point, and what it is held against: the last one, and what its users waited. */
-function figures({ points }: StudyData): HTMLElement | null {
+function servedFigures({ points }: StudyData): HTMLElement | null {
   const served = (point: PointSummary): number => TPS.of(point)?.median ?? 0;
   const measured = points.filter((point) => TPS.of(point) !== null && doubtOf(point) !== "refused").sort((a, b) => served(b) - served(a));
   const [best, last] = [measured[0], measured.at(-1)];
   if (!best || !last) return null;
-  const spread = (point: PointSummary): string => {
+  const told = (label: string, point: PointSummary): [string, string, string] => {
     const range = TPS.of(point);
-    return [point.label, range === null ? "" : rangeText(range, TPS.render)].filter((text) => text !== "").join("; ");
+    return [`${label}, transactions per second`, count(served(point)), joined("; ", point.label, range === null ? "" : rangeText(range, TPS.render))];
   };
   const [p99, worst] = [P99.of(best), WORST.of(best)];
-  return element(
-    "dl",
-    { class: "figures", "aria-label": "The study in figures" },
-    figure("most, transactions per second", count(served(best)), spread(best)),
-    ...(last === best ? [] : [
-      figure("least, transactions per second", count(served(last)), spread(last)),
-      figure("most ÷ least", served(last) > 0 ? `${ratio(served(best) / served(last))} ×` : "–", `of ${count(measured.length)} points, medians of their trials`),
-    ]),
-    figure("99th percentile where most are served", p99 === null ? "–" : P99.render(p99.median), worst === null ? "" : `worst second ${count(worst.median)} transactions`),
-  );
+  const quotient = served(last) > 0 ? `${ratio(served(best) / served(last))} ×` : "–";
+  return figures("The study in figures", [
+    told("most", best),
+    ...(last === best ? [] : [told("least", last), ["most ÷ least", quotient, `of ${count(measured.length)} points, medians of their trials`] satisfies [string, string, string]]),
+    ["99th percentile where most are served", p99 === null ? "–" : P99.render(p99.median), worst === null ? "" : `worst second ${count(worst.median)} transactions`],
+  ]);
 }
 
-/** Long lists of values are told by their ends. */
-function axisText({ name, values }: Axis): string {
-  return values.length <= 6 ? `${name} ${values.join(", ")}` : `${name} ${values[0] ?? ""} to ${values.at(-1) ?? ""} (${values.length} values)`;
+/** The job that was done soonest, and the one that took longest. */
+function jobFigures({ points }: StudyData): HTMLElement | null {
+  const all = points.map((point) => ({ point, at: spreadOf(point, "whole_seconds")?.median ?? Number.NaN }));
+  const done = all.filter(({ at }) => !Number.isNaN(at)).sort((a, b) => a.at - b.at);
+  const ends = [...new Set([done[0], done.at(-1)])].filter((one) => one !== undefined);
+  return ends.length === 0 ? null : figures("The study in figures", ends.map(({ point, at }, place) => {
+    const before = beforeLoad(point);
+    const note = joined("; ", point.values.join(", ") || point.label, before > 0 ? `${seconds(before)} of it before the job began` : "");
+    return [place === 0 ? "soonest done after" : "latest done after", seconds(at), note];
+  }));
+}
+
+/** The figures of pgthaw, or of the soonest warmer. */
+function warmersFigures(study: StudyData): HTMLElement | null {
+  const names = strategiesOf(study);
+  const reached = (point: PointSummary) => spreadOf(point, isWarmUp(study) ? "warm_after_seconds" : "resident_after_seconds");
+  const soonest = (point: PointSummary): number => reached(point)?.median ?? Number.POSITIVE_INFINITY;
+  const sorted = study.points.filter((point) => reached(point) !== null).sort((a, b) => soonest(a) - soonest(b));
+  const subject = study.points.find((_, place) => names[place] === "pgthaw") ?? sorted[0];
+  if (!subject) return null;
+  // What it is held against: doing nothing, and the soonest other way.
+  const others = sorted.filter((one) => one !== subject);
+  const compared = [others.find(({ label }) => label === "nothing"), others.find(({ label }) => label !== "nothing" && !label.startsWith("pgthaw"))];
+  const beside = compared.flatMap((one) => (one === undefined ? [] : [`${nameOf(study, one)} ${spread(reached(one), instant, `${one.measured_seconds ?? 0} s`).median}`]));
+  const steady = study.trials.find(({ steady_tps: tps }) => tps !== null)?.steady_tps ?? null;
+  const ids = ["resident-after", "warm-after", "bound-ratio", "served-until-warm", "buffers-after", "load-rate", "cpu-per-gb"];
+  const found = ids.map(metricOf).flatMap((metric, place): [string, string, string][] => {
+    const range = metric.of(subject);
+    if (range === null) return [];
+    if (place > 1) return [[metric.label, metric.render(range.median), metric.unit]];
+    const value = Number.isFinite(range.median) ? metric.render(range.median) : `> ${subject.measured_seconds ?? 0} s`;
+    return [[`${nameOf(study, subject)} ${metric.label}`, value, joined("; ", rangeText(range, metric.render), ...beside) || metric.unit]];
+  });
+  if (steady !== null) found.push(["steady throughput", metricOf("tps").render(steady), "transactions per second"]);
+  return figures(`Figures of ${nameOf(study, subject)}`, found.slice(0, 4));
 }

@@ -1,9 +1,10 @@
 // Where the time of the server went: of a study point by point, and of one trial by its names.
 
-import { type Child, card, element, folded, MANY_ROWS, table } from "../element";
+import { usersOf } from "../charts/time_by_users";
+import { card, type Child, code, element, type Facts, folded, ofPoints, paragraph, section, table } from "../element";
 import { count, latency, percent, seconds } from "../format";
+import type { StudyState } from "../pivot";
 import type { SweepTrial, TimedPoint } from "../../generated/record";
-import type { StudyState } from "../state";
 
 const SOURCES: Record<string, string> = {
   bpf: "every switch of processes, counted in the kernel",
@@ -14,63 +15,56 @@ const SOURCES: Record<string, string> = {
 /** Nanoseconds, which a page tells as it does microseconds. */
 const length = (ns: number): string => (ns < 1000 ? `${ns.toFixed(0)} ns` : latency(ns / 1000));
 
-const mean = (total: number, of: number | null): string => (of === null || of < 1 ? "–" : length((total / of) * 1e9));
+const exactShare = (share: number): string => `${(100 * share).toFixed(2)} %`;
 
 /** The table of the slides: updates, commands read and handled, waits for lightweight locks, and what they add up to. */
 export function timeTable({ study }: StudyState): HTMLElement {
-  const titles = [
-    "users", "updates", "waited (s)", "mean", "commands read", "in all (s)", "mean", "commands handled", "in all (s)", "mean", "LWLock waits", "in all (s)", "mean",
-    "per minute", "response", "explained", "of", "least–most of a second", "processors used", "cost",
-  ];
+  const counted = ["updates", "commands read", "commands handled", "LWLock waits"].flatMap((title, place) => [title, place === 0 ? "waited (s)" : "in all (s)", "mean"]);
+  const titles = ["users", ...counted, "per minute", "response", "explained", "of", "least–most of a second", "processors used", "cost"];
   const processors = study.sweep.machine.cores;
   const row = (point: TimedPoint): Child[] => {
     // Who looks now and then counts no commands, and cannot tell who is ready from who runs.
-    const counted = (number: number): number | null => (point.ready_seconds === null ? null : number);
+    const countedOf = (number: number): number | null => (point.ready_seconds === null ? null : number);
     const figures: [number | null, number][] = [
-      [point.activity_reports, point.statistics_seconds], [counted(point.commands), point.reading_seconds], [counted(point.handled), point.handled_seconds], [point.lwlock_waits, point.lwlock_seconds],
+      [point.activity_reports, point.statistics_seconds], [countedOf(point.commands), point.reading_seconds],
+      [countedOf(point.handled), point.handled_seconds], [point.lwlock_waits, point.lwlock_seconds],
     ];
-    const range = [point.explained_ratio_min, point.explained_ratio_max].map((one) => (one === null ? "–" : `${(100 * one).toFixed(2)}`));
+    const range = [point.explained_ratio_min, point.explained_ratio_max].map((one) => (one === null ? "–" : (100 * one).toFixed(2)));
     return [
-      [point.clients === null ? "" : String(point.clients), point.others].filter((part) => part !== "").join(", "),
-      ...figures.flatMap(([number, total]) => [number === null ? "–" : count(number), total.toFixed(1), mean(total, number)]),
+      usersOf(point),
+      ...figures.flatMap(([number, total]) => [number === null ? "–" : count(number), total.toFixed(1), number === null || number < 1 ? "–" : length((total / number) * 1e9)]),
       point.tps === null ? "–" : count(60 * point.tps), point.response_us === null ? "–" : latency(point.response_us),
       point.explained_seconds === null ? "–" : `${point.explained_seconds.toFixed(2)} s`, seconds(point.length_seconds), `${range.join("–")} %`,
-      `${point.processors_used.toFixed(2)} of ${processors}`, `${(100 * point.cost_seconds / (point.length_seconds * processors)).toFixed(2)} %`,
+      `${point.processors_used.toFixed(2)} of ${processors}`, exactShare(point.cost_seconds / (point.length_seconds * processors)),
     ];
   };
-  const make = (): HTMLElement => {
-    const made = table("Where the time of the client backends went", titles.map((title, index) => ({ title, isNumber: index > 0 })), study.timed.map(row), "low");
-    made.id = "times";
-    return made;
-  };
   return element("div", {},
-    element("p", { class: "lead" }, "Means of the trials. Updates are reports to pg_stat_activity, beside what was waited for locks of the shared statistics. A command is read from the end of the one before until its receipt, and handled from there to its end. Explained are both by the number of users."),
-    study.timed.length > MANY_ROWS ? folded(`All ${study.timed.length} points`, make) : make());
+    paragraph("lead", "Means of the trials. Updates are reports to pg_stat_activity, beside what was waited for locks of the shared statistics. A command is read from the end of the one before until its receipt, and handled from there to its end. Explained are both by the number of users."),
+    ofPoints(study.timed.length, () => table("Where the time of the client backends went", titles, study.timed.map(row), { id: "times", className: "low" })));
 }
 
 /** Of one trial: where it is from, what it adds up to, and every name. */
 export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
   if (!time) return null;
-  const runs = time.programs.reduce((sum, one) => sum + one.runs, 0);
-  const kernel = time.programs.reduce((sum, one) => sum + one.total_ns, 0);
-  const share = (ratio: number | null): string => (ratio === null ? "–" : `${(100 * ratio).toFixed(2)} %`);
-  const facts: [string, string][] = [
+  const [runs, kernel] = [time.programs.reduce((sum, one) => sum + one.runs, 0), time.programs.reduce((sum, one) => sum + one.total_ns, 0)];
+  const share = (ratio: number | null): string => (ratio === null ? "–" : exactShare(ratio));
+  const inKernel = runs > 0 ? `, of it in the kernel ${seconds(kernel / 1e9)} in ${count(runs)} runs (${count(kernel / runs)} ns each)` : "";
+  const recovered = `${count(time.recovered)} beginnings on a processor that were not told (${seconds(time.recovered_seconds)}), ${count(time.wakes_missed)} ends of waits`;
+  const facts: Facts = [
     ["from", SOURCES[time.source] ?? time.source],
     ...time.refused.map(({ source, reason }): [string, string] => [`not from ${source}`, reason]),
     ["explained", `${share(time.explained_ratio)} of the lives of ${count(time.processes)} processes, ${share(time.explained_ratio_min)} to ${share(time.explained_ratio_max)} of a second`],
-    ...(time.is_cut_short ? [["ended before the trial", "it took more than 2 % of all processors: time = true in the study file lets it go on"] as [string, string]] : []),
+    ...(time.is_cut_short ? [["ended before the trial", "it took more than 2 % of all processors: time = true in the study file lets it go on"]] satisfies Facts : []),
     ["with an event that could not be read", seconds(time.unknown_seconds)],
     ["processes not followed", count(time.lost_processes)],
-    ["processor time of the account itself", `${seconds(time.cost_seconds)}${runs > 0 ? `, of it in the kernel ${seconds(kernel / 1e9)} in ${count(runs)} runs (${count(kernel / runs)} ns each)` : ""}`],
-    ...(time.recovered + time.wakes_missed > 0 ? [["recovered", `${count(time.recovered)} beginnings on a processor that were not told (${seconds(time.recovered_seconds)}), ${count(time.wakes_missed)} ends of waits`] as [string, string]] : []),
+    ["processor time of the account itself", `${seconds(time.cost_seconds)}${inKernel}`],
+    ...(time.recovered + time.wakes_missed > 0 ? [["recovered", recovered]] satisfies Facts : []),
   ];
   const names = [...(time.handled_statistic ? [time.handled_statistic] : []), ...time.statistics];
-  const columns = ["name", "count", "total", "share", "mean", "longest"].map((title, index) => ({ title, isNumber: index > 0 }));
   const lived = time.statistics.reduce((sum, one) => sum + one.total_ns, 0);
-  const rows = names.map((one): Child[] => [
-    element("code", {}, one.name), one.count === 0 ? "–" : count(one.count), length(one.total_ns), percent(one.total_ns / (lived || 1)), one.count === 0 ? "–" : length(one.total_ns / one.count), one.max_ns === 0 ? "–" : length(one.max_ns),
+  const rows = names.map(({ name, count: number, total_ns: total, max_ns: max }): Child[] => [
+    code(name), number === 0 ? "–" : count(number), length(total), percent(total / (lived || 1)), number === 0 ? "–" : length(total / number), max === 0 ? "–" : length(max),
   ]);
-  return element("section", { "aria-labelledby": "time-names" }, element("h2", { id: "time-names" }, "Where the time of the server’s processes went"),
-    element("div", { class: "cards" }, card("The account", facts)),
-    folded(`All ${names.length} names`, () => table("Where the time went, by name", columns, rows, "low")));
+  return section("time-names", "Where the time of the server’s processes went", element("div", { class: "cards" }, card("The account", facts)),
+    folded(`All ${names.length} names`, () => table("Where the time went, by name", ["name", "count", "total", "share", "mean", "longest"], rows, { className: "low" })));
 }

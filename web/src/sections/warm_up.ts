@@ -2,123 +2,141 @@
 
 import type { Appearance } from "../appearance";
 import { type ChartPlan, figure } from "../charts/figure";
-import { interference } from "../charts/interference";
+import { device, interference, latencies, resident, served, throughput } from "../charts/over_time";
 import { heatMaps, sharesTable } from "../charts/residency";
-import { device, latencies, resident, served, throughput } from "../charts/time_charts";
+import { isWarmUp, WarmersStage } from "../curve_stage";
 import { relationsOf } from "../curves";
-import { type Child, type Column, element, folded, table } from "../element";
-import { fold } from "../fold";
-import { bytes, count, instant, ratio, seconds, spread } from "../format";
+import { cell, type Child, element, fold, folded, keys, paragraph, section, swatch, table } from "../element";
+import { bytes, compact, count, instant, range, ratio, ratioText, seconds, spread } from "../format";
 import { spreadOf } from "../metrics";
-import type { PointSummary, StudyData } from "../../generated/record";
+import { StudyState } from "../pivot";
+import type { Estimate, Fit, Judgement, LeastShare, Spread, StudyData, Traffic } from "../../generated/record";
 import type { Source } from "../source";
-import { StudyState } from "../state";
-import { swatch } from "../swatch";
-import { isWarmUp, readWarmed, WarmersState } from "../warmers_state";
-import { legend } from "./legend";
-import { trafficTable } from "./traffic";
-import { verdicts } from "./verdicts";
 import { isOfWarmers, ratiosOf, timesOf } from "./warmers";
 
 /** The first picture, and below it what unfolds. */
-export function warmUpSections(state: WarmersState, study: StudyState): HTMLElement[] {
-  const interferencePlan = interference(state.study.traffic);
-  const ratioPlan: ChartPlan<StudyState> | null = ratiosOf(study.study);
+export function warmUpSections(state: WarmersStage, study: StudyState): HTMLElement[] {
+  const { traffic } = state.study;
+  const [interferencePlan, ratioPlan] = [interference(traffic), ratiosOf(study.study)];
+  const few = ["pgthaw", "nothing", state.names.find((name) => name !== "pgthaw" && name !== "nothing") ?? ""];
+  const show = (text: string, names: string[]): HTMLElement => element("button", { type: "button", click: () => state.show(names) }, text);
+  const legend = state.chips("Strategies in the charts", (name) => warmAfter(state, name), element("div", { class: "segments" }, show("all", state.names), show("the main three", few)));
   return [
-    element(
-      "section",
-      { class: "charts", "aria-labelledby": "warming" },
-      element("h2", { id: "warming" }, "How it warmed up"),
-      legend(state),
-      figure(throughput, state),
-      fold(
-        "meanwhile",
-        "Meanwhile: what users got, memory and the device",
-        figure(served, state),
-        interferencePlan && figure(interferencePlan, state),
-        interferencePlan && trafficTable(state.study.traffic),
-        ...[resident, device].map((plan) => figure(plan, state)),
-        figure(latencies, state),
-      ),
-    ),
+    section("warming", "How it warmed up", legend, figure(throughput, state),
+      fold("meanwhile", "Meanwhile: what users got, memory and the device",
+        figure(served, state), interferencePlan && figure(interferencePlan, state), interferencePlan && trafficTable(traffic),
+        ...[resident, device, latencies].map((plan) => figure(plan, state)))),
     fold("result", "Times and ratios of every warmer", figure(timesOf(study.study), study), ratioPlan && figure(ratioPlan, study), achieved(state), verdicts(state)),
     residency(state),
   ];
+}
+
+/** Seconds until the median of its trials was warm. */
+function warmAfter(state: WarmersStage, name: string): string {
+  const point = state.points.find(({ label }) => label === name);
+  return spread(point === undefined ? null : spreadOf(point, "warm_after_seconds"), instant, `${state.longest} s`).median;
 }
 
 /** The chart that a study of warmers begins with, as it stands beside others. */
 export async function firstChart(source: Source, appearance: Appearance, study: StudyData): Promise<HTMLElement[]> {
   const alone = { id: `first-${study.sweep.id}`, controls: [], explanation: "" };
   if (isWarmUp(study)) {
-    const state = new WarmersState(study, await readWarmed(source, study), appearance);
-    return [figure({ ...throughput, ...alone, legend: () => keys(state), height: () => 300 }, state)];
+    const state = await WarmersStage.read(source, study, appearance);
+    const legend = (): HTMLElement => keys(state.names.map((name) => [swatch(state.style(name)), `${name} ${warmAfter(state, name)}`]));
+    return [figure<WarmersStage>({ ...throughput, ...alone, legend, height: () => 300 }, state)];
   }
-  return isOfWarmers(study) ? [figure({ ...timesOf(study), ...alone }, new StudyState(study, appearance))] : [];
+  return isOfWarmers(study) ? [figure<StudyState>({ ...timesOf(study), ...alone } satisfies ChartPlan<StudyState>, new StudyState(study, appearance))] : [];
 }
 
-const keys = (state: WarmersState): HTMLElement =>
-  element("p", { class: "keys" }, ...state.points.map((point) => {
-    const { median } = spread(spreadOf(point, "warm_after_seconds"), instant, `${state.longest} s`);
-    return element("span", { class: "key" }, swatch(state.style(point.label)), `${point.label} ${median}`);
-  }));
-
-function residency(state: WarmersState): HTMLElement {
+function residency(state: WarmersStage): HTMLElement {
   const relations = relationsOf(state.trials);
-  return fold(
-    "residency",
-    "What was in memory, before and after",
-    element("p", { class: "lead" }, "Every relation is cut into equal pieces. The stronger its colour, the more of a piece was resident when the trial began and when it ended."),
-    relations.length === 0 && element("p", { class: "soft" }, "No residency is here."),
+  return fold("residency", "What was in memory, before and after",
+    paragraph("lead", "Every relation is cut into equal pieces. The stronger its colour, the more of a piece was resident when the trial began and when it ended."),
+    relations.length === 0 && paragraph("soft", "No residency is here."),
     ...heatMaps(state).map((plan) => figure(plan, state)),
-    relations.length > 0 && folded(`All ${relations.length} relations as a table`, () => sharesTable(state, relations)),
-  );
+    relations.length > 0 && folded(`All ${relations.length} relations as a table`, () => sharesTable(state, relations)));
 }
 
-interface Measure extends Column {
-  key: string;
-  render: (value: number) => string;
-  /** What an unreached value is longer than. */
-  limit: string;
-}
-
-function achieved(state: WarmersState): HTMLElement {
-  const measures = measuresOf(state);
-  const columns: Column[] = [{ title: "warmer", isNumber: false }, ...measures];
-  const rows = state.points.map((point): Child[] => [name(state, point.label), ...measures.map((measure) => cell(point, measure))]);
-  const made = table("What each warmer achieved", columns, rows);
-  made.id = "achieved";
-  return made;
-}
-
-function measuresOf({ longest, bound }: WarmersState): Measure[] {
-  const time = (title: string, key: string, render = instant): Measure => ({ title, key, render, limit: `${longest} s`, isNumber: true });
-  const amount = (title: string, key: string, render = count): Measure => ({ title, key, render, limit: "", isNumber: true });
-  return [
-    time("warm after", "warm_after_seconds"),
-    time("50 % after", "to_50_seconds"),
-    time("90 % after", "to_90_seconds"),
-    time("95 % after", "to_95_seconds"),
-    { ...amount("warm ÷ bound (×)", "bound_ratio", ratio), limit: bound === null ? "" : ratio(longest / bound) },
-    amount("served by then (transactions)", "served_until_warm"),
-    amount("served in all (transactions)", "served"),
-    time("command took", "warmer_seconds", seconds),
-    amount("read from the device (by anybody)", "device_read_bytes", bytes),
+function achieved(state: WarmersStage): HTMLElement {
+  const { longest, bound } = state;
+  // What is not reached is longer than the trial.
+  const [limit, timesLimit] = [`${longest} s`, bound === null ? "" : ratio(longest / bound)];
+  const measures: [title: string, key: string, render: (value: number) => string, limit: string][] = [
+    ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],
+    ["95 % after", "to_95_seconds", instant, limit], ["warm ÷ bound (×)", "bound_ratio", ratio, timesLimit],
+    ["served by then (transactions)", "served_until_warm", count, ""], ["served in all (transactions)", "served", count, ""],
+    ["command took", "warmer_seconds", seconds, limit], ["read from the device (by anybody)", "device_read_bytes", bytes, ""],
   ];
+  const nameOf = (name: string): HTMLElement => {
+    const made = element("span", { class: name === "pgthaw" ? "name subject" : "name" }, swatch(state.style(name)), name);
+    state.subscribe(() => made.firstElementChild?.replaceWith(swatch(state.style(name))));
+    return made;
+  };
+  const rows = state.points.map((point): Child[] => [nameOf(point.label), ...measures.map(([, key, render, limit]) => {
+    const value = spreadOf(point, key);
+    const told = spread(value, render, limit);
+    return cell(told.median, told.range, value?.median === null ? "beyond" : "");
+  })]);
+  return table("What each warmer achieved", ["warmer", ...measures.map(([title]) => title)], rows, { id: "achieved" });
 }
 
-function name(state: WarmersState, strategy: string): HTMLElement {
-  const made = element("span", { class: strategy === "pgthaw" ? "name subject" : "name" }, swatch(state.style(strategy)), strategy);
-  state.subscribe(() => made.firstElementChild?.replaceWith(swatch(state.style(strategy))));
-  return made;
+/** What the model says of every trial's curve: was it ever steady, and which warm-up fits it? */
+function verdicts({ names, trials: all }: WarmersStage): HTMLElement {
+  const trials = [...all].sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name) || a.repeat - b.repeat);
+  const rows = trials.map(({ name, repeat, judgement, no_verdict: why }): Child[] => [name, String(repeat), ...(judgement === null ? ["none", why ?? "", "–", "–"] : judged(judgement))]);
+  return element("div", {},
+    element("h3", {}, "Was it ever steady?"),
+    paragraph("soft", "The verdict of pgthaw judge over each trial. Where nothing but the workload warmed, the closed form is fitted: what a client's transaction takes when nothing and when everything is cached, and the pages that the workload chooses from, each with its 95 % interval; off by is how far the measured throughput typically is from that curve."),
+    table("Verdicts over the curves", ["warmer", "repeat", "verdict", "why", "steady throughput (tps)", "fit"], rows, { id: "verdicts", className: "low", texts: [0, 2, 3, 5] }));
 }
 
-function cell(point: PointSummary, { key, render, limit }: Measure): HTMLElement {
-  const value = spreadOf(point, key);
-  const { median, range } = spread(value, render, limit);
-  return element(
-    "span",
-    { class: value?.median === null ? "cell beyond" : "cell" },
-    element("span", { class: "median" }, median),
-    range !== null && element("span", { class: "range" }, range),
-  );
+function judged({ verdict, undecided, reason, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit }: Judgement): Child[] {
+  const since = from === null ? "" : ` ${from < 0.05 ? "" : "from "}${instant(from)}`;
+  const name = undecided === null ? verdict.replace("_", " ") : "not decided";
+  return [`${name}${since}`, reason, steady === null ? "–" : count(steady), fit === null ? `none: ${noFit ?? ""}` : parameters(fit)];
 }
+
+/** The parameters above their intervals. */
+function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_share: off }: Fit): HTMLElement {
+  const milliseconds = (value: number): string => `${(1000 * value).toPrecision(3)} ms`;
+  const interval = ({ low, high }: Estimate, render: (value: number) => string): string => (low === null || high === null ? "not known" : range(render(low), render(high)));
+  const values = `cold ${milliseconds(cold.value)}, warm ${milliseconds(hit.value)}, ${compact(pages.value)} pages; off by ${(100 * off).toFixed(1)} %`;
+  return element("span", { class: "cell" }, values, element("span", { class: "range" }, [interval(cold, milliseconds), interval(hit, milliseconds), interval(pages, compact)].join(", ")));
+}
+
+/** The table below the interference chart: floors, and who served more by when. */
+function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLElement {
+  const share = (one: LeastShare | null): string => (one === null ? "–" : `${ratio(one.share)} in second ${one.second}${one.repeat === null ? "" : ` of round ${one.repeat}`}`);
+  const median = (value: Spread | null): string => spread(value, count, "").median;
+  const titles = [
+    "warmer", "lowest second (÷ nothing)", "least of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "nothing had served by its warm time (transactions)",
+    "served in all ÷ nothing (×)",
+  ];
+  const later = deadline === null ? [] : [`served by ${seconds(deadline)} (transactions)`, "÷ nothing (×)", "pgthaw's ÷ that (×)"];
+  const rows = warmers.map((one) => [
+    one.strategy, share(one.lowest), share(one.least),
+    one.floor === null || one.is_floor_held === null ? "–" : `${ratio(one.floor)} ${one.is_floor_held ? "held" : "missed"}`,
+    one.ahead_from_second === null ? "never" : `second ${one.ahead_from_second}`, median(one.nothing_served_by_then), ratioText(one.served_ratio),
+    ...(deadline === null ? [] : [median(one.served_by_deadline), ratioText(one.deadline_ratio), ratioText(one.pgthaw_ratio)]),
+  ]);
+  const note = deadline === null ? "" : ` ${seconds(deadline)} are 1.25 × the bound.`;
+  return element("div", {},
+    paragraph("soft", `The floor is judged by the least of any round. “Ahead”: from the end of that second on more was served in total than with nothing, to the end of the trial.${note}`),
+    table("What the traffic got meanwhile, in figures", [...titles, ...later], rows, { className: "low" }));
+}
+
+const DEFINITIONS: [string, string][] = [
+  ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts at the same moment as the strategy; within its second the moment is dated to a tenth by what the workload still read."],
+  ["50, 90, 95 %", "Seconds until throughput, as a running median over a few seconds, reached that share of the steady level, in whole seconds. The steady level is one for the whole run: the median over all warm seconds of all trials."],
+  ["bound", "The bytes that the warm state has in the page cache, divided by the bandwidth of the disk: no warmer that reads them all can be sooner."],
+  ["served by then", "Transactions served until the strategy was warm, over the whole trial when it never was. “Nothing by then” is what the trials of “nothing” had served by the same instant."],
+  ["medians and ranges", "Over the repeats. A repeat that did not get there counts as longer than all that did; a median or an end that is not known stands as “>” the trial's length."],
+  ["ratios", "Always between the two trials of one round, whose order is random, so that a drift of the machine falls on both. The interval runs between two of the ratios in their order, of which so many are left out at each end as chance allows (the sign test’s interval; no distribution is assumed). A time that was not reached makes a ratio a limit: “<” or “>”."],
+  ["device read", "Bytes that anybody read from the device in the whole trial, as the kernel counted them."],
+  ["resident", "Measured with cachestat and mincore on the relations' files; shared_buffers with pg_buffercache. Pages whose read is still queued count as resident: a strategy that only asks for read-ahead seems to be done long before its data arrives."],
+];
+
+/** How each number came about. */
+export const method = ({ sweep }: StudyData): HTMLElement => fold("method", "How the numbers came about",
+  element("dl", { class: "method" }, ...DEFINITIONS.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)])),
+  paragraph("soft", `Made by pgthaw ${sweep.pgthaw_version}. This file needs no network and sends nothing. It draws with Apache ECharts (Apache-2.0) and zrender (BSD-3-Clause), whose notices and licences stand in its script.`));

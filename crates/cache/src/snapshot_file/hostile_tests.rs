@@ -13,7 +13,6 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 
-use super::columns::{Columns, schema};
 use super::tests::written;
 use super::*;
 use crate::fixtures::{map_of, relation, third_resident};
@@ -32,12 +31,12 @@ impl Forgery {
         let relations = (1..=3).map(|number| relation(number, third_resident(1000))).collect();
         let snapshot = Snapshot::new(map_of(relations), None);
         let mut columns = Columns::default();
-        snapshot.map.relations.iter().flat_map(row::rows_of).for_each(|row| {
+        snapshot.map.relations.iter().flat_map(rows_of).for_each(|row| {
             let mut bytes = Vec::new();
             row.bitmap.serialize_into(&mut bytes).unwrap();
             columns.push(&row, bytes);
         });
-        Forgery { columns, metadata: header::encode(&snapshot.header()) }
+        Forgery { columns, metadata: encode_header(&snapshot.header()) }
     }
 
     fn set(&mut self, key: &str, value: &str) {
@@ -56,7 +55,7 @@ impl Forgery {
         let file = File::create_new(path).unwrap();
         let properties = properties().unwrap().set_key_value_metadata(Some(self.metadata)).build();
         let mut writer = SerializedFileWriter::new(&file, schema().unwrap(), Arc::new(properties)).unwrap();
-        write::write_group(writer.next_row_group().unwrap(), &self.columns).unwrap();
+        write_group(writer.next_row_group().unwrap(), &self.columns).unwrap();
         writer.close().unwrap();
         sign(path);
     }
@@ -308,7 +307,7 @@ fn a_few_bytes_cannot_say_that_they_hold_milliards() {
         SnapshotHeader::read_unverified(&path).map(drop),
         SnapshotHeader::read(&path).map(drop),
     ] {
-        expect(&error.unwrap_err().to_string(), "its footer has what pgthaw does not write: a field 8 of type 9");
+        expect(&error.unwrap_err().to_string(), "its footer has what pgthaw does not write: a value of type 1");
     }
 
     // And in front of a page, in place of what the header says of its values.

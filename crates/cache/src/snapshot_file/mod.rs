@@ -2,23 +2,35 @@
 //!
 //! docs/formats.md has the columns and the metadata; what such a file has in common with others is in `sealed_file`.
 
-mod columns;
-mod header;
-mod read;
-mod row;
-mod write;
-
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
 mod tests;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::io::Write;
+use std::ops::Add;
+use std::path::Path;
+use std::sync::Arc;
 
-#[cfg(fuzzing)]
-pub use self::{
-    columns::Columns,
-    read::{collect, read_snapshot_from},
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
+use parquet::file::reader::ChunkReader;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::TypePtr;
+use roaring::RoaringBitmap;
+
+use crate::sealed_file::{
+    DRAFT_PREFIX, Flaw, GroupReader, GroupWriter, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error,
+    build_schema, encode_pairs, encode_source, open_written, properties,
 };
-pub use write::write_draft;
+use crate::{Error, ForkMap, HeatSource, Map, RelationMap, Snapshot, SnapshotHeader, TierState, USAGE_COUNTS};
+use host::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove_abandoned_drafts};
+use host::units::Fork;
+use postgres::{Relation, RelationKind, RelationName, RelationPath};
 
 /// The version of the format. A reader refuses any other.
 const FORMAT_VERSION: u32 = 1;
@@ -28,3 +40,632 @@ const ROWS_PER_GROUP: usize = 16_384;
 
 /// … or when its bitmaps have this many bytes.
 const BITMAP_BYTES_PER_GROUP: usize = 8 << 20;
+
+// ---- header ----
+//
+// The file's metadata: what the snapshot says of itself, as keys and text.
+
+const FORMAT: &str = "pgthaw.format_version";
+const TAKEN_AT: &str = "pgthaw.taken_at";
+const LABEL: &str = "pgthaw.label";
+const OS_TIER: &str = "pgthaw.os_tier";
+const BUFFERS_TIER: &str = "pgthaw.buffers_tier";
+const OS_HEAT: &str = "pgthaw.os_heat";
+const REMARKS: &str = "pgthaw.remarks";
+const RELATIONS: &str = "pgthaw.relations";
+const EMPTY: &str = "pgthaw.empty";
+const PARTITIONED: &str = "pgthaw.partitioned";
+const LOOKUPS: &str = "pgthaw.lookups";
+const OS_BLOCKS: &str = "pgthaw.os_blocks";
+const BUFFER_BLOCKS: &str = "pgthaw.buffers_blocks";
+const DATABASES: &str = "pgthaw.databases";
+
+const MEASURED: &str = "measured";
+const UNKNOWN: &str = "unknown: ";
+
+/// The header as the file's metadata.
+fn encode_header(header: &SnapshotHeader) -> Vec<KeyValue> {
+    let remarks = serde_json::Value::from(header.remarks.clone()).to_string();
+    // Texts and numbers alone: they cannot fail.
+    let empty = serde_json::to_string(&header.empty).unwrap_or_default();
+    let partitioned = serde_json::to_string(&header.partitioned).unwrap_or_default();
+    let lookups = serde_json::to_string(&header.lookups).unwrap_or_default();
+    let databases = serde_json::to_string(&header.databases).unwrap_or_default();
+    let own = [
+        (TAKEN_AT, header.taken_at.to_string()),
+        (LABEL, header.label.clone().unwrap_or_default()),
+        (OS_TIER, encode_tier(&header.os)),
+        (BUFFERS_TIER, encode_tier(&header.buffers)),
+        (OS_HEAT, header.os_heat.name().to_owned()),
+        (REMARKS, remarks),
+        (RELATIONS, header.relations.to_string()),
+        (EMPTY, empty),
+        (PARTITIONED, partitioned),
+        (LOOKUPS, lookups),
+        (OS_BLOCKS, header.os_blocks.to_string()),
+        (BUFFER_BLOCKS, header.buffer_blocks.to_string()),
+        (DATABASES, databases),
+    ];
+    let format = (FORMAT, FORMAT_VERSION.to_string());
+    encode_pairs([format].into_iter().chain(encode_source(&header.source)).chain(own))
+}
+
+fn encode_tier(state: &TierState) -> String {
+    match state {
+        TierState::Measured => MEASURED.to_owned(),
+        TierState::Unknown { reason } => format!("{UNKNOWN}{reason}"),
+    }
+}
+
+/// The header of a file that claims to be a snapshot, with every value checked.
+fn decode_header(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
+    let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
+    Ok(SnapshotHeader {
+        label: Some(metadata.text(LABEL)?).filter(|label| !label.is_empty()).map(str::to_owned),
+        taken_at: metadata.number(TAKEN_AT)?,
+        source: metadata.decode_source()?,
+        os: decode_tier(&metadata, OS_TIER)?,
+        buffers: decode_tier(&metadata, BUFFERS_TIER)?,
+        os_heat: HeatSource::from_name(metadata.text(OS_HEAT)?).ok_or_else(|| metadata.wrong(OS_HEAT))?,
+        remarks: metadata.json(REMARKS)?,
+        relations: metadata.number(RELATIONS)?,
+        empty: metadata.json(EMPTY)?,
+        partitioned: metadata.json(PARTITIONED)?,
+        lookups: metadata.json(LOOKUPS)?,
+        os_blocks: metadata.number(OS_BLOCKS)?,
+        buffer_blocks: metadata.number(BUFFER_BLOCKS)?,
+        databases: metadata.json(DATABASES)?,
+    })
+}
+
+/// The header of a file that was compared with its checksum, which has to be the one that it names.
+fn decode_verified(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
+    sealed.check_digest(&Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?)?;
+    decode_header(sealed)
+}
+
+fn decode_tier(metadata: &Metadata<'_>, key: &str) -> Result<TierState, Flaw> {
+    match metadata.text(key)? {
+        MEASURED => Ok(TierState::Measured),
+        text => match text.strip_prefix(UNKNOWN) {
+            Some(reason) => Ok(TierState::Unknown { reason: reason.to_owned() }),
+            None => Err(metadata.wrong(key)),
+        },
+    }
+}
+
+// ---- rows ----
+
+/// The tiers' names in the file.
+const OS: &str = "os";
+const BUFFERS: &str = "buffers";
+/// A fork of which no tier holds a block has one row with this, so that its existence and size are kept.
+const NONE: &str = "none";
+
+/// A row before it is split into columns.
+#[derive(Debug)]
+pub struct Row<'a> {
+    pub relation: &'a RelationMap,
+    pub fork: &'a ForkMap,
+    pub tier: &'static str,
+    pub heat: u8,
+    pub bitmap: RoaringBitmap,
+}
+
+/// The rows of one relation.
+fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
+    relation.forks.iter().flat_map(move |fork| rows_of_fork(relation, fork))
+}
+
+fn rows_of_fork<'a>(relation: &'a RelationMap, fork: &'a ForkMap) -> Vec<Row<'a>> {
+    let row = |tier, heat: usize, bitmap: &RoaringBitmap| {
+        let mut bitmap = bitmap.clone();
+        bitmap.optimize();
+        Row { relation, fork, tier, heat: heat as u8, bitmap }
+    };
+    let levels = fork.buffers.iter().enumerate().map(|(heat, bitmap)| (BUFFERS, heat, bitmap));
+    let rest = fork.os_heat.values().fold(fork.os.clone(), |rest, blocks| rest - blocks);
+    let of_heat = fork.os_heat.iter().map(|(heat, bitmap)| (OS, usize::from(*heat), bitmap));
+    let resident =
+        std::iter::once((OS, 0, &rest)).chain(of_heat).chain(levels).filter(|(_, _, bitmap)| !bitmap.is_empty());
+    let mut rows: Vec<Row<'a>> = resident.map(|(tier, heat, bitmap)| row(tier, heat, bitmap)).collect();
+    if rows.is_empty() {
+        rows.push(row(NONE, 0, &RoaringBitmap::new()));
+    }
+    rows
+}
+
+// ---- columns ----
+
+/// The columns in the file's order, each with its type.
+const COLUMNS: [(&str, Kind); 16] = [
+    ("database", Kind::Text),
+    ("schema", Kind::Text),
+    ("name", Kind::Text),
+    ("kind", Kind::Text),
+    ("oid", Kind::Long),
+    ("parent", Kind::Text),
+    ("path", Kind::Text),
+    ("relfilenumber", Kind::Long),
+    ("tablespace", Kind::Text),
+    ("is_system", Kind::Boolean),
+    ("fork", Kind::Text),
+    ("relation_blocks", Kind::Long),
+    ("tier", Kind::Text),
+    ("heat", Kind::Integer),
+    ("blocks", Kind::Long),
+    ("bitmap", Kind::Bytes),
+];
+
+/// The file's schema.
+fn schema() -> ParquetResult<TypePtr> {
+    build_schema("snapshot", &COLUMNS)
+}
+
+/// Rows of one row group, split into columns: what the Parquet writer takes and the reader gives.
+#[derive(Debug, Default)]
+pub struct Columns {
+    pub database: Vec<ByteArray>,
+    pub schema: Vec<ByteArray>,
+    pub name: Vec<ByteArray>,
+    pub kind: Vec<ByteArray>,
+    pub oid: Vec<i64>,
+    pub parent: Vec<ByteArray>,
+    pub path: Vec<ByteArray>,
+    pub relfilenumber: Vec<i64>,
+    pub tablespace: Vec<ByteArray>,
+    pub is_system: Vec<bool>,
+    pub fork: Vec<ByteArray>,
+    pub relation_blocks: Vec<i64>,
+    pub tier: Vec<ByteArray>,
+    pub heat: Vec<i32>,
+    pub blocks: Vec<i64>,
+    pub bitmap: Vec<ByteArray>,
+}
+
+impl Columns {
+    /// Adds a row.
+    pub fn push(&mut self, row: &Row<'_>, bitmap: Vec<u8>) {
+        let relation = &row.relation.relation;
+        let text = |text: &str| ByteArray::from(text);
+        self.database.push(text(&relation.name.database));
+        self.schema.push(text(&relation.name.schema));
+        self.name.push(text(&relation.name.name));
+        self.kind.push(text(relation.kind.name()));
+        self.oid.push(relation.oid.into());
+        self.parent.push(text(relation.parent.as_deref().unwrap_or_default()));
+        self.path.push(text(&relation.path.to_string()));
+        self.relfilenumber.push(relation.path.relfilenumber().into());
+        self.tablespace.push(text(&relation.tablespace));
+        self.is_system.push(relation.is_system);
+        self.fork.push(text(row.fork.fork.name()));
+        self.relation_blocks.push(row.fork.blocks as i64);
+        self.tier.push(text(row.tier));
+        self.heat.push(row.heat.into());
+        self.blocks.push(row.bitmap.len() as i64);
+        self.bitmap.push(ByteArray::from(bitmap));
+    }
+
+    /// Rows in it.
+    pub fn len(&self) -> usize {
+        self.bitmap.len()
+    }
+}
+
+// ---- write ----
+
+impl Snapshot {
+    /// Writes the file at `path`, which must not exist yet, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        self.write_with(path, |draft, name| draft.place_new(name))
+    }
+
+    /// Writes the file at `path`, in place of what is there, whole or not at all.
+    pub fn replace(&self, path: &Path) -> Result<(), Error> {
+        self.write_with(path, |draft, name| draft.place(name))
+    }
+
+    fn write_with(&self, path: &Path, place: impl FnOnce(Draft, &OsStr) -> io::Result<()> + Send) -> Result<(), Error> {
+        as_owner_of(path, || {
+            let parent = directory_of(path);
+            let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
+            let name =
+                path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
+            // What a killed take left would stay for ever where none is kept.
+            let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
+            place(write_draft(self, directory, path)?, name).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
+                _ => Error::file("write", path, error),
+            })
+        })
+        .unwrap_or_else(|source| Err(Error::file("act as the owner of", path, source)))
+    }
+}
+
+/// Writes a file that has no name yet; `path` is what messages call it.
+pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Result<Draft, Error> {
+    let place = directory.path().to_owned();
+    let draft = Draft::create(directory, DRAFT_PREFIX, FILE_MODE);
+    let draft = draft.map_err(|source| Error::file("create a file in", &place, source))?;
+    write_rows(snapshot, draft.file()).map_err(|error| Error::file("write", path, as_io_error(error)))?;
+    apply_checksum(draft.file()).map_err(|flaw| flaw.of_snapshot(path))?;
+    Ok(draft)
+}
+
+/// Writes a Parquet file whose checksum is still all zeros.
+fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
+    let properties = properties()?.set_key_value_metadata(Some(encode_header(&snapshot.header()))).build();
+    let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties))?;
+    let mut columns = Columns::default();
+    let mut bitmap_bytes = 0;
+    for row in snapshot.map.relations.iter().flat_map(rows_of) {
+        let bitmap = encode_bitmap(&row)?;
+        bitmap_bytes += bitmap.len();
+        columns.push(&row, bitmap);
+        if columns.len() == ROWS_PER_GROUP || bitmap_bytes >= BITMAP_BYTES_PER_GROUP {
+            write_group(writer.next_row_group()?, &std::mem::take(&mut columns))?;
+            bitmap_bytes = 0;
+        }
+    }
+    if columns.len() > 0 {
+        write_group(writer.next_row_group()?, &columns)?;
+    }
+    writer.close().map(|_| ())
+}
+
+fn encode_bitmap(row: &Row<'_>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(row.bitmap.serialized_size());
+    row.bitmap.serialize_into(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes the columns in the schema's order.
+fn write_group<W: Write + Send>(group: SerializedRowGroupWriter<'_, W>, columns: &Columns) -> ParquetResult<()> {
+    let mut group = GroupWriter::new(group);
+    group.put::<ByteArrayType>(&columns.database)?;
+    group.put::<ByteArrayType>(&columns.schema)?;
+    group.put::<ByteArrayType>(&columns.name)?;
+    group.put::<ByteArrayType>(&columns.kind)?;
+    group.put::<Int64Type>(&columns.oid)?;
+    group.put::<ByteArrayType>(&columns.parent)?;
+    group.put::<ByteArrayType>(&columns.path)?;
+    group.put::<Int64Type>(&columns.relfilenumber)?;
+    group.put::<ByteArrayType>(&columns.tablespace)?;
+    group.put::<BoolType>(&columns.is_system)?;
+    group.put::<ByteArrayType>(&columns.fork)?;
+    group.put::<Int64Type>(&columns.relation_blocks)?;
+    group.put::<ByteArrayType>(&columns.tier)?;
+    group.put::<Int32Type>(&columns.heat)?;
+    group.put::<Int64Type>(&columns.blocks)?;
+    group.put::<ByteArrayType>(&columns.bitmap)?;
+    group.close()
+}
+
+// ---- read ----
+//
+// Reading: the footer first, then the checksum, then row group after row group, each value checked.
+
+/// What a snapshot may take of memory when read, beside what each byte of its file justifies.
+const MEMORY_BYTES: u64 = 48 << 20;
+
+/// Relations that differ have a dozen bytes each when packed, and 500 in memory; bitmaps are packed already, so zstd makes little
+/// less of those that were measured. A restore takes four times as much for what it says of each relation.
+const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
+
+/// Whatever its size: some millions of relations.
+const MAX_MEMORY_BYTES: u64 = 2 << 30;
+
+/// What a row takes at least: a fork's eight bitmaps and, every few rows, a relation and its names.
+const ROW_MEMORY_BYTES: u64 = 320;
+
+/// What one of a bitmap's containers takes beside its content.
+const CONTAINER_MEMORY_BYTES: u64 = 64;
+
+/// A name has at most 63 bytes, a path fewer than 100: a page of text may have this per row. The largest page is a group's bitmaps, of
+/// which the last may be that of the largest relation that PostgreSQL can have, 2³² blocks in 65,536 Roaring containers of 8 KiB, each
+/// with 8 bytes of header.
+const PAGE_LIMITS: PageLimits =
+    PageLimits { row_bytes: 1024, last_page_bytes: Some(BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16) };
+
+/// The largest fork: PostgreSQL's MaxBlockNumber is 2³² − 2.
+const MAX_RELATION_BLOCKS: i64 = u32::MAX as i64;
+
+impl Snapshot {
+    /// Reads a snapshot file and checks all of it. The file is untrusted.
+    pub fn read(path: &Path) -> Result<Snapshot, Error> {
+        read_snapshot_from(open(path)?, path)
+    }
+}
+
+impl SnapshotHeader {
+    /// Reads what a snapshot file's footer says of it, and nothing else: the file may be damaged.
+    pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
+        let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| decode_header(&sealed));
+        header.map_err(|flaw| flaw.of_snapshot(path))
+    }
+
+    /// Reads what a snapshot file says of itself, and compares the file with its checksum. Its rows are not looked at.
+    pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
+        verify(&open(path)?, path).map(|(_, header)| header)
+    }
+}
+
+/// Reads a snapshot of what is open already, or in memory; `path` is what errors call it.
+pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
+    let (sealed, header) = verify(&source, path)?;
+    let room = Memory::room(source.len());
+    check_shape(&sealed, room).map_err(|flaw| flaw.of_snapshot(path))?;
+    let relations = read_relations(path, Arc::new(source), sealed.parquet.row_groups(), room)?;
+    let map = Map {
+        taken_at: header.taken_at,
+        source: header.source.clone(),
+        os: header.os.clone(),
+        buffers: header.buffers.clone(),
+        os_heat: header.os_heat,
+        relations,
+        empty: header.empty.clone(),
+        partitioned: header.partitioned.clone(),
+        lookups: header.lookups.clone(),
+        remarks: header.remarks.clone(),
+    };
+    let snapshot = Snapshot::new(map, header.label.clone());
+    if snapshot.header() != header {
+        let reason = "its rows do not add up to the totals of its metadata".to_owned();
+        return Err(Error::Contradiction { path: path.to_owned(), reason });
+    }
+    Ok(snapshot)
+}
+
+/// What the footer says of a file that matches its checksum.
+fn verify(source: &impl ChunkReader, path: &Path) -> Result<(Sealed, SnapshotHeader), Error> {
+    let verified = Sealed::read(source).and_then(|sealed| {
+        let header = decode_verified(&sealed)?;
+        Ok((sealed, header))
+    });
+    verified.map_err(|flaw| flaw.of_snapshot(path))
+}
+
+/// Are these our columns, and does what the footer announces fit into this room?
+fn check_shape(sealed: &Sealed, room: Memory) -> Result<(), Flaw> {
+    let described = |error| Flaw::Failed { action: "describe", source: std::io::Error::other(error) };
+    let rows = sealed.check_shape(&*schema().map_err(described)?, ROWS_PER_GROUP, "snapshot")?;
+    let most = room.rows / ROW_MEMORY_BYTES;
+    if rows > most {
+        return Err(Flaw::TooLarge(format!("it has {rows} rows, of at most {most}")));
+    }
+    Ok(())
+}
+
+fn read_relations<S: ChunkReader + 'static>(
+    path: &Path,
+    source: Arc<S>,
+    groups: &[RowGroupMetaData],
+    room: Memory,
+) -> Result<Vec<RelationMap>, Error> {
+    let wrong = |reason| Error::Contradiction { path: path.to_owned(), reason };
+    let check = |taken: Memory| {
+        let parts = [("rows", taken.rows, room.rows), ("bitmaps", taken.bitmaps, room.bitmaps)];
+        let over = parts.into_iter().find(|(_, taken, room)| taken > room);
+        over.map_or(Ok(()), |(what, taken, room)| {
+            let reason =
+                format!("its {what} take {taken} bytes of memory, and those of a file of its size {room} at most");
+            Err(Error::TooLarge { path: path.to_owned(), reason })
+        })
+    };
+    let mut collector = Collector::default();
+    for group in groups {
+        let rows = group.num_rows() as usize;
+        let mut reader = GroupReader::new(Arc::clone(&source), group, rows, PAGE_LIMITS);
+        // Before any of it is unpacked.
+        let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
+        check(collector.memory + Memory { rows, bitmaps })?;
+        let columns = read_columns(&mut reader).map_err(wrong)?;
+        collector.add_group(&columns).map_err(wrong)?;
+        check(collector.memory)?;
+    }
+    Ok(collector.relations)
+}
+
+/// Reads the columns in the schema's order.
+fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Result<Columns, String> {
+    Ok(Columns {
+        database: group.take_bytes()?,
+        schema: group.take_bytes()?,
+        name: group.take_bytes()?,
+        kind: group.take_bytes()?,
+        oid: group.take_longs()?,
+        parent: group.take_bytes()?,
+        path: group.take_bytes()?,
+        relfilenumber: group.take_longs()?,
+        tablespace: group.take_bytes()?,
+        is_system: group.take_booleans()?,
+        fork: group.take_bytes()?,
+        relation_blocks: group.take_longs()?,
+        tier: group.take_bytes()?,
+        heat: group.take_integers()?,
+        blocks: group.take_longs()?,
+        bitmap: group.take_bytes()?,
+    })
+}
+
+/// Puts the rows together again. Rows of one relation are neighbours, and so are rows of one of its forks.
+#[derive(Default)]
+struct Collector {
+    relations: Vec<RelationMap>,
+    paths: HashSet<RelationPath>,
+    memory: Memory,
+    rows: u64,
+}
+
+/// What something takes of memory, or may take, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    rows: u64,
+    bitmaps: u64,
+}
+
+impl Memory {
+    /// What a file of so many bytes may take.
+    fn room(file_bytes: u64) -> Memory {
+        let room = MEMORY_BYTES.saturating_add(file_bytes.saturating_mul(MEMORY_BYTES_PER_FILE_BYTE));
+        let room = room.min(MAX_MEMORY_BYTES);
+        Memory { rows: room, bitmaps: room }
+    }
+}
+
+impl Add for Memory {
+    type Output = Memory;
+
+    fn add(self, other: Memory) -> Memory {
+        Memory { rows: self.rows + other.rows, bitmaps: self.bitmaps + other.bitmaps }
+    }
+}
+
+impl Collector {
+    fn add_group(&mut self, columns: &Columns) -> Result<(), String> {
+        (0..columns.len())
+            .try_for_each(|row| self.add(columns, row).map_err(|reason| format!("row {}: {reason}", self.rows)))
+    }
+
+    fn add(&mut self, columns: &Columns, row: usize) -> Result<(), String> {
+        self.rows += 1;
+        let relation = decode_relation(columns, row)?;
+        if self.relations.last().is_none_or(|last| last.relation != relation) {
+            self.begin_relation(relation)?;
+        }
+        let fork = decode_word(&columns.fork[row], "fork", Fork::from_name)?;
+        let blocks = decode_blocks(columns.relation_blocks[row])?;
+        let bitmap = decode_bitmap(&columns.bitmap[row], columns.blocks[row], blocks)?;
+        // Of a block with heat in the page cache it is kept also that it is there.
+        let copies = if columns.heat[row] > 0 { 2 } else { 1 };
+        self.memory.rows += ROW_MEMORY_BYTES;
+        self.memory.bitmaps += copies * compute_memory_bytes(&bitmap, columns.bitmap[row].len());
+        let relation = self.relations.last_mut().ok_or("it belongs to no relation")?;
+        let fork = find_fork(&mut relation.forks, fork, blocks)?;
+        add_blocks(fork, text(&columns.tier[row])?, columns.heat[row], bitmap)
+    }
+
+    fn begin_relation(&mut self, relation: Relation) -> Result<(), String> {
+        let name = &relation.name;
+        let parent = relation.parent.as_ref().map_or(0, String::len);
+        let texts = [&name.database, &name.schema, &name.name, &relation.tablespace].map(String::len);
+        self.memory.rows += (size_of::<RelationMap>() + parent + texts.iter().sum::<usize>()) as u64;
+        if !self.paths.insert(relation.path.clone()) {
+            return Err(format!("{} was there before", relation.path));
+        }
+        self.relations.push(RelationMap { relation, forks: Vec::new() });
+        Ok(())
+    }
+}
+
+fn decode_relation(columns: &Columns, row: usize) -> Result<Relation, String> {
+    let path: RelationPath = text(&columns.path[row])?.parse().map_err(|error| format!("{error}"))?;
+    if columns.relfilenumber[row] != i64::from(path.relfilenumber()) {
+        return Err(format!("relfilenumber {} is not that of {path}", columns.relfilenumber[row]));
+    }
+    Ok(Relation {
+        name: RelationName {
+            database: text(&columns.database[row])?.to_owned(),
+            schema: text(&columns.schema[row])?.to_owned(),
+            name: text(&columns.name[row])?.to_owned(),
+        },
+        kind: decode_word(&columns.kind[row], "kind", RelationKind::from_name)?,
+        oid: u32::try_from(columns.oid[row]).map_err(|_| format!("{} is no oid", columns.oid[row]))?,
+        path,
+        tablespace: text(&columns.tablespace[row])?.to_owned(),
+        parent: Some(text(&columns.parent[row])?).filter(|name| !name.is_empty()).map(str::to_owned),
+        is_system: columns.is_system[row],
+    })
+}
+
+fn text(value: &ByteArray) -> Result<&str, String> {
+    value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
+}
+
+fn decode_word<T>(value: &ByteArray, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+    let word = text(value)?;
+    known(word).ok_or_else(|| format!("{word:?} is no {what}"))
+}
+
+fn decode_blocks(blocks: i64) -> Result<u64, String> {
+    match blocks {
+        0..=MAX_RELATION_BLOCKS => Ok(blocks as u64),
+        _ => Err(format!("no relation has {blocks} blocks")),
+    }
+}
+
+/// The bitmap, when it holds as many blocks as announced and none past the relation's end.
+fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result<RoaringBitmap, String> {
+    let mut rest = bytes.data();
+    let mut bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| format!("its bitmap: {error}"))?;
+    if !rest.is_empty() {
+        return Err(format!("{} bytes follow its bitmap", rest.len()));
+    }
+    if bitmap.len() != blocks as u64 {
+        return Err(format!("its bitmap has {} blocks and not {blocks}", bitmap.len()));
+    }
+    if bitmap.max().is_some_and(|last| u64::from(last) >= relation_blocks) {
+        return Err(format!("its bitmap reaches past the relation's {relation_blocks} blocks"));
+    }
+    bitmap.optimize();
+    Ok(bitmap)
+}
+
+fn compute_memory_bytes(bitmap: &RoaringBitmap, serialized_bytes: usize) -> u64 {
+    serialized_bytes as u64 + u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES
+}
+
+/// The fork that the row belongs to: the last one, or a new one in PostgreSQL's order.
+fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut ForkMap, String> {
+    match forks.last() {
+        Some(last) if last.fork == fork && last.blocks != blocks => {
+            return Err(format!("fork {fork} has {blocks} blocks, and had {} before", last.blocks));
+        }
+        Some(last) if last.fork > fork => return Err(format!("fork {fork} comes after {}", last.fork)),
+        Some(last) if last.fork == fork => {}
+        _ => {
+            // Most relations have one, and a vector that grows by itself begins with room for four.
+            forks.reserve_exact(1);
+            forks.push(ForkMap::empty(fork, blocks));
+        }
+    }
+    forks.last_mut().ok_or_else(|| "there is no fork".to_owned())
+}
+
+/// Adds blocks to a tier of a fork. A block is at one heat of a tier only.
+fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) -> Result<(), String> {
+    let heat = u8::try_from(heat).map_err(|_| format!("{heat} is no heat"))?;
+    let (level, others) = match tier {
+        NONE if bitmap.is_empty() => return Ok(()),
+        OS => (&mut fork.os, RoaringBitmap::new()),
+        BUFFERS if usize::from(heat) < USAGE_COUNTS => {
+            let others = fork.all_buffers();
+            (&mut fork.buffers[usize::from(heat)], others)
+        }
+        BUFFERS => return Err(format!("{heat} is no usage count")),
+        _ => return Err(format!("{tier:?} is no tier")),
+    };
+    if !level.is_disjoint(&bitmap) || !others.is_disjoint(&bitmap) {
+        return Err(format!("a block is in tier {tier} twice"));
+    }
+    if tier == OS && heat > 0 {
+        *fork.os_heat.entry(heat).or_default() |= &bitmap;
+    }
+    match level.is_empty() {
+        true => *level = bitmap,
+        false => *level |= bitmap,
+    }
+    Ok(())
+}
+
+/// The relations of one group of rows.
+#[cfg(fuzzing)]
+pub fn collect(columns: &Columns) -> Result<Vec<RelationMap>, String> {
+    let mut collector = Collector::default();
+    collector.add_group(columns)?;
+    Ok(collector.relations)
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    open_written(path).map_err(|flaw| flaw.of_snapshot(path))
+}

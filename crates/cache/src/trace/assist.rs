@@ -1,33 +1,41 @@
-//! Helps a job: finds its film, decides before it starts, and reads what it needs; and the receipt that says what was done.
+//! Helps a job: finds its film, decides before it starts, and reads what it needs, a few reads at a time, so that the job's own never wait for
+//! long. What does not fit into memory is read window by window just ahead of the job; behind it what the film does not use again is dropped.
+//! And the receipt that says what was done.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use super::attend::{Attended, LOOK, Progress};
-use super::decision::{Circumstances, Decision, Forecasts, decide, forecast_alone, lost_reason, read_ahead_reason};
+use super::decision::{
+    Circumstances, Decision, Window, cut_windows, decide, forecast_alone, lost_reason, read_ahead_reason,
+};
 use super::error::Error;
-use super::film::{FilmHeader, Totals};
-use super::film_file::Film;
-use super::preload::{Bringer, Preloaded, Windowed, cut_windows};
+use super::film::{Film, FilmHeader, Totals};
 use super::put_back::PutBack;
-use super::simulation::{Run, Way};
-use super::source::{JobSeen, Own};
+use super::record::{JobSeen, Own};
+use super::simulation::{DEPTH, Run, Way};
 use super::store::{FilmStore, Like, WHOLE};
-use super::touched::Touched;
+use super::touched::{Touched, TouchedFork};
 use crate::Map;
-use crate::warm::plan::Geometry;
+use crate::warm::plan::{Geometry, Read};
+use crate::warm::restore::Files;
 use crate::warm::{DeviceProfile, Room};
-use host::linux::page_cache::PageCache;
+use host::linux;
+use host::linux::page_cache::{CachedFile, PageCache};
 use host::linux::process::stand_behind_others;
-use host::units::Bytes;
-use postgres::DataDirectory;
+use host::linux::threads::on_threads;
+use host::units::{BlockRange, Bytes, PageRange};
 
 #[derive(Clone, Debug)]
 pub enum Which {
@@ -65,7 +73,7 @@ pub struct Assist {
 }
 
 /// What was decided.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Planned {
     /// The film that was gone by.
     pub film: Option<String>,
@@ -79,12 +87,14 @@ pub struct Planned {
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
-    /// Of a job that is left alone before its film was read.
-    forecast: Option<Forecast>,
+    /// The films of a job that is left alone before they were read.
+    unread: Option<Planning>,
 }
 
+/// What blocks of a cluster's files are brought into the page cache with.
 pub struct Means {
-    pub directory: DataDirectory,
+    pub directory: PathBuf,
+    pub geometry: Geometry,
     pub page_cache: Arc<dyn PageCache>,
     pub room: Box<dyn Room>,
     pub own: Arc<Own>,
@@ -106,7 +116,7 @@ impl Assist {
     /// When the one film that was named is damaged, or of another cluster.
     pub fn plan(self) -> Result<Planned, Error> {
         let is_the_one = matches!(self.which, Which::File(_));
-        match self.decide() {
+        match Arc::new(self).decide() {
             Err(error) if !is_the_one => Ok(Planned::nothing(format!("its films cannot be used: {error}"), Vec::new())),
             decided => decided,
         }
@@ -129,7 +139,7 @@ impl Assist {
         }
     }
 
-    fn decide(self) -> Result<Planned, Error> {
+    fn decide(self: Arc<Assist>) -> Result<Planned, Error> {
         let like = self.find(None)?;
         let (name, mut remarks) = (like.name, like.remarks);
         let Some(film) = like.film else {
@@ -144,10 +154,8 @@ impl Assist {
         let of_film = header.bytes(header.totals.wanted_blocks());
         if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film, 1.0), of_film) {
             // The forecast takes a while: the job does not wait for it.
-            let job = header.job.clone();
-            let forecast = Some(Forecast(Box::new(move || plan.forecast_alone())));
-            let nothing = Planned::nothing(reason, remarks);
-            return Ok(Planned { film: Some(name), job, tells_device: true, forecast, ..nothing });
+            let (job, nothing) = (plan.header().job.clone(), Planned::nothing(reason, remarks));
+            return Ok(Planned { film: Some(name), job, tells_device: true, unread: Some(plan), ..nothing });
         }
         let mut told = plan.tell(name)?;
         let mut lost = None;
@@ -166,23 +174,16 @@ impl Assist {
         // Time for relations that are gone counts as the job's own.
         let tells_device = tells_device(header) && is_whole(&touched);
         let (film, job) = (Some(name), header.job.clone());
-        Ok(Planned { film, job, lost, decision, tells_device, remarks, touched, had_workers, forecast: None })
+        Ok(Planned { film, job, lost, decision, tells_device, remarks, touched, had_workers, unread: None })
     }
 
-    fn planning(&self, alone: Option<Film<File>>, film: Film<File>) -> Planning {
-        Planning {
-            device: self.device,
-            room: self.room,
-            untouched: self.untouched,
-            started_at: self.started_at,
-            map: Arc::clone(&self.map),
-            films: alone.into_iter().chain([film]).collect(),
-        }
+    fn planning(self: &Arc<Assist>, alone: Option<Film<File>>, film: Film<File>) -> Planning {
+        Planning { assist: Arc::clone(self), films: alone.into_iter().chain([film]).collect() }
     }
 
     /// A newer film with more of what is there, where much of the best one was rewritten or truncated since. An older film of the same files
     /// lost the same.
-    fn find_newer(&self, best: &Told) -> Result<Option<Told>, Error> {
+    fn find_newer(self: &Arc<Assist>, best: &Told) -> Result<Option<Told>, Error> {
         let is_named = matches!(self.which, Which::File(_));
         let mut after = best.plan.films.last().map(|film| film.header().recorded_at);
         while !is_whole(&best.touched) && !is_named {
@@ -207,12 +208,9 @@ struct Told {
 }
 
 /// The films of a job, the one first that shows best how it goes alone.
+#[derive(Debug)]
 struct Planning {
-    device: DeviceProfile,
-    room: Option<Bytes>,
-    untouched: Bytes,
-    started_at: Option<Timestamp>,
-    map: Arc<Map>,
+    assist: Arc<Assist>,
     films: Vec<Film<File>>,
 }
 
@@ -222,7 +220,7 @@ impl Planning {
     }
 
     fn geometry(&self) -> Geometry {
-        let source = &self.map.source;
+        let source = &self.assist.map.source;
         Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks }
     }
 
@@ -234,8 +232,8 @@ impl Planning {
 
     fn read(&self, remarks: &mut Vec<String>) -> Result<Touched, Error> {
         let films: Vec<&Film<File>> = self.films.iter().collect();
-        let is_older = |film: &Film<File>| self.started_at.is_some_and(|at| film.header().recorded_at < at);
-        let touched = Touched::read(&films, &self.map, self.films.iter().all(is_older))?;
+        let is_older = |film: &Film<File>| self.assist.started_at.is_some_and(|at| film.header().recorded_at < at);
+        let touched = Touched::read(&films, &self.assist.map, self.films.iter().all(is_older))?;
         let bytes = |blocks| self.header().bytes(blocks);
         if !touched.gone.is_empty() {
             let told = format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", "));
@@ -266,74 +264,21 @@ impl Planning {
     fn circumstances(&self, touched: Bytes, part: f64) -> Circumstances {
         let header = self.header();
         // What the job reads goes through shared_buffers, which grow by it until they are full.
-        let grown = self.untouched.min(touched);
+        let grown = self.assist.untouched.min(touched);
         Circumstances {
             run: Run::of(header).part(part),
-            device: self.device,
+            device: self.assist.device,
             geometry: self.geometry(),
-            room: self.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
+            room: self.assist.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
             device_bytes: header.device_bytes.map(|bytes| Bytes((bytes.0 as f64 * part) as u64)),
             is_paced: header.requested_bytes.is_some(),
         }
-    }
-
-    fn forecast_alone(self) -> Alone {
-        let mut remarks = Vec::new();
-        match self.read(&mut remarks) {
-            Ok(touched) => match lost_reason(&touched) {
-                None => Alone {
-                    forecasts: Some(forecast_alone(&touched, self.circumstances_of(&touched))),
-                    remarks,
-                    lost: None,
-                },
-                lost => Alone { forecasts: None, remarks, lost },
-            },
-            Err(error) => Alone::unknown(&error),
-        }
-    }
-}
-
-/// A forecast for a job that is left alone, computed while it runs.
-struct Forecast(Box<dyn FnOnce() -> Alone + Send>);
-
-/// That forecast, and why the film is none to go by, if it is not.
-struct Alone {
-    forecasts: Option<Forecasts>,
-    remarks: Vec<String>,
-    lost: Option<&'static str>,
-}
-
-impl Alone {
-    fn unknown(error: &dyn std::error::Error) -> Alone {
-        Alone { forecasts: None, remarks: vec![format!("nothing is forecast: {error}")], lost: None }
-    }
-}
-
-impl Forecast {
-    fn compute(self) -> Alone {
-        let compute = move || {
-            stand_behind_others();
-            (self.0)()
-        };
-        let thread = thread::Builder::new().name("forecast".into()).spawn(compute);
-        match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            Err(error) => Alone::unknown(&error),
-        }
-    }
-}
-
-impl std::fmt::Debug for Forecast {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Forecast")
     }
 }
 
 impl Planned {
     pub fn nothing(reason: impl Into<String>, remarks: Vec<String>) -> Planned {
-        let (film, job, lost, tells_device, touched, had_workers, forecast) = Default::default();
-        let decision = Decision::nothing(reason);
-        Planned { film, job, lost, decision, tells_device, remarks, touched, had_workers, forecast }
+        Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
     }
 
     pub fn comes_first(&self) -> bool {
@@ -345,38 +290,43 @@ impl Planned {
     }
 
     /// Brings it, and blocks until the job has ended or all is there. `None` where nothing is to be brought; then the forecast is known.
-    pub fn bring(&mut self, means: Means, geometry: Geometry) -> Option<Preloaded> {
-        if let Some(forecast) = self.forecast.take() {
-            let Alone { forecasts, remarks, lost } = forecast.compute();
-            self.decision.forecasts = forecasts;
-            self.decision.reason = lost.map_or_else(|| std::mem::take(&mut self.decision.reason), str::to_owned);
-            self.remarks.extend(remarks);
+    pub fn bring(&mut self, means: &Means) -> Option<Preloaded> {
+        if let Some(plan) = self.unread.take() {
+            self.forecast_alone(&plan);
         }
-        if !self.brings() {
-            return None;
+        match self.decision.way {
+            Way::Nothing => None,
+            Way::Windowed => Some(
+                Windowed { means, touched: &self.touched, decision: &self.decision, had_workers: self.had_workers }
+                    .run(),
+            ),
+            _ => Some(means.bring_all(&self.touched, &self.decision.reads)),
         }
-        let bringer = Bringer {
-            page_cache: means.page_cache,
-            directory: means.directory.path.clone(),
-            geometry,
-            touched: std::mem::take(&mut self.touched),
-            own: means.own,
-            room: means.room,
-            stop: means.stop,
+    }
+
+    /// Forecasts a job that is left alone, while it runs.
+    fn forecast_alone(&mut self, plan: &Planning) {
+        let remarks = &mut self.remarks;
+        let forecast = || {
+            stand_behind_others();
+            let touched = plan.read(remarks)?;
+            Ok::<_, Error>(
+                lost_reason(&touched)
+                    .map_or_else(|| Ok(forecast_alone(&touched, plan.circumstances_of(&touched))), Err),
+            )
         };
-        Some(match self.decision.way {
-            Way::Windowed => {
-                let windows = std::mem::take(&mut self.decision.windows);
-                let (progress, room, had_workers) = (means.progress, self.decision.window_room, self.had_workers);
-                Windowed { bringer: &bringer, windows: &windows, progress, room, had_workers }.run()
-            }
-            _ => bringer.bring_all(&std::mem::take(&mut self.decision.reads)),
-        })
+        // What a thread gives away of its turns it does not get back.
+        let told = thread::scope(|scope| scope.spawn(forecast).join().unwrap_or_else(|panic| resume_unwind(panic)));
+        match told {
+            Ok(Ok(forecasts)) => self.decision.forecasts = Some(forecasts),
+            Ok(Err(lost)) => self.decision.reason = lost.to_owned(),
+            Err(error) => self.remarks.push(format!("nothing is forecast: {error}")),
+        }
     }
 }
 
 /// What `run` did for a job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunReceipt {
     pub seconds: f64,
     /// Before the job's start, to look at what is cached.
@@ -398,26 +348,6 @@ pub struct RunReceipt {
     /// Another run goes on: it puts back when it ends.
     pub is_left_to_another: bool,
     pub remarks: Vec<String>,
-}
-
-impl RunReceipt {
-    /// Of a job that has not begun, and for which nothing was done yet.
-    pub fn new(prepared_seconds: f64, decision: Decision) -> RunReceipt {
-        RunReceipt {
-            seconds: 0.0,
-            prepared_seconds,
-            film: None,
-            decision,
-            preloaded: None,
-            judged: None,
-            attended: None,
-            others: None,
-            kept: None,
-            put_back: None,
-            is_left_to_another: false,
-            remarks: Vec::new(),
-        }
-    }
 }
 
 /// What is to be said of the job's sessions. `counted`: those that were found while it ran, where they were looked for. `seen`: whether the
@@ -513,6 +443,254 @@ impl KeptFilm {
     }
 }
 
+/// Reads after which it is asked whether there is still room.
+const READS_PER_LOOK: usize = 64;
+
+/// Less room than this is none.
+const ROOM_MIN: Bytes = Bytes(16 << 20);
+
+/// Why a preload ends that the job has overtaken.
+pub const JOB_ENDED: &str = "the job had ended";
+
+/// What a preload did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Preloaded {
+    /// Reads that were issued, and bytes of them that were not cached before.
+    pub reads: u64,
+    pub bytes: Bytes,
+    pub seconds: f64,
+    /// Bytes that were let go behind the job, for its film does not use them again.
+    pub dropped_bytes: Bytes,
+    /// Why it ended early; `None` when all was brought.
+    pub stopped: Option<String>,
+}
+
+/// An open segment: which, and its file, if there is one.
+type Segment = ((usize, u64), Option<Box<dyn CachedFile>>);
+
+impl Means {
+    /// Does these reads until all is there, the job has ended, or there is no room.
+    fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
+        let started = Instant::now();
+        let (next, reads, bytes) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let stopped: Mutex<Option<String>> = Mutex::default();
+        let is_stopped = || stopped.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let stop = |why: String| _ = stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        on_threads(DEPTH, |_| {
+            let mut segment: Segment = ((usize::MAX, 0), None);
+            let mut buffer = Vec::new();
+            while !is_stopped() {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(read) = wanted.get(at) else { break };
+                if self.is_over() {
+                    return stop(JOB_ENDED.to_owned());
+                }
+                if at.is_multiple_of(READS_PER_LOOK) && self.room.read_room().is_some_and(|room| room.bytes < ROOM_MIN)
+                {
+                    return stop("there was no memory left for it".to_owned());
+                }
+                match self.bring(&touched.forks[read.fork], *read, &mut segment, &mut buffer) {
+                    Ok(Bytes(0)) => {}
+                    Ok(brought) => {
+                        reads.fetch_add(1, Ordering::Relaxed);
+                        bytes.fetch_add(brought.0, Ordering::Relaxed);
+                    }
+                    Err(error) => return stop(error.to_string()),
+                }
+            }
+        });
+        Preloaded {
+            reads: reads.into_inner(),
+            bytes: Bytes(bytes.into_inner()),
+            seconds: started.elapsed().as_secs_f64(),
+            dropped_bytes: Bytes(0),
+            stopped: stopped.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// Has the job ended?
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Does one read, unless all of it is cached already, and tells what of it was not.
+    fn bring(
+        &self,
+        of: &TouchedFork,
+        read: Read,
+        segment: &mut Segment,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Bytes, linux::Error> {
+        let TouchedFork { relation, path, fork, touched, .. } = of;
+        let segment_blocks = u64::from(self.geometry.segment_blocks);
+        let number = read.range.start / segment_blocks;
+        if segment.0 != (read.fork, number) {
+            let file = self.page_cache.open(&path.segment_file(&self.directory, *fork, number as u32))?;
+            *segment = ((read.fork, number), file);
+        }
+        // Dropped or truncated meanwhile.
+        let Some(file) = &segment.1 else { return Ok(Bytes(0)) };
+        let first = number * segment_blocks;
+        let range = BlockRange::new(read.range.start - first, read.range.end - first);
+        let (block_size, page_bytes) = (u64::from(self.geometry.block_size), self.page_cache.page_bytes());
+        let pages =
+            PageRange::new(range.start * block_size / page_bytes, (range.end * block_size).div_ceil(page_bytes));
+        let cached = file.read_counts(pages)?.cached;
+        if cached >= pages.pages() {
+            return Ok(Bytes(0));
+        }
+        self.own.add(*relation, *fork, read.range, touched);
+        buffer.resize((range.blocks() * block_size) as usize, 0);
+        file.apply_read(range.start * block_size, buffer)?;
+        Ok(Bytes((pages.pages() - cached) * page_bytes))
+    }
+}
+
+/// How often it is looked how far the job is.
+const POSITION_LOOK: Duration = Duration::from_millis(20);
+
+/// A job that asks for nothing for so long may do so for hours.
+const STUCK: Duration = Duration::from_secs(30);
+
+/// A session is found within this, if the job has one here.
+const FOUND_WITHIN: Duration = Duration::from_secs(10);
+
+/// A job that fetches by itself more than this part of what it asks for does not go by its film, 0 to 1; judged from so many bytes on.
+const FETCHED_SHARE_MAX: f64 = 0.5;
+const JUDGED_FROM: Bytes = Bytes(64 << 20);
+
+/// What is read ahead of a job.
+struct Windowed<'a> {
+    means: &'a Means,
+    touched: &'a Touched,
+    decision: &'a Decision,
+    /// Did the film's job have parallel workers? `None`: nobody counted.
+    had_workers: Option<bool>,
+}
+
+/// How far it is.
+#[derive(Default)]
+struct State {
+    done: Preloaded,
+    /// Windows that are loaded and that the job is not through with, and their bytes.
+    ahead: VecDeque<usize>,
+    ahead_bytes: u64,
+    /// What stayed of the window that was let go last, by fork.
+    behind: Vec<(usize, RoaringBitmap)>,
+}
+
+impl Windowed<'_> {
+    /// Goes on until all is read, the job has ended, or goes another way.
+    fn run(&self) -> Preloaded {
+        let started = Instant::now();
+        let mut state = State::default();
+        for (at, window) in self.decision.windows.iter().enumerate() {
+            if let Err(why) = self.wait_for_room(window, &mut state).and_then(|()| self.load(at, &mut state)) {
+                state.done.stopped = Some(why);
+                break;
+            }
+        }
+        state.done.seconds = started.elapsed().as_secs_f64();
+        state.done
+    }
+
+    fn load(&self, at: usize, state: &mut State) -> Result<(), String> {
+        let window = &self.decision.windows[at];
+        // The job is through with it already.
+        if self.position().is_some_and(|position| position >= window.until) {
+            return Ok(());
+        }
+        let brought = self.means.bring_all(self.touched, &window.reads);
+        state.done.reads += brought.reads;
+        state.done.bytes += brought.bytes;
+        state.ahead.push_back(at);
+        state.ahead_bytes += window.bytes.0;
+        brought.stopped.map_or(Ok(()), Err)
+    }
+
+    fn position(&self) -> Option<Bytes> {
+        self.means.progress.requested()
+    }
+
+    /// Waits until the job is through with so much that the window has room.
+    fn wait_for_room(&self, window: &Window, state: &mut State) -> Result<(), String> {
+        let (begun, mut moved, mut last) = (Instant::now(), Instant::now(), self.position());
+        loop {
+            self.let_go(state);
+            self.check()?;
+            if state.ahead.is_empty() || state.ahead_bytes + window.bytes.0 <= self.decision.window_room.0 {
+                return Ok(());
+            }
+            sleep(POSITION_LOOK);
+            let now = self.position();
+            if now.is_none() && begun.elapsed() > FOUND_WITHIN {
+                return Err("no session of the job was found on the server, so nobody knows how far it is".to_owned());
+            }
+            if now != last {
+                (moved, last) = (Instant::now(), now);
+            } else if now.is_some() && moved.elapsed() > STUCK {
+                return Err(format!("the job has asked for nothing for {} s", STUCK.as_secs()));
+            }
+        }
+    }
+
+    /// Does the job go by its film?
+    fn check(&self) -> Result<(), String> {
+        if self.means.is_over() {
+            return Err(JOB_ENDED.to_owned());
+        }
+        let requested = self.means.progress.requested_bytes.load(Ordering::Relaxed);
+        let workers = self.means.progress.workers_seen.load(Ordering::Relaxed) > 0;
+        let is_through_one = self.decision.windows.first().is_some_and(|first| requested > first.until.0);
+        match self.had_workers {
+            Some(false) if workers => {
+                return Err("the job runs in parallel, and its film is of a serial run".to_owned());
+            }
+            Some(true) if !workers && is_through_one => {
+                return Err("the job runs without workers, and its film is of a parallel run".to_owned());
+            }
+            _ => {}
+        }
+        let fetched = self.means.progress.fetched_bytes.load(Ordering::Relaxed);
+        if requested >= JUDGED_FROM.0 && fetched as f64 > requested as f64 * FETCHED_SHARE_MAX {
+            let (fetched, requested) = (Bytes(fetched), Bytes(requested));
+            return Err(format!(
+                "the job had to fetch {fetched} of the {requested} that it asked for: it goes another way than its film"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Drops what the job is through with and does not need again. What was cached before stays.
+    fn let_go(&self, state: &mut State) {
+        let Some(position) = self.position() else { return };
+        while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
+            state.ahead.pop_front();
+            state.ahead_bytes -= self.decision.windows[at].bytes.0;
+            // What the job had written to, as by its hint bits, was not to be dropped before it was written, and can go by now. What stays even
+            // then is pushed out sooner or later.
+            for (fork, blocks) in std::mem::take(&mut state.behind) {
+                self.drop_blocks(fork, &blocks, &mut state.done);
+            }
+            for (fork, blocks) in self.decision.windows[at].last_touched.iter().enumerate() {
+                let own = blocks - &self.touched.forks[fork].resident;
+                let stayed = self.drop_blocks(fork, &own, &mut state.done);
+                state.behind.extend((!stayed.is_empty()).then_some((fork, stayed)));
+            }
+        }
+    }
+
+    /// Drops blocks of a fork, and returns those of which something stayed.
+    fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
+        let Means { page_cache, directory, geometry, .. } = self.means;
+        let files = Files { cache: &**page_cache, directory, geometry: *geometry };
+        let TouchedFork { path, fork, .. } = &self.touched.forks[fork];
+        let dropped = files.drop_blocks(path, *fork, blocks, |_, run| Ok(vec![files.pages(run)]));
+        done.dropped_bytes.0 += dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0);
+        dropped.stayed
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -550,5 +728,167 @@ mod tests {
         let declined = Judged::new(&decision(Way::Nothing), None, 9.0, 0.5).unwrap();
         assert_eq!((declined.forecast_seconds, declined.saved_seconds), (10.0, None));
         assert_eq!(Judged::new(&Decision::nothing(""), None, 9.0, 0.5), None);
+    }
+}
+
+#[cfg(test)]
+mod windowed_tests {
+    use super::*;
+    use crate::trace::touched::Touched;
+    use crate::warm::Room;
+    use crate::warm::plan::{Geometry, Read};
+    use host::linux::memory::LoadableMemory;
+    use host::linux::page_cache::FakePageCache;
+    use host::units::{BlockRange, Fork, PageRange};
+    use postgres::RelationPath;
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    const BLOCK: u64 = 8192;
+    const FILE: &str = "/data/base/5/1";
+
+    struct Endless;
+
+    impl Room for Endless {
+        fn read_room(&self) -> Option<LoadableMemory> {
+            None
+        }
+
+        fn idle_age(&self) -> Option<Duration> {
+            None
+        }
+    }
+
+    /// Ten windows of ten blocks each, of a file of which the first three blocks were cached before.
+    struct Case {
+        cache: Arc<FakePageCache>,
+        means: Means,
+        touched: Touched,
+        decision: Decision,
+        progress: Arc<Progress>,
+        stop: Arc<AtomicBool>,
+    }
+
+    impl Case {
+        fn new() -> Case {
+            let cache = Arc::new(FakePageCache::new());
+            cache.insert(FILE, 100 * BLOCK, &[PageRange::new(0, 6)]);
+            let path = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
+            let (touched, resident) = ((0..100).collect(), (0..3).collect());
+            let fork = TouchedFork {
+                relation: 0,
+                path,
+                fork: Fork::Main,
+                blocks: 100,
+                touched,
+                found: RoaringBitmap::new(),
+                resident,
+            };
+            let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::<Progress>::default());
+            let means = Means {
+                page_cache: Arc::clone(&cache) as _,
+                directory: "/data".into(),
+                geometry: Geometry { block_size: BLOCK as u32, segment_blocks: 131_072 },
+                own: Arc::default(),
+                room: Box::new(Endless),
+                progress: Arc::clone(&progress),
+                stop: Arc::clone(&stop),
+            };
+            let touched = Touched { forks: vec![fork], ..Touched::default() };
+            let window = |at: u64| Window {
+                reads: vec![Read { fork: 0, range: BlockRange::new(at * 10, at * 10 + 10) }],
+                bytes: Bytes(10 * BLOCK),
+                until: Bytes((at + 1) * 1000),
+                last_touched: vec![(at as u32 * 10..at as u32 * 10 + 10).collect::<RoaringBitmap>()],
+            };
+            let windows = (0..10).map(window).collect();
+            let decision = Decision { windows, window_room: Bytes(30 * BLOCK), ..Decision::default() };
+            Case { cache, means, touched, decision, progress, stop }
+        }
+
+        /// The job is there, with so many workers, and has asked for so much.
+        fn move_to(&self, requested: u64, workers: usize) {
+            self.progress.sessions_seen.store(1, Ordering::Relaxed);
+            self.progress.workers_seen.store(workers, Ordering::Relaxed);
+            self.progress.requested_bytes.store(requested, Ordering::Relaxed);
+        }
+
+        fn run(&self, had_workers: Option<bool>) -> Preloaded {
+            let Case { means, touched, decision, .. } = self;
+            Windowed { means, touched, decision, had_workers }.run()
+        }
+
+        fn resident(&self) -> Vec<PageRange> {
+            self.cache.resident(Path::new(FILE))
+        }
+    }
+
+    #[test]
+    fn no_more_than_the_room_is_read_ahead_and_what_is_behind_goes() {
+        let case = Case::new();
+        case.move_to(0, 0);
+        std::thread::scope(|scope| {
+            let replay = scope.spawn(|| case.run(None));
+            while case.resident() != [PageRange::new(0, 60)] {
+                std::thread::yield_now();
+            }
+            // Two windows on, and two more come. What was cached before stays.
+            case.move_to(2500, 0);
+            while case.resident() != [PageRange::new(0, 6), PageRange::new(40, 100)] {
+                std::thread::yield_now();
+            }
+            case.stop.store(true, Ordering::Relaxed);
+            let done = replay.join().unwrap();
+            assert_eq!(done.stopped.as_deref(), Some(JOB_ENDED));
+            assert_eq!((done.bytes, done.dropped_bytes), (Bytes(47 * BLOCK), Bytes(17 * BLOCK)));
+        });
+    }
+
+    #[test]
+    fn what_the_job_wrote_to_goes_with_the_next_window() {
+        let case = Case::new();
+        let wait_for = |expected: PageRange| {
+            while case.resident() != [PageRange::new(0, 6), expected] {
+                std::thread::yield_now();
+            }
+        };
+        case.move_to(0, 0);
+        std::thread::scope(|scope| {
+            let replay = scope.spawn(|| case.run(None));
+            while case.resident() != [PageRange::new(0, 60)] {
+                std::thread::yield_now();
+            }
+            // Of what was cached before, and of what came.
+            case.cache.write(Path::new(FILE), PageRange::new(4, 20));
+            case.move_to(1500, 0);
+            while case.resident() != [PageRange::new(0, 80)] {
+                std::thread::yield_now();
+            }
+            case.move_to(2500, 0);
+            wait_for(PageRange::new(40, 100));
+            case.stop.store(true, Ordering::Relaxed);
+            assert_eq!(replay.join().unwrap().dropped_bytes, Bytes(17 * BLOCK));
+        });
+    }
+
+    #[test]
+    fn a_job_that_is_far_is_not_read_after() {
+        let case = Case::new();
+        case.move_to(9500, 0);
+        let done = case.run(Some(false));
+        assert_eq!((done.bytes, done.stopped), (Bytes(10 * BLOCK), None), "the last window alone");
+    }
+
+    #[test]
+    fn a_job_that_goes_another_way_is_left() {
+        let case = Case::new();
+        case.move_to(10, 2);
+        assert!(case.run(Some(false)).stopped.unwrap().contains("its film is of a serial run"));
+        case.move_to(1500, 0);
+        assert!(case.run(Some(true)).stopped.unwrap().contains("its film is of a parallel run"));
+        let case = Case::new();
+        case.move_to(100 << 20, 0);
+        case.progress.fetched_bytes.store(80 << 20, Ordering::Relaxed);
+        assert!(case.run(None).stopped.unwrap().contains("another way than its film"));
     }
 }

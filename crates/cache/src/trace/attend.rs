@@ -201,7 +201,7 @@ impl Attend {
             share: Share::new(self.profile, ceiling),
             progress: Arc::clone(&self.progress),
             bound: Bytes(CACHE_MAX),
-            last: Seen::default(),
+            last: Seen { at: Instant::now(), own: ReadUsage::default(), others: ReadUsage::default() },
             waiting: 0,
             shares: Vec::new(),
             trouble: None,
@@ -249,14 +249,12 @@ struct Apart {
     trouble: Option<Error>,
 }
 
-/// What was read by then.
-#[derive(Clone, Copy, Default)]
+/// What was read by then, by the job and by the others.
+#[derive(Clone, Copy)]
 struct Seen {
-    at: Option<Instant>,
+    at: Instant,
     own: ReadUsage,
-    all: DeviceCounters,
-    /// Of the cgroup that the job's sessions come from.
-    home: Option<ReadUsage>,
+    others: ReadUsage,
 }
 
 impl Apart {
@@ -290,28 +288,27 @@ impl Apart {
     }
 
     fn see(&self) -> Seen {
-        Seen {
-            at: Some(Instant::now()),
-            own: self.isolation.read_usage().unwrap_or_default(),
-            all: self.devices.read().ok().flatten().unwrap_or_default(),
-            home: self.isolation.read_home_usage(),
-        }
+        let own = self.isolation.read_usage().unwrap_or_default();
+        // Under a limit of its own the server has only what it reads itself; elsewhere everybody is in its way.
+        let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling());
+        let others = home.unwrap_or_else(|| {
+            let DeviceCounters { reads, read_bytes, .. } = self.devices.read().ok().flatten().unwrap_or_default();
+            since(ReadUsage { reads, read_bytes }, own)
+        });
+        Seen { at: Instant::now(), own, others }
     }
 
     fn step(&mut self) {
         let now = self.see();
         let before = std::mem::replace(&mut self.last, now);
-        let seconds = before.at.zip(now.at).map_or(0.0, |(before, now)| (now - before).as_secs_f64());
-        let own = since(now.own, before.own);
-        let all = |counters: DeviceCounters| ReadUsage { reads: counters.reads, read_bytes: counters.read_bytes };
-        // Under a limit of its own the server has only what it reads itself; elsewhere everybody is in its way.
-        let others = match now.home.zip(before.home).filter(|_| self.share.has_ceiling()) {
-            Some((now, before)) => since(now, before),
-            None => since(since(all(now.all), all(before.all)), own),
-        };
         let others_waiting = self.waiting as f64 * f64::from(LOOKS_PER_WAIT) / f64::from(LOOKS_PER_STEP);
         self.waiting = 0;
-        self.limit(Step { seconds, own, others, others_waiting });
+        self.limit(Step {
+            seconds: (now.at - before.at).as_secs_f64(),
+            own: since(now.own, before.own),
+            others: since(now.others, before.others),
+            others_waiting,
+        });
         self.shares.push(self.share.ratio());
     }
 

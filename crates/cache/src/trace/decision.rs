@@ -2,13 +2,14 @@
 
 use std::thread;
 
+use parquet::file::reader::ChunkReader;
+use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use super::error::Error;
-use super::job::Job;
-use super::preload::{Window, forecast_windows};
-use super::simulation::{GAIN_MIN, Run, Way};
-use super::touched::{Touched, plan_reads};
+use super::film::{Event, EventKind, Film};
+use super::simulation::{GAIN_MIN, Job, Run, Way};
+use super::touched::Touched;
 use crate::warm::plan::{Geometry, Read};
 use crate::warm::{DeviceProfile, map_on_threads};
 use host::units::Bytes;
@@ -50,7 +51,7 @@ const LOST_MAX: f64 = 0.9;
 const FIRST_GAIN_MIN: f64 = 0.05;
 
 /// Forecast seconds of the job, by way.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Forecasts {
     pub nothing: f64,
     /// `None` where what is to be brought does not fit.
@@ -74,7 +75,7 @@ impl Forecasts {
 }
 
 /// What will be brought, and why; or why nothing.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Decision {
     pub way: Way,
     /// In words, to go on after "because".
@@ -95,16 +96,7 @@ pub struct Decision {
 
 impl Decision {
     pub fn nothing(reason: impl Into<String>) -> Decision {
-        Decision {
-            way: Way::Nothing,
-            reason: reason.into(),
-            forecasts: None,
-            planned_reads: 0,
-            planned_bytes: Bytes(0),
-            reads: Vec::new(),
-            windows: Vec::new(),
-            window_room: Bytes(0),
-        }
+        Decision { reason: reason.into(), ..Decision::default() }
     }
 }
 
@@ -166,7 +158,7 @@ pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
 /// What is forecast for a job that is left alone.
 pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
     let nothing = job_of(touched, &now, now.room).simulate(&[]);
-    Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None }
+    Forecasts { nothing, ..Forecasts::default() }
 }
 
 /// The job, for which `most` can be cached. Where memory is short it fetches again what it fetched again then: that is its own time.
@@ -178,29 +170,10 @@ fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     Job::new(touched, run, device, now.geometry.block_size)
 }
 
-/// Planned reads, and the way to bring them.
-struct Candidate {
-    way: Way,
-    reads: Vec<Read>,
-}
-
-impl Candidate {
-    fn simulate(&self, job: &Job) -> f64 {
-        match self.way {
-            Way::SetFirst => job.simulate_set_first(&self.reads),
-            _ => job.simulate(&self.reads),
-        }
-    }
-}
-
-fn rank(way: Way, seconds: f64) -> f64 {
-    if way == Way::SetFirst { seconds / (1.0 - FIRST_GAIN_MIN) } else { seconds }
-}
-
 /// Of a job whose film fits.
 fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
     let nothing = job.simulate(&[]);
-    let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
+    let mut forecasts = Forecasts { nothing, ..Forecasts::default() };
     let least = job.least_seconds();
     if !is_worth_it(least, nothing) {
         let digits = digits_of(nothing);
@@ -213,18 +186,24 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let candidates = find_candidates(touched, job, most, geometry);
     // Of a long film each takes a while.
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let seconds = map_on_threads(candidates.len(), processors, |at| candidates[at].simulate(job));
-    for (candidate, seconds) in candidates.iter().zip(&seconds) {
-        let told = match candidate.way {
+    let seconds = map_on_threads(candidates.len(), processors, |at| match &candidates[at] {
+        (Way::SetFirst, reads) => job.simulate_set_first(reads),
+        (_, reads) => job.simulate(reads),
+    });
+    for ((way, _), seconds) in candidates.iter().zip(&seconds) {
+        let told = match way {
             Way::Sorted => &mut forecasts.sorted,
             Way::Region => &mut forecasts.region,
             _ => &mut forecasts.set_first,
         };
         *told = Some(told.map_or(*seconds, |told| told.min(*seconds)));
     }
-    let ranked = |(candidate, seconds): &(Candidate, f64)| rank(candidate.way, *seconds);
+    let ranked = |((way, _), seconds): &((Way, Vec<Read>), f64)| match way {
+        Way::SetFirst => seconds / (1.0 - FIRST_GAIN_MIN),
+        _ => *seconds,
+    };
     let best = candidates.into_iter().zip(seconds).min_by(|one, other| ranked(one).total_cmp(&ranked(other)));
-    let Some((Candidate { way, reads }, seconds)) = best else {
+    let Some(((way, reads), seconds)) = best else {
         return Decision::nothing("what is to be brought with the gaps between it would not be sure to stay");
     };
     let told = render_forecasts(seconds, nothing);
@@ -242,10 +221,10 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
 }
 
 /// What could be brought: of plans that price a read in different ways those that fit.
-fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<Candidate> {
+fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<(Way, Vec<Read>)> {
     let plan = |price: f64| {
-        let device = DeviceProfile { reads_per_second: job.device().reads_per_second / price, ..job.device() };
-        let sorted = plan_reads(touched.wanted(), device, geometry);
+        let device = DeviceProfile { reads_per_second: job.device.reads_per_second / price, ..job.device };
+        let sorted = touched.plan_reads(None, device, geometry);
         most.is_none_or(|most| bytes_of(&sorted, geometry) <= most).then_some(sorted)
     };
     let mut plans: Vec<Vec<Read>> = READ_PRICES.into_iter().filter_map(plan).collect();
@@ -257,7 +236,7 @@ fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: 
         let region = by_first_touch(touched, &sorted);
         [(Way::Sorted, sorted.clone()), (Way::Region, region), (Way::SetFirst, sorted)]
     };
-    plans.into_iter().flat_map(of_plan).map(|(way, reads)| Candidate { way, reads }).collect()
+    plans.into_iter().flat_map(of_plan).collect()
 }
 
 fn bytes_of(reads: &[Read], geometry: Geometry) -> Bytes {
@@ -276,8 +255,7 @@ fn decide_windowed(
     let does_not_fit = format!(
         "{missing} are to be brought, and no more than {most} would be sure to stay (60 % of what can be cached)"
     );
-    let mut forecasts =
-        Forecasts { nothing: job.simulate(&[]), sorted: None, region: None, set_first: None, windowed: None };
+    let mut forecasts = Forecasts { nothing: job.simulate(&[]), ..Forecasts::default() };
     let declined = |forecasts: Forecasts, why: &str| {
         Ok(Decision { forecasts: Some(forecasts), ..Decision::nothing(format!("{does_not_fit}; {why}")) })
     };
@@ -300,8 +278,8 @@ fn decide_windowed(
     if most < WINDOW_ROOM_MIN {
         return declined(forecasts, "that is too little to read ahead");
     }
-    let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device())?;
-    let seconds = forecast_windows(&windows, &job.device(), job.own_seconds());
+    let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device)?;
+    let seconds = forecast_windows(&windows, &job.device, job.own_seconds);
     forecasts.windowed = Some(seconds);
     let told = render_forecasts(seconds, forecasts.nothing);
     if !is_worth_it(seconds, forecasts.nothing) {
@@ -372,6 +350,77 @@ fn by_first_touch(touched: &Touched, sorted: &[Read]) -> Vec<Read> {
     let mut places: Vec<usize> = (0..sorted.len()).collect();
     places.sort_by_key(|at| ranks[*at]);
     places.into_iter().map(|at| sorted[at]).collect()
+}
+
+/// A stretch of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// What it touches, by file and position: where it is cached already nothing is read.
+    pub reads: Vec<Read>,
+    /// Blocks of these reads, in bytes.
+    pub bytes: Bytes,
+    /// What the job has asked files for when it is through.
+    pub until: Bytes,
+    /// Of each fork of [`Touched::forks`] the blocks that are touched in it and never again.
+    pub last_touched: Vec<RoaringBitmap>,
+}
+
+/// Cuts a film into windows that touch no more than `most` each. What of it was not proven, or is not there any more, is left out.
+pub fn cut_windows<S: ChunkReader + 'static>(
+    film: &Film<S>,
+    touched: &Touched,
+    most: Bytes,
+    device: DeviceProfile,
+    geometry: Geometry,
+) -> Result<Vec<Window>, Error> {
+    let places = touched.places();
+    let nothing = || vec![RoaringBitmap::new(); touched.forks.len()];
+    let most_blocks = (most.0 / u64::from(geometry.block_size)).max(1);
+    let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
+    // Of some blocks alone no window can be made.
+    let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);
+    film.visit(|event: Event| {
+        let is_asked = match event.kind {
+            EventKind::Buffers => false,
+            EventKind::Again => has_all_again,
+            EventKind::Requested | EventKind::Fetched => !film.header().is_brought(&event),
+        };
+        let Some(place) = places.get(&(&event.relation.path, event.fork)).filter(|_| is_asked) else { return };
+        let end = event.blocks.end.min(touched.forks[*place].blocks);
+        if event.blocks.start >= end {
+            return;
+        }
+        if blocks >= most_blocks {
+            cuts.push((std::mem::replace(&mut current, nothing()), until));
+            blocks = 0;
+        }
+        until = event.job_bytes.max(until);
+        blocks += current[*place].insert_range(event.blocks.start as u32..end as u32);
+    })?;
+    if blocks > 0 {
+        cuts.push((current, until));
+    }
+    let mut later = nothing();
+    let mut windows: Vec<Window> = Vec::with_capacity(cuts.len());
+    for (blocks, until) in cuts.into_iter().rev() {
+        let last_touched = blocks.iter().zip(&later).map(|(blocks, later)| blocks - later).collect();
+        later.iter_mut().zip(&blocks).for_each(|(later, blocks)| *later |= blocks);
+        let reads = touched.plan_reads(Some(&blocks), device, geometry);
+        let planned: u64 = reads.iter().map(|read| read.range.blocks()).sum();
+        let bytes = Bytes(planned * u64::from(geometry.block_size));
+        windows.push(Window { reads, bytes, until, last_touched });
+    }
+    windows.reverse();
+    Ok(windows)
+}
+
+/// Seconds until a job ends that works `own_seconds` and finds each window loaded, the first before it begins: whichever takes longer,
+/// the device or the job, and the loading of the first.
+pub fn forecast_windows(windows: &[Window], device: &DeviceProfile, own_seconds: f64) -> f64 {
+    let load = |window: &Window| device.seconds(window.reads.len() as u64, window.bytes);
+    let first = windows.first().map_or(0.0, load);
+    let rest: f64 = windows.iter().skip(1).map(load).sum();
+    first + rest.max(own_seconds)
 }
 
 #[cfg(test)]
@@ -517,5 +566,46 @@ mod tests {
         let read = |start, end| Read { fork: 0, range: BlockRange::new(start, end) };
         let sorted = [read(10, 11), read(500, 501), read(900, 906)];
         assert_eq!(by_first_touch(&touched, &sorted), [read(900, 906), read(10, 11), read(500, 501)]);
+    }
+}
+
+#[cfg(test)]
+mod windows_tests {
+    use super::*;
+    use crate::fixtures::{map_of, relation};
+    use crate::trace::FilmHeader;
+    use crate::trace::fixtures::{self, film_relation};
+    use crate::{ForkMap, RelationMap};
+    use host::units::{BlockRange, Fork};
+
+    const GEOMETRY: Geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+
+    fn there(number: u32, blocks: u64) -> RelationMap {
+        relation(number, ForkMap::empty(Fork::Main, blocks))
+    }
+
+    #[test]
+    fn a_film_is_cut_where_a_window_is_full_and_what_comes_again_is_kept_until_then() {
+        let place = tempfile::tempdir().unwrap();
+        let events = [(1, 0..8, 10), (2, 0..2, 20), (1, 50..60, 30), (1, 4..6, 40), (2, 90..110, 50)];
+        let events = events.map(|(number, blocks, job_bytes)| Event {
+            pid: 1,
+            job_bytes: Bytes(job_bytes),
+            ..fixtures::event(0, &film_relation(number), blocks, EventKind::Fetched)
+        });
+        let film = fixtures::film(&place.path().join("film"), &FilmHeader::for_tests(), events);
+        let touched = Touched::read(&[&film], &map_of(vec![there(1, 100), there(2, 100)]), true).unwrap();
+        let device = DeviceProfile::default();
+        let windows = cut_windows(&film, &touched, Bytes(10 * 8192), device, GEOMETRY).unwrap();
+        assert_eq!(windows.iter().map(|window| window.until.0).collect::<Vec<_>>(), [20, 30, 50]);
+        let read = |fork, start, end| Read { fork, range: BlockRange::new(start, end) };
+        assert_eq!(windows[0].reads, [read(0, 0, 8), read(1, 0, 2)]);
+        assert_eq!(windows[0].bytes, Bytes(10 * 8192));
+        let last = |window: usize, fork: usize| windows[window].last_touched[fork].iter().collect::<Vec<_>>();
+        assert_eq!(last(0, 0), [0, 1, 2, 3, 6, 7], "4 and 5 come again in the last one");
+        assert_eq!(last(2, 0), [4, 5]);
+        assert_eq!(last(2, 1), (90..100).collect::<Vec<_>>(), "no more than the file has");
+        let alone = forecast_windows(&windows, &device, 0.0);
+        assert!((forecast_windows(&windows, &device, 5.0) - 5.0) < alone && forecast_windows(&[], &device, 5.0) == 5.0);
     }
 }

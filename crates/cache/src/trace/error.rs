@@ -104,76 +104,69 @@ impl Error {
     }
 }
 
-/// Says that the server's owner has the film that this user lacks, and how it is named.
-fn kept_elsewhere(film: &Path) -> String {
-    format!(
-        "the server's owner has one, which is named by its path: {}",
-        postgres::quote_argument(&film.display().to_string())
-    )
+impl Error {
+    /// What kind of failure it is, and what to do next.
+    fn explain(&self) -> (ErrorKind, Option<String>) {
+        use ErrorKind::{Failed, Privilege, Usage};
+        let quote = |path: &Path| postgres::quote_argument(&path.display().to_string());
+        let (kind, hint) = match self {
+            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => (Usage, LISTED),
+            Error::Damaged { path, .. } => {
+                return (Failed, Some(format!("record the job again, and remove this one: `rm -- {}`", quote(path))));
+            }
+            Error::KeptElsewhere { film, .. } => {
+                let hint = format!("the server's owner has one, which is named by its path: {}", quote(film));
+                return (Usage, Some(hint));
+            }
+            Error::Contradiction { .. } | Error::TooLarge { .. } => {
+                (Failed, "pgthaw did not write this: record the job again")
+            }
+            Error::OtherFormat { .. } => (Usage, "use the pgthaw that wrote it, or record the job again"),
+            Error::OtherCluster { .. } => {
+                (Usage, "connect to the cluster that it was recorded on, or record the job on this one")
+            }
+            Error::NoFilm(_) => (Usage, "`pgthaw run --like NAME -- COMMAND` makes one"),
+            Error::NoCurve { .. } => (
+                Usage,
+                "record the job again as root, on a kernel that tells of requests: `pgthaw run --record-only --source bpf -- COMMAND`",
+            ),
+            Error::NothingNamed => (
+                Usage,
+                "--seconds N records all that the server reads, --backend PID, --application-name NAME or --database DB some of its processes; \
+                 `pgthaw run --record-only -- COMMAND` records a command",
+            ),
+            Error::NoBackend { .. } => (
+                Usage,
+                "`psql -c 'SELECT pid, application_name, query FROM pg_stat_activity'` lists those that there are; another server is named with -h \
+                 and -p",
+            ),
+            Error::AmbiguousFilm { .. } => (Usage, "write more of the name"),
+            Error::SeveralClusters { .. } => (
+                Usage,
+                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as `pgthaw film list` shows it",
+            ),
+            Error::NothingSeen(_) => (
+                Privilege,
+                "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` says what is missing",
+            ),
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => return (Privilege, None),
+            Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => (Failed, LISTED),
+            Error::File { .. } => return (Failed, None),
+            other => return other.inner().map_or((Failed, None), |inner| (inner.kind(), inner.hint())),
+        };
+        (kind, Some(hint.to_owned()))
+    }
 }
+
+const LISTED: &str = "`pgthaw film list` shows the films that there are";
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
-        match self {
-            Error::NothingSeen(_) => ErrorKind::Privilege,
-            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-            Error::Damaged { .. } | Error::Contradiction { .. } | Error::TooLarge { .. } | Error::File { .. } => {
-                ErrorKind::Failed
-            }
-            Error::NotAFilm { .. }
-            | Error::OtherFormat { .. }
-            | Error::OtherCluster { .. }
-            | Error::NoFilm(_)
-            | Error::NoCurve { .. }
-            | Error::NothingNamed
-            | Error::NoBackend { .. }
-            | Error::UnknownFilm { .. }
-            | Error::KeptElsewhere { .. }
-            | Error::AmbiguousFilm { .. }
-            | Error::SeveralClusters { .. } => ErrorKind::Usage,
-            other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
-        }
+        self.explain().0
     }
 
     fn hint(&self) -> Option<String> {
-        let text = match self {
-            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => "`pgthaw film list` shows the films that there are",
-            Error::Damaged { path, .. } => {
-                let file = postgres::quote_argument(&path.display().to_string());
-                return Some(format!("record the job again, and remove this one: `rm -- {file}`"));
-            }
-            Error::KeptElsewhere { film, .. } => return Some(kept_elsewhere(film)),
-            Error::Contradiction { .. } | Error::TooLarge { .. } => "pgthaw did not write this: record the job again",
-            Error::OtherFormat { .. } => "use the pgthaw that wrote it, or record the job again",
-            Error::OtherCluster { .. } => {
-                "connect to the cluster that it was recorded on, or record the job on this one"
-            }
-            Error::NoFilm(_) => "`pgthaw run --like NAME -- COMMAND` makes one",
-            Error::NoCurve { .. } => {
-                "record the job again as root, on a kernel that tells of requests: `pgthaw run --record-only --source bpf -- COMMAND`"
-            }
-            Error::NothingNamed => {
-                "--seconds N records all that the server reads, --backend PID, --application-name NAME or --database DB some of its processes; \
-                 `pgthaw run --record-only -- COMMAND` records a command"
-            }
-            Error::NoBackend { .. } => {
-                "`psql -c 'SELECT pid, application_name, query FROM pg_stat_activity'` lists those that there are; another server is named with -h \
-                 and -p"
-            }
-            Error::AmbiguousFilm { .. } => "write more of the name",
-            Error::SeveralClusters { .. } => {
-                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as `pgthaw film list` shows it"
-            }
-            Error::NothingSeen(_) => {
-                "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` says what is missing"
-            }
-            Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "`pgthaw film list` shows the films that there are"
-            }
-            Error::File { .. } => return None,
-            other => return other.inner().and_then(Explain::hint),
-        };
-        Some(text.to_owned())
+        self.explain().1
     }
 
     fn full_disk(&self) -> Option<FullDisk> {

@@ -1,16 +1,33 @@
-//! What a film is: events, and what it says of itself.
+//! What a film is: events, and what it says of itself. Its file is one Parquet file, a row per event, zstd, with a checksum inside.
+//! docs/formats.md has the columns and the metadata. It is written and read row group after row group, so that neither takes memory for all of
+//! it. What is read is untrusted: each value is checked.
 
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parquet::file::metadata::KeyValue;
-use serde::Serialize;
+use parquet::basic::Encoding;
+use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
+use parquet::file::properties::WriterPropertiesBuilder;
+use parquet::file::reader::ChunkReader;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, TypePtr};
+use serde::{Deserialize, Serialize};
 
+use super::error::Error;
 use crate::MapSource;
-use crate::sealed_file::{Flaw, Metadata, Sealed, encode_pairs, encode_source};
+use crate::sealed_file::{
+    Flaw, GroupReader, GroupWriter, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error, build_schema,
+    encode_pairs, encode_source, open_written, properties,
+};
+use host::files::Draft;
 use host::units::{BlockRange, Bytes, Fork};
-use postgres::{RelationName, RelationPath};
+use postgres::{Relation, RelationName, RelationPath};
 
 /// How blocks came into a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +65,13 @@ pub struct FilmRelation {
     pub path: RelationPath,
 }
 
+impl FilmRelation {
+    /// The relation as films name it.
+    pub fn of(relation: &Relation) -> Arc<FilmRelation> {
+        Arc::new(FilmRelation { name: relation.name.clone(), path: relation.path.clone() })
+    }
+}
+
 /// Neighbouring blocks of one fork, at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -66,30 +90,9 @@ pub struct Event {
 pub const FORMAT_VERSION: u32 = 1;
 
 const FORMAT: &str = "pgthaw.film_format_version";
-const RECORDED_AT: &str = "pgthaw.recorded_at";
-const LABEL: &str = "pgthaw.label";
-const JOB: &str = "pgthaw.job";
-const RECORDER: &str = "pgthaw.recorder";
-const RECORDER_PID: &str = "pgthaw.recorder_pid";
-const SECONDS: &str = "pgthaw.seconds";
-const LOST_EVENTS: &str = "pgthaw.lost_events";
-const EVENTS: &str = "pgthaw.events";
-const REQUESTED_BLOCKS: &str = "pgthaw.requested_blocks";
-const AGAIN_BLOCKS: &str = "pgthaw.again_blocks";
-const SAMPLING: &str = "pgthaw.sampling";
-const SAMPLED_UNIT_BLOCKS: &str = "pgthaw.sampled_unit_blocks";
-const PROBE_RUNS: &str = "pgthaw.probe_runs";
-const PROBE_NS: &str = "pgthaw.probe_ns";
-const FETCHED_BLOCKS: &str = "pgthaw.fetched_blocks";
-const PRELOADED_BLOCKS: &str = "pgthaw.preloaded_blocks";
-const BUFFERS_BLOCKS: &str = "pgthaw.buffers_blocks";
-const DEVICE_READS: &str = "pgthaw.device_reads";
-const DEVICE_BYTES: &str = "pgthaw.device_bytes";
-const FETCHED_AGAIN_BYTES: &str = "pgthaw.fetched_again_bytes";
-const REQUESTED_BYTES: &str = "pgthaw.requested_bytes";
-const WORKERS: &str = "pgthaw.workers";
-const DATABASES: &str = "pgthaw.databases";
-const REMARKS: &str = "pgthaw.remarks";
+
+/// The header but for its cluster, as one JSON object.
+const HEADER: &str = "pgthaw.film";
 
 /// A film of which more than this part was preloaded says nothing of how long the job takes alone, 0 to 1.
 const PRELOADED_SHARE_MAX: f64 = 0.1;
@@ -98,10 +101,12 @@ const PRELOADED_SHARE_MAX: f64 = 0.1;
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
 /// What a film says of itself, without its events.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FilmHeader {
     pub label: Option<String>,
     pub recorded_at: Timestamp,
+    /// Beside the others in the file, as in a snapshot.
+    #[serde(skip)]
     pub source: MapSource,
     /// The job's command; empty where there was none.
     pub job: String,
@@ -123,6 +128,7 @@ pub struct FilmHeader {
     /// Bytes that the device delivered meanwhile.
     pub device_bytes: Option<Bytes>,
     /// What came for the job though it had come before, for memory was short; `None` where nobody counted.
+    #[serde(rename = "fetched_again_bytes")]
     pub fetched_again: Option<Bytes>,
     /// What the job's sessions asked files for, cached or not. Where it is known, `job_bytes` of an event is the part of it by then,
     /// and no longer what had come.
@@ -135,7 +141,7 @@ pub struct FilmHeader {
 }
 
 /// Of which blocks every request is told: those whose hash is below 2^32 divided by 2 to the power of `shift`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampled {
     pub shift: u32,
     /// Blocks that are told together, for they share a page.
@@ -143,14 +149,14 @@ pub struct Sampled {
 }
 
 /// What programs in the kernel cost while a film was recorded, by the kernel's own count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeShare {
     pub runs: u64,
     pub total_ns: u64,
 }
 
 /// What the events of a film add up to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     pub events: u64,
     /// Blocks that the job, or somebody beside it, fetched.
@@ -206,10 +212,6 @@ impl Totals {
 }
 
 impl FilmHeader {
-    pub fn duration(&self) -> Duration {
-        Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
-    }
-
     /// Did the recorder bring this for the job? Where requests are seen, that says nothing of the job.
     pub fn is_brought(&self, event: &Event) -> bool {
         self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
@@ -227,93 +229,24 @@ impl FilmHeader {
 }
 
 /// The header as the file's metadata.
-pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
-    let optional = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let Totals { events, fetched_blocks, requested_blocks, again_blocks, preloaded_blocks, buffers_blocks } =
-        header.totals;
-    let own = [
-        (RECORDED_AT, header.recorded_at.to_string()),
-        (LABEL, header.label.clone().unwrap_or_default()),
-        (JOB, header.job.clone()),
-        (RECORDER, header.recorder.clone()),
-        (RECORDER_PID, header.recorder_pid.to_string()),
-        (SECONDS, header.seconds.to_string()),
-        (LOST_EVENTS, header.lost_events.to_string()),
-        (EVENTS, events.to_string()),
-        (SAMPLING, optional(header.sampling.map(|sampled| sampled.shift.into()))),
-        (SAMPLED_UNIT_BLOCKS, optional(header.sampling.map(|sampled| sampled.unit_blocks.into()))),
-        (PROBE_RUNS, optional(header.probe.map(|probe| probe.runs))),
-        (PROBE_NS, optional(header.probe.map(|probe| probe.total_ns))),
-        (FETCHED_BLOCKS, fetched_blocks.to_string()),
-        (REQUESTED_BLOCKS, requested_blocks.to_string()),
-        (AGAIN_BLOCKS, again_blocks.to_string()),
-        (PRELOADED_BLOCKS, preloaded_blocks.to_string()),
-        (BUFFERS_BLOCKS, buffers_blocks.to_string()),
-        (DEVICE_READS, optional(header.device_reads)),
-        (DEVICE_BYTES, optional(header.device_bytes.map(|bytes| bytes.0))),
-        (FETCHED_AGAIN_BYTES, optional(header.fetched_again.map(|bytes| bytes.0))),
-        (REQUESTED_BYTES, optional(header.requested_bytes.map(|bytes| bytes.0))),
-        (WORKERS, optional(header.workers)),
-        (DATABASES, serde_json::Value::from(header.databases.clone()).to_string()),
-        (REMARKS, serde_json::Value::from(header.remarks.clone()).to_string()),
-    ];
-    let format = (FORMAT, FORMAT_VERSION.to_string());
-    encode_pairs([format].into_iter().chain(encode_source(&header.source)).chain(own))
+fn encode(header: &FilmHeader) -> Result<Vec<KeyValue>, serde_json::Error> {
+    let own = [(FORMAT, FORMAT_VERSION.to_string()), (HEADER, serde_json::to_string(header)?)];
+    Ok(encode_pairs(own.into_iter().chain(encode_source(&header.source))))
 }
 
 /// The header of a file that claims to be a film, with every value checked.
-pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
+fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
     let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
-    let optional = |key| match metadata.text(key)? {
-        "" => Ok(None),
-        _ => metadata.number(key).map(Some),
-    };
-    let seconds: f64 = metadata.number(SECONDS)?;
-    if !(0.0..1e9).contains(&seconds) {
-        return Err(metadata.wrong(SECONDS));
+    let header = FilmHeader { source: metadata.decode_source()?, ..metadata.json(HEADER)? };
+    let is_possible = |sampled: &Sampled| sampled.shift < 32 && (1..=64).contains(&sampled.unit_blocks);
+    match (0.0..1e9).contains(&header.seconds) && header.sampling.as_ref().is_none_or(is_possible) {
+        true => Ok(header),
+        false => Err(metadata.wrong(HEADER)),
     }
-    Ok(FilmHeader {
-        label: Some(metadata.text(LABEL)?).filter(|label| !label.is_empty()).map(str::to_owned),
-        recorded_at: metadata.number(RECORDED_AT)?,
-        source: metadata.decode_source()?,
-        job: metadata.text(JOB)?.to_owned(),
-        recorder: metadata.text(RECORDER)?.to_owned(),
-        recorder_pid: metadata.number(RECORDER_PID)?,
-        seconds,
-        lost_events: metadata.number(LOST_EVENTS)?,
-        sampling: match optional(SAMPLING)? {
-            Some(shift) => {
-                let shift = u32::try_from(shift).ok().filter(|shift| *shift < 32).ok_or(metadata.wrong(SAMPLING))?;
-                let unit_blocks = metadata.number(SAMPLED_UNIT_BLOCKS)?;
-                let is_possible = (1..=64).contains(&unit_blocks);
-                Some(Sampled { shift, unit_blocks })
-                    .filter(|_| is_possible)
-                    .ok_or(metadata.wrong(SAMPLED_UNIT_BLOCKS))
-                    .map(Some)?
-            }
-            None => None,
-        },
-        probe: optional(PROBE_RUNS)?.zip(optional(PROBE_NS)?).map(|(runs, total_ns)| ProbeShare { runs, total_ns }),
-        totals: Totals {
-            events: metadata.number(EVENTS)?,
-            requested_blocks: metadata.number(REQUESTED_BLOCKS)?,
-            again_blocks: metadata.number(AGAIN_BLOCKS)?,
-            fetched_blocks: metadata.number(FETCHED_BLOCKS)?,
-            preloaded_blocks: metadata.number(PRELOADED_BLOCKS)?,
-            buffers_blocks: metadata.number(BUFFERS_BLOCKS)?,
-        },
-        device_reads: optional(DEVICE_READS)?,
-        device_bytes: optional(DEVICE_BYTES)?.map(Bytes),
-        fetched_again: optional(FETCHED_AGAIN_BYTES)?.map(Bytes),
-        requested_bytes: optional(REQUESTED_BYTES)?.map(Bytes),
-        workers: optional(WORKERS)?,
-        databases: metadata.json(DATABASES)?,
-        remarks: metadata.json(REMARKS)?,
-    })
 }
 
 /// The header of a file that was compared with its checksum, which has to be the one that it names.
-pub fn decode_verified(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
+fn decode_verified(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
     sealed.check_digest(&Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?)?;
     decode(sealed)
 }
@@ -343,5 +276,531 @@ impl FilmHeader {
             databases: Vec::new(),
             remarks: vec!["one".into()],
         }
+    }
+}
+
+/// A row group ends at this many rows: some 30 MB in memory, and 10⁹ events have a footer of some 8 MB.
+const ROWS_PER_GROUP: usize = 131_072;
+
+/// The columns in the file's order, each with its type.
+const COLUMNS: [(&str, Kind); 12] = [
+    ("time_us", Kind::Long),
+    ("database", Kind::Text),
+    ("schema", Kind::Text),
+    ("name", Kind::Text),
+    ("path", Kind::Text),
+    ("relfilenumber", Kind::Long),
+    ("fork", Kind::Text),
+    ("first_block", Kind::Long),
+    ("blocks", Kind::Long),
+    ("kind", Kind::Text),
+    ("pid", Kind::Long),
+    ("job_bytes", Kind::Long),
+];
+
+fn schema() -> ParquetResult<TypePtr> {
+    build_schema("film", &COLUMNS)
+}
+
+/// Columns that are kept as their differences: times and bytes only grow, and by little, and a block is often near the one before. Of their
+/// eight bytes zstd would keep half as much again (docs/films.md).
+const DIFFERENCES: [&str; 3] = ["time_us", "first_block", "job_bytes"];
+
+fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
+    Ok(DIFFERENCES.iter().fold(properties()?, |properties, name| {
+        properties.set_column_encoding(ColumnPath::from(*name), Encoding::DELTA_BINARY_PACKED)
+    }))
+}
+
+/// Rows of one row group, split into columns: of each type in the order of [`COLUMNS`].
+#[derive(Debug, Default)]
+struct Columns {
+    longs: [Vec<i64>; 6],
+    texts: [Vec<ByteArray>; 6],
+}
+
+/// A relation, and the texts that its rows share: database, schema, name and path.
+type RelationTexts = (Arc<FilmRelation>, [ByteArray; 4]);
+
+fn texts_of(relation: &FilmRelation) -> [ByteArray; 4] {
+    let FilmRelation { name, path } = relation;
+    [&*name.database, &*name.schema, &*name.name, &*path.to_string()].map(ByteArray::from)
+}
+
+impl Columns {
+    /// Adds an event of the relation with these texts.
+    fn push(&mut self, event: &Event, texts: &[ByteArray; 4]) {
+        let longs = [
+            event.time.as_micros() as i64,
+            event.relation.path.relfilenumber().into(),
+            event.blocks.start as i64,
+            event.blocks.blocks() as i64,
+            event.pid.into(),
+            event.job_bytes.0 as i64,
+        ];
+        self.longs.iter_mut().zip(longs).for_each(|(column, value)| column.push(value));
+        let own = [event.fork.name(), event.kind.name()].map(ByteArray::from);
+        self.texts.iter_mut().zip(texts.iter().cloned().chain(own)).for_each(|(column, value)| column.push(value));
+    }
+
+    fn len(&self) -> usize {
+        self.longs[0].len()
+    }
+
+    fn write(&self, group: SerializedRowGroupWriter<'_, File>) -> ParquetResult<()> {
+        let mut group = GroupWriter::new(group);
+        let (mut longs, mut texts) = (self.longs.iter(), self.texts.iter());
+        for (_, kind) in COLUMNS {
+            match kind {
+                Kind::Long => longs.next().map_or(Ok(()), |column| group.put::<Int64Type>(column))?,
+                _ => texts.next().map_or(Ok(()), |column| group.put::<ByteArrayType>(column))?,
+            }
+        }
+        group.close()
+    }
+}
+
+/// A film that is being recorded. Dropping it leaves nothing behind.
+pub struct FilmWriter {
+    draft: Draft,
+    path: PathBuf,
+    writer: SerializedFileWriter<File>,
+    columns: Columns,
+    last: Option<RelationTexts>,
+    recorder_pid: u32,
+    totals: Totals,
+    /// Those that the job asked for something of, in that order.
+    databases: Vec<String>,
+}
+
+impl std::fmt::Debug for FilmWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FilmWriter").field("draft", &self.draft).field("totals", &self.totals).finish_non_exhaustive()
+    }
+}
+
+impl FilmWriter {
+    /// Begins a film in `draft`, recorded by this process; `path` is what messages call it.
+    pub fn begin(draft: Draft, path: &Path) -> Result<FilmWriter, Error> {
+        let failed = |error| Error::file("write", path, as_io_error(error));
+        let file = draft.file().try_clone().map_err(|error| Error::file("write", path, error))?;
+        let properties = Arc::new(film_properties().map_err(failed)?.build());
+        let writer = SerializedFileWriter::new(file, schema().map_err(failed)?, properties).map_err(failed)?;
+        let (columns, path, recorder_pid) = (Columns::default(), path.to_owned(), std::process::id());
+        Ok(FilmWriter {
+            draft,
+            path,
+            writer,
+            columns,
+            last: None,
+            recorder_pid,
+            totals: Totals::default(),
+            databases: Vec::new(),
+        })
+    }
+
+    /// Adds an event. Those of one relation had better be neighbours.
+    pub fn push(&mut self, event: &Event) -> Result<(), Error> {
+        let last = self.last.take().filter(|(relation, _)| Arc::ptr_eq(relation, &event.relation));
+        let last = last.unwrap_or_else(|| (Arc::clone(&event.relation), texts_of(&event.relation)));
+        self.columns.push(event, &last.1);
+        self.last = Some(last);
+        self.add_database(event);
+        self.totals.add(event, self.recorder_pid);
+        if self.columns.len() == ROWS_PER_GROUP {
+            self.write_group()?;
+        }
+        Ok(())
+    }
+
+    fn add_database(&mut self, event: &Event) {
+        let database = &event.relation.name.database;
+        if event.kind != EventKind::Buffers && !database.is_empty() && !self.databases.contains(database) {
+            self.databases.push(database.clone());
+        }
+    }
+
+    fn write_group(&mut self) -> Result<(), Error> {
+        let columns = std::mem::take(&mut self.columns);
+        let written = self.writer.next_row_group().and_then(|group| columns.write(group));
+        written.map_err(|error| Error::file("write", &self.path, as_io_error(error)))
+    }
+
+    /// Ends the film, which says of itself what `header` says, but for its totals and who recorded it. The file is ready to be placed.
+    pub fn finish(mut self, header: &FilmHeader) -> Result<(Draft, FilmHeader), Error> {
+        if self.columns.len() > 0 {
+            self.write_group()?;
+        }
+        let (totals, recorder_pid, databases) = (self.totals, self.recorder_pid, self.databases);
+        let header = FilmHeader { totals, recorder_pid, databases, ..header.clone() };
+        let pairs = encode(&header).map_err(|error| Error::file("write", &self.path, error.into()))?;
+        pairs.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
+        self.writer.close().map_err(|error| Error::file("write", &self.path, as_io_error(error)))?;
+        apply_checksum(self.draft.file()).map_err(|flaw| Error::of_flaw(flaw, &self.path))?;
+        Ok((self.draft, header))
+    }
+}
+
+/// A name has at most 63 bytes, a path fewer than 100.
+const PAGE_LIMITS: PageLimits = PageLimits { row_bytes: 128, last_page_bytes: None };
+
+/// More relations than any cluster has that a film is worth recording on; a few hundred bytes of memory each.
+const RELATIONS_MAX: usize = 1 << 18;
+
+/// PostgreSQL's MaxBlockNumber is 2³² − 2.
+const BLOCKS_MAX: u64 = u32::MAX as u64;
+
+/// A film's file that matches its checksum. Its events are read when they are asked for.
+#[derive(Debug)]
+pub struct Film<S> {
+    source: Arc<S>,
+    path: PathBuf,
+    sealed: Sealed,
+    header: FilmHeader,
+}
+
+impl FilmHeader {
+    /// Reads what a film's footer says of it, and nothing else: the file may be damaged.
+    pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
+        let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?));
+        header.map_err(|flaw| Error::of_flaw(flaw, path))
+    }
+}
+
+impl Film<File> {
+    /// Opens a file and compares it with its checksum.
+    pub fn open(path: &Path) -> Result<Film<File>, Error> {
+        Film::new(open_written(path).map_err(|flaw| Error::of_flaw(flaw, path))?, path)
+    }
+}
+
+impl<S: ChunkReader + 'static> Film<S> {
+    /// A film in what is open already, or in memory; `path` is what errors call it.
+    pub fn new(source: S, path: &Path) -> Result<Film<S>, Error> {
+        let opened = Sealed::read(&source).and_then(|sealed| {
+            let header = decode_verified(&sealed)?;
+            let described = |error| Flaw::Failed { action: "describe", source: std::io::Error::other(error) };
+            let rows = sealed.check_shape(&*schema().map_err(described)?, ROWS_PER_GROUP, "film")?;
+            match rows == header.totals.events {
+                true => Ok((sealed, header)),
+                false => Err(not_its_totals()),
+            }
+        });
+        let (sealed, header) = opened.map_err(|flaw| Error::of_flaw(flaw, path))?;
+        Ok(Film { source: Arc::new(source), path: path.to_owned(), sealed, header })
+    }
+
+    pub fn header(&self) -> &FilmHeader {
+        &self.header
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Passes every event to `visit`, in order, with memory for one row group at a time.
+    ///
+    /// # Errors
+    /// When a value makes no sense, or the totals are not those of the header: what was visited by then is not to be trusted either.
+    pub fn visit(&self, mut visit: impl FnMut(Event)) -> Result<(), Error> {
+        self.visit_checked(&mut visit).map_err(|flaw| Error::of_flaw(flaw, &self.path))
+    }
+
+    fn visit_checked(&self, visit: &mut dyn FnMut(Event)) -> Result<(), Flaw> {
+        let (mut decoder, mut totals) = (Decoder::default(), Totals::default());
+        for group in self.sealed.parquet.row_groups() {
+            let columns = self.read_group(group).map_err(Flaw::Contradiction)?;
+            for row in 0..columns.len() {
+                let event = decoder.decode(&columns, row);
+                let event = event.map_err(|reason| Flaw::Contradiction(format!("row {}: {reason}", totals.events)))?;
+                totals.add(&event, self.header.recorder_pid);
+                visit(event);
+            }
+        }
+        if totals == self.header.totals { Ok(()) } else { Err(not_its_totals()) }
+    }
+
+    #[cfg(test)]
+    pub fn sealed_groups(&self) -> usize {
+        self.sealed.parquet.num_row_groups()
+    }
+
+    fn read_group(&self, group: &RowGroupMetaData) -> Result<Columns, String> {
+        let mut group = GroupReader::new(Arc::clone(&self.source), group, group.num_rows() as usize, PAGE_LIMITS);
+        let mut columns = Columns::default();
+        let (mut longs, mut texts) = (columns.longs.iter_mut(), columns.texts.iter_mut());
+        for (name, kind) in COLUMNS {
+            if kind == Kind::Text {
+                texts.next().map_or(Ok(()), |column| group.take_bytes().map(|read| *column = read))?;
+            } else if let Some(column) = longs.next() {
+                *column = if DIFFERENCES.contains(&name) { group.take_deltas()? } else { group.take_longs()? };
+            }
+        }
+        Ok(columns)
+    }
+}
+
+fn not_its_totals() -> Flaw {
+    Flaw::Contradiction("its rows do not add up to the totals of its metadata".to_owned())
+}
+
+/// Makes events of rows. Rows of one relation share what is said of it.
+#[derive(Default)]
+struct Decoder {
+    relations: HashSet<Arc<FilmRelation>>,
+    last: Option<RelationTexts>,
+}
+
+impl Decoder {
+    fn decode(&mut self, columns: &Columns, row: usize) -> Result<Event, String> {
+        let [database, schema, name, path, fork, kind] = columns.texts.each_ref().map(|column| &column[row]);
+        let [time_us, relfilenumber, first, blocks, pid, job_bytes] =
+            columns.longs.each_ref().map(|column| column[row]);
+        let relation = self.relation([database, schema, name, path])?;
+        if relfilenumber != i64::from(relation.path.relfilenumber()) {
+            return Err(format!("relfilenumber {relfilenumber} is not that of {}", relation.path));
+        }
+        let end = first.checked_add(blocks).filter(|_| first >= 0 && blocks > 0);
+        let end = end.map(|end| end as u64).filter(|end| *end <= BLOCKS_MAX);
+        let end = end.ok_or_else(|| format!("no relation has {blocks} blocks from {first}"))?;
+        let not_negative = |what, value: i64| u64::try_from(value).map_err(|_| format!("{value} is no {what}"));
+        Ok(Event {
+            time: Duration::from_micros(not_negative("time", time_us)?),
+            relation,
+            fork: decode_word(fork, "fork", Fork::from_name)?,
+            blocks: BlockRange::new(first as u64, end),
+            kind: decode_word(kind, "kind", EventKind::from_name)?,
+            pid: u32::try_from(pid).map_err(|_| format!("{pid} is no pid"))?,
+            job_bytes: Bytes(not_negative("number of bytes", job_bytes)?),
+        })
+    }
+
+    fn relation(&mut self, texts: [&ByteArray; 4]) -> Result<Arc<FilmRelation>, String> {
+        if let Some((relation, last)) = &self.last
+            && last.iter().eq(texts)
+        {
+            return Ok(Arc::clone(relation));
+        }
+        let [database, schema, name, path] = texts.map(|value| text(value).map(str::to_owned));
+        let name = RelationName { database: database?, schema: schema?, name: name? };
+        let path: RelationPath = path?.parse().map_err(|error| format!("{error}"))?;
+        let relation = FilmRelation { name, path };
+        let relation = match self.relations.get(&relation) {
+            Some(known) => Arc::clone(known),
+            None if self.relations.len() == RELATIONS_MAX => {
+                return Err(format!("it has more than {RELATIONS_MAX} relations"));
+            }
+            None => {
+                let relation = Arc::new(relation);
+                self.relations.insert(Arc::clone(&relation));
+                relation
+            }
+        };
+        // Copied: a slice would keep the page.
+        let own = texts.map(|value| ByteArray::from(value.data().to_vec()));
+        self.last = Some((Arc::clone(&relation), own));
+        Ok(relation)
+    }
+}
+
+fn text(value: &ByteArray) -> Result<&str, String> {
+    value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
+}
+
+fn decode_word<T>(value: &ByteArray, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+    let word = text(value)?;
+    known(word).ok_or_else(|| format!("{word:?} is no {what}"))
+}
+
+#[cfg(test)]
+mod film_file_tests {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::unix::fs::FileExt as _;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use bytes::Bytes as Memory;
+
+    use crate::fixtures::map_of;
+    use crate::sealed_file::mend;
+    use crate::trace::error::Error;
+    use crate::trace::film::{FilmHeader, Totals};
+    use crate::trace::fixtures::{self, film_relation as relation};
+    use crate::trace::{Event, EventKind, FilmRelation};
+    use host::units::Bytes;
+
+    fn event(millisecond: u64, relation: &Arc<FilmRelation>, first: u64, blocks: u64, kind: EventKind) -> Event {
+        let job_bytes = Bytes(millisecond * 8192);
+        Event { job_bytes, ..fixtures::event(millisecond, relation, first..first + blocks, kind) }
+    }
+
+    /// A file of these events.
+    fn written(directory: &Path, events: impl Iterator<Item = Event>) -> PathBuf {
+        let path = directory.join("film.parquet");
+        let writer = fixtures::writer(&path);
+        fixtures::place(fixtures::record(writer, &FilmHeader::for_tests(), events).draft, &path);
+        path
+    }
+
+    fn read(path: &Path) -> Result<Vec<Event>, Error> {
+        let film = Film::open(path)?;
+        let mut events = Vec::new();
+        film.visit(|event| events.push(event)).map(|()| events)
+    }
+
+    #[test]
+    fn a_film_is_read_as_it_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let (one, two) = (relation(1), relation(2));
+        let own = Event { pid: std::process::id(), ..event(9, &two, 0, 2, EventKind::Fetched) };
+        let events = vec![
+            event(0, &two, 7, 1, EventKind::Buffers),
+            event(1, &one, 4_294_967_294, 1, EventKind::Fetched),
+            event(2, &two, 7, 100, EventKind::Requested),
+            event(3, &one, 0, 5, EventKind::Fetched),
+            own,
+            event(9, &two, 7, 3, EventKind::Again),
+        ];
+        let path = written(directory.path(), events.clone().into_iter());
+        assert_eq!(read(&path).unwrap(), events);
+        let totals = Totals {
+            events: 6,
+            fetched_blocks: 6,
+            requested_blocks: 100,
+            again_blocks: 3,
+            preloaded_blocks: 2,
+            buffers_blocks: 1,
+        };
+        let databases = vec![one.name.database.clone()];
+        let expected = FilmHeader { totals, databases, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
+        assert_eq!(*Film::open(&path).unwrap().header(), expected);
+        assert_eq!(FilmHeader::read_unverified(&path).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_film_with_holes_is_not_even_listed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = written(directory.path(), std::iter::empty());
+        let film = fs::read(&path).unwrap();
+        // A footer that is whole behind what was never written.
+        let file = File::create(&path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        file.write_all_at(&film, 1 << 20).unwrap();
+        for read in [FilmHeader::read_unverified(&path).map(drop), Film::open(&path).map(drop)] {
+            assert!(read.unwrap_err().to_string().contains("holes"));
+        }
+    }
+
+    #[test]
+    fn a_long_film_has_several_groups_and_an_empty_one_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = relation(1);
+        let count = ROWS_PER_GROUP as u64 * 2 + 3;
+        let path = written(directory.path(), (0..count).map(|at| event(at / 100, &one, at, 1, EventKind::Fetched)));
+        let film = Film::open(&path).unwrap();
+        let mut next = 0;
+        film.visit(|event| {
+            assert_eq!(event.blocks.start, next);
+            next += 1;
+        })
+        .unwrap();
+        assert_eq!(next, count);
+        assert_eq!(film.sealed_groups(), 3);
+        let file_bytes = fs::metadata(&path).unwrap().len();
+        assert!(file_bytes < count * 4, "{file_bytes} bytes for {count} events");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(read(&written(directory.path(), std::iter::empty())).unwrap(), []);
+    }
+
+    #[test]
+    fn a_touch_in_no_order_takes_four_bytes_at_most() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = relation(1);
+        // As an index leads through a table: four in a millisecond, each somewhere else.
+        let events: Vec<Event> = (0..60_000_u64)
+            .map(|at| Event {
+                job_bytes: Bytes(at * 8192),
+                ..event(at / 4, &one, at * 2_654_435_761 % 60_013, 1, EventKind::Fetched)
+            })
+            .collect();
+        let bytes_of = |path: &Path| fs::metadata(path).unwrap().len();
+        let path = written(directory.path(), events.iter().cloned());
+        let bytes = bytes_of(&path);
+        assert!(bytes < 4 * events.len() as u64, "{bytes} bytes");
+        assert_eq!(read(&path).unwrap(), events);
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_read_as_they_were_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = relation(1);
+        let sizes = [0, 1, u64::MAX >> 1, 7, 1 << 62, 12_345, 3];
+        let events: Vec<Event> = (0..1000)
+            .map(|at| Event {
+                job_bytes: Bytes(sizes[at % sizes.len()]),
+                pid: if at % 3 == 0 { u32::MAX } else { at as u32 },
+                ..event(
+                    (at as u64 * 7919) % 1000,
+                    &one,
+                    4_294_967_294 - (at as u64 % 2) * 4_294_967_000,
+                    1,
+                    EventKind::Again,
+                )
+            })
+            .collect();
+        // Blocks of differences that are full and those that are not.
+        for count in [1, 2, 65, 256, 257, 258, 1000] {
+            let path = written(directory.path(), events[..count].iter().cloned());
+            assert_eq!(read(&path).unwrap(), events[..count], "{count}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_or_changed_is_told_from_a_film() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = written(directory.path(), (0..100).map(|at| event(at, &relation(1), at, 1, EventKind::Fetched)));
+        let whole = fs::read(&path).unwrap();
+        for (bytes, said) in [
+            (&whole[..whole.len() / 2], "it was cut off, or changed"),
+            (&whole[..0], "it is empty"),
+            (&b"select 1; select 2;"[..], "not a Parquet file"),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            let error = read(&path).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains("film.parquet"), "{error}");
+        }
+        // Wherever a byte is another one, it is found out before anything is believed.
+        for at in (4..whole.len() - 8).step_by(97) {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x20;
+            assert!(Film::new(Memory::from(changed), &path).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn what_was_made_to_do_harm_gets_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = written(directory.path(), (0..100).map(|at| event(at, &relation(1), at, 1, EventKind::Fetched)));
+        let whole = fs::read(&path).unwrap();
+        // With its checksum put right, whatever stands there is an error or a film, and neither a panic nor the machine's memory.
+        let mut refused = 0;
+        for at in 4..whole.len() - 8 {
+            let mut changed = whole.clone();
+            changed[at] = changed[at].wrapping_add(1);
+            let film = Film::new(Memory::from(mend(&changed)), &path);
+            refused += usize::from(film.and_then(|film| film.visit(drop)).is_err());
+        }
+        assert!(refused > 100, "{refused} of {}", whole.len());
+    }
+
+    #[test]
+    fn a_snapshot_is_no_film() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("snapshot.parquet");
+        crate::Snapshot::new(map_of(Vec::new()), None).write(&path).unwrap();
+        let error = read(&path).unwrap_err();
+        assert!(matches!(error, Error::NotAFilm { .. }), "{error}");
     }
 }

@@ -6,10 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::film::{Event, EventKind, FilmHeader, FilmRelation};
-use super::film_file::{Film, FilmWriter};
-use super::record::Recorded;
-use super::source::JobSeen;
+use super::film::{Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter};
+use super::record::{JobSeen, Recorded};
 use crate::ForkMap;
 use crate::fixtures::relation;
 use host::files::{Draft, draft_beside};

@@ -3,23 +3,33 @@
 //! Who reads a row first sets its hint bits, so that a job that only reads leaves dirty pages too. Asked to drop a dirty page the kernel begins
 //! to write it, and keeps it; a moment later it can go. So what stayed is asked for again, as long as some of it goes. Nobody syncs: who asks
 //! what became of a write may take its error away from the server.
+//!
+//! Until that is done a run leaves behind what was cached before, and what its job brought in, so that another can do it for a run that was
+//! killed. Each run has a lock in the state directory while it lives. Only the last one to end cleans up, for all: so concurrent runs do not undo
+//! each other. What was cached before the first of them is what comes back.
 
 use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
 use roaring::RoaringBitmap;
 use serde::Serialize;
 use tokio::time::sleep;
 
 use super::error::Error;
-use super::journal::Left;
 use super::record::Came;
+use crate::sealed_file::DRAFT_PREFIX;
 use crate::warm::plan::Geometry;
-use crate::warm::restore::{Answer, Dropped, Files, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
+use crate::warm::restore::{Answer, Files, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
 use crate::warm::traffic::ServerTraffic;
 use crate::warm::{Control, PlannedDevice, Refusal, Sharing, SkipReason, TierReceipt, Unwatched};
-use crate::{ForkMap, Map, MapInputs, RelationMap, TierState, Tiers, read_map_of};
+use crate::{ForkMap, Map, MapInputs, RelationMap, Snapshot, TierState, Tiers, read_map_of};
+use host::files::{Directory, FILE_MODE, has_foreign_owner, remove_abandoned_drafts};
+use host::linux::cgroup::LeftCgroup;
 use host::linux::page_cache::PageCache;
 use host::units::{Bytes, Fork};
 use postgres::{DataDirectory, Database, Relation, RelationPath, Server};
@@ -59,6 +69,7 @@ pub struct PutBack {
 }
 
 /// What is put back, and where.
+#[derive(Debug)]
 pub struct PuttingBack<'a> {
     pub directory: &'a DataDirectory,
     /// `None`: the page cache alone.
@@ -69,12 +80,6 @@ pub struct PuttingBack<'a> {
     pub room: SystemRoom,
     pub device: PlannedDevice,
     pub control: Arc<Control>,
-}
-
-impl std::fmt::Debug for PuttingBack<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PuttingBack").field("directory", &self.directory).finish_non_exhaustive()
-    }
 }
 
 impl PuttingBack<'_> {
@@ -139,7 +144,7 @@ impl PuttingBack<'_> {
     }
 
     async fn drop_brought(&self, before: &Map, came: &Came, done: &mut PutBack) -> Gone {
-        let geometry = Geometry { block_size: before.source.block_size, segment_blocks: before.source.segment_blocks };
+        let geometry = geometry_of(before);
         let files = Files { cache: &*self.page_cache, directory: &self.directory.path, geometry };
         let mut gone = drop_brought(files, compute_brought(before, came), &self.control).await;
         done.remarks.append(&mut gone.remarks);
@@ -148,7 +153,7 @@ impl PuttingBack<'_> {
 
     /// Brings back what is gone, as a restore does, and takes its word for what is there then.
     async fn bring_back(&self, gone: Map, sees_buffers: bool, done: &mut PutBack) {
-        let geometry = Geometry { block_size: gone.source.block_size, segment_blocks: gone.source.segment_blocks };
+        let geometry = geometry_of(&gone);
         let buffers_budget = done.buffers_gone_bytes;
         let tiers = Tiers { os: true, buffers: sees_buffers && buffers_budget > Some(Bytes(0)) };
         let options = RestoreOptions {
@@ -200,45 +205,50 @@ fn compute_passing(brought: &Came, gone: &Map) -> Came {
     passing
 }
 
+fn geometry_of(map: &Map) -> Geometry {
+    Geometry { block_size: map.source.block_size, segment_blocks: map.source.segment_blocks }
+}
+
+/// The forks of a map by file.
+fn forks_of(map: &Map) -> HashMap<(&RelationPath, Fork), &ForkMap> {
+    map.forks().map(|(relation, fork)| ((&relation.path, fork.fork), fork)).collect()
+}
+
 /// What the jobs brought and nobody had cached before.
-fn compute_brought<'a>(before: &Map, brought: &'a Came) -> Vec<Brought<'a>> {
-    let cached: HashMap<(&RelationPath, Fork), &RoaringBitmap> =
-        before.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.os)).collect();
-    let own = |((path, fork), blocks): (&'a (RelationPath, Fork), &RoaringBitmap)| {
-        let blocks = cached.get(&(path, *fork)).map_or_else(|| blocks.clone(), |before| blocks - *before);
-        (!blocks.is_empty()).then_some(Brought { path, fork: *fork, blocks })
+fn compute_brought(before: &Map, came: &Came) -> Came {
+    let before = forks_of(before);
+    let own = |(place, came): (&(RelationPath, Fork), &RoaringBitmap)| {
+        let own = before.get(&(&place.0, place.1)).map_or_else(|| came.clone(), |before| came - &before.os);
+        (!own.is_empty()).then(|| (place.clone(), own))
     };
-    brought.iter().filter_map(own).collect()
+    came.iter().filter_map(own).collect()
 }
 
 /// Blocks that are cached now, and neither were before nor are the jobs' by what they read.
-fn count_unread(before: &Map, brought: &Came, now: &Map) -> u64 {
-    let cached_before = before.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.os));
-    let mut known: HashMap<(&RelationPath, Fork), RoaringBitmap> = HashMap::new();
-    for (key, blocks) in cached_before.chain(brought.iter().map(|((path, fork), blocks)| ((path, *fork), blocks))) {
-        *known.entry(key).or_default() |= blocks;
-    }
-    let unread = |(relation, fork): (&Relation, &ForkMap)| match known.get(&(&relation.path, fork.fork)) {
-        Some(known) => fork.os.difference_len(known),
-        None => fork.os.len(),
+fn count_unread(before: &Map, came: &Came, now: &Map) -> u64 {
+    let before = forks_of(before);
+    let unread = |(relation, now): (&Relation, &ForkMap)| {
+        let mut unread = now.os.clone();
+        unread -= before.get(&(&relation.path, now.fork)).map_or(&RoaringBitmap::new(), |before| &before.os);
+        unread.len() - came.get(&(relation.path.clone(), now.fork)).map_or(0, |came| unread.intersection_len(came))
     };
     now.forks().map(unread).sum()
 }
 
 /// Blocks of it that are dirty in shared_buffers now.
-fn count_dirty(brought: &[Brought<'_>], now: &Map) -> u64 {
-    let dirty: HashMap<(&RelationPath, Fork), &RoaringBitmap> =
-        now.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.dirty)).collect();
-    let of = |one: &Brought<'_>| Some(dirty.get(&(one.path, one.fork))?.intersection_len(&one.blocks));
+fn count_dirty(brought: &Came, now: &Map) -> u64 {
+    let now = forks_of(now);
+    let of = |((path, fork), blocks): (&(RelationPath, Fork), &RoaringBitmap)| {
+        Some(now.get(&(path, *fork))?.dirty.intersection_len(blocks))
+    };
     brought.iter().filter_map(of).sum()
 }
 
 /// What was cached before and is not now. What of it has no file any more is left out.
 fn compute_gone(before: &Map, now: &Map) -> Map {
-    let there: HashMap<(&RelationPath, Fork), &ForkMap> =
-        now.forks().map(|(relation, fork)| ((&relation.path, fork.fork), fork)).collect();
-    let gone_of = |relation: &RelationPath, fork: &ForkMap| {
-        let now = there.get(&(relation, fork.fork))?;
+    let there = forks_of(now);
+    let relations = filter_forks(before, |relation, fork| {
+        let now = there.get(&(&relation.path, fork.fork))?;
         let end = u32::try_from(now.blocks).unwrap_or(u32::MAX);
         let minus = |before: &RoaringBitmap, now: &RoaringBitmap| {
             let mut gone = before - now;
@@ -249,13 +259,17 @@ fn compute_gone(before: &Map, now: &Map) -> Map {
         let buffers = fork.buffers.each_ref().map(|level| minus(level, &buffered));
         let gone = ForkMap { os: minus(&fork.os, &now.os), buffers, ..ForkMap::empty(fork.fork, now.blocks) };
         (!gone.os.is_empty() || gone.buffers.iter().any(|level| !level.is_empty())).then_some(gone)
-    };
+    });
+    Map { relations, buffers: now.buffers.clone(), ..before.clone() }
+}
+
+/// The relations of a map with what `keep` makes of their forks, without those of which it keeps none.
+fn filter_forks(map: &Map, keep: impl Fn(&Relation, &ForkMap) -> Option<ForkMap>) -> Vec<RelationMap> {
     let relation = |one: &RelationMap| {
-        let forks: Vec<ForkMap> = one.forks.iter().filter_map(|fork| gone_of(&one.relation.path, fork)).collect();
+        let forks: Vec<ForkMap> = one.forks.iter().filter_map(|fork| keep(&one.relation, fork)).collect();
         (!forks.is_empty()).then(|| RelationMap { relation: one.relation.clone(), forks })
     };
-    let relations = before.relations.iter().filter_map(relation).collect();
-    Map { relations, buffers: now.buffers.clone(), ..before.clone() }
+    map.relations.iter().filter_map(relation).collect()
 }
 
 /// Time from one try to the next, beside what a try takes: half a processor at most.
@@ -267,82 +281,355 @@ const STUCK: Duration = Duration::from_secs(5);
 /// The same where nothing is known to wait for the device. Kernels before 6.5 do not tell.
 const STUCK_UNSEEN: Duration = Duration::from_millis(500);
 
-/// Blocks of a fork that jobs brought.
-#[derive(Clone, Debug)]
-pub struct Brought<'a> {
-    pub path: &'a RelationPath,
-    pub fork: Fork,
-    pub blocks: RoaringBitmap,
-}
-
-/// What became of them.
+/// What became of what jobs brought.
 #[derive(Debug, Default)]
-pub struct Gone {
+struct Gone {
     /// Bytes that were there, those that stayed, and those of them that have yet to be written.
-    pub brought_bytes: Bytes,
-    pub stayed_bytes: Bytes,
-    pub unwritten_bytes: Bytes,
+    brought_bytes: Bytes,
+    stayed_bytes: Bytes,
+    unwritten_bytes: Bytes,
+    stayed: Came,
     /// Of which nothing is known, in words.
-    pub remarks: Vec<String>,
+    remarks: Vec<String>,
 }
 
-/// Drops them, until nothing goes any more.
-pub async fn drop_brought(files: Files<'_>, brought: Vec<Brought<'_>>, control: &Control) -> Gone {
-    let mut gone = Gone::default();
-    let mut left = try_once(files, brought, control, &mut gone);
-    gone.brought_bytes = left.before_bytes;
+/// Drops it, until nothing goes any more.
+async fn drop_brought(files: Files<'_>, brought: Came, control: &Control) -> Gone {
     let mut last = Instant::now();
-    while !left.stayed.is_empty() && !control.is_interrupted() {
-        let stuck = if left.unwritten_bytes > Bytes(0) { STUCK } else { STUCK_UNSEEN };
+    let mut gone = try_once(files, brought, control);
+    let mut took = last.elapsed();
+    while !gone.stayed.is_empty() && !control.is_interrupted() {
+        let stuck = if gone.unwritten_bytes > Bytes(0) { STUCK } else { STUCK_UNSEEN };
         if last.elapsed() > stuck {
             break;
         }
-        sleep(PAUSE.max(left.took)).await;
-        let next = try_once(files, left.stayed, control, &mut gone);
-        if next.after_bytes < left.after_bytes {
+        sleep(PAUSE.max(took)).await;
+        let begun = Instant::now();
+        let mut next = try_once(files, std::mem::take(&mut gone.stayed), control);
+        took = begun.elapsed();
+        if next.stayed_bytes < gone.stayed_bytes {
             last = Instant::now();
         }
-        left = next;
+        gone.remarks.append(&mut next.remarks);
+        gone = Gone { brought_bytes: gone.brought_bytes, remarks: gone.remarks, ..next };
     }
-    (gone.stayed_bytes, gone.unwritten_bytes) = (left.after_bytes, left.unwritten_bytes);
     gone
 }
 
-/// What one try came to.
-struct Tried<'a> {
-    before_bytes: Bytes,
-    after_bytes: Bytes,
-    unwritten_bytes: Bytes,
-    stayed: Vec<Brought<'a>>,
-    took: Duration,
-}
-
-fn try_once<'a>(files: Files<'_>, all: Vec<Brought<'a>>, control: &Control, gone: &mut Gone) -> Tried<'a> {
-    let (started, none) = (Instant::now(), Bytes(0));
-    let mut tried = Tried {
-        before_bytes: none,
-        after_bytes: none,
-        unwritten_bytes: none,
-        stayed: Vec::new(),
-        took: Duration::ZERO,
-    };
-    for one in all {
-        if control.is_interrupted() {
-            break;
-        }
-        let Dropped { before_bytes, after_bytes, unwritten_bytes, stayed, error } =
-            files.drop_blocks(one.path, one.fork, &one.blocks, |_, run| Ok(vec![files.pages(run)]));
-        if let Some(error) = error {
-            gone.remarks.push(format!("what was brought in of {} may still be there: {error}", one.path));
+fn try_once(files: Files<'_>, all: Came, control: &Control) -> Gone {
+    let mut gone = Gone::default();
+    for ((path, fork), blocks) in all.into_iter().take_while(|_| !control.is_interrupted()) {
+        let dropped = files.drop_blocks(&path, fork, &blocks, |_, run| Ok(vec![files.pages(run)]));
+        if let Some(error) = dropped.error {
+            gone.remarks.push(format!("what was brought in of {path} may still be there: {error}"));
             continue;
         }
-        tried.before_bytes += before_bytes;
-        tried.after_bytes += after_bytes;
-        tried.unwritten_bytes += unwritten_bytes;
-        tried.stayed.extend((!stayed.is_empty()).then_some(Brought { blocks: stayed, ..one }));
+        gone.brought_bytes += dropped.before_bytes;
+        gone.stayed_bytes += dropped.after_bytes;
+        gone.unwritten_bytes += dropped.unwritten_bytes;
+        if !dropped.stayed.is_empty() {
+            gone.stayed.insert((path, fork), dropped.stayed);
+        }
     }
-    tried.took = started.elapsed();
-    tried
+    gone
+}
+
+const LOCK: &str = ".lock";
+const BEFORE: &str = ".before.parquet";
+const BROUGHT: &str = ".brought.parquet";
+const CGROUPS: &str = ".cgroups.json";
+/// Restores that read: the name begins with the process.
+const RESTORE: &str = ".restore";
+/// Of a machine with both versions there are two; a file that is larger than this is none of pgthaw's.
+const CGROUPS_BYTES_MAX: u64 = 64 << 10;
+
+/// What was left longer ago is not cleaned up any more: what is cached now came since.
+const STALE: SignedDuration = SignedDuration::from_hours(1);
+
+/// Said of a run that was killed at once.
+const UNACCOUNTED: &str =
+    "an earlier run was killed before it could write down what its job had read: of that nothing is dropped";
+
+/// How often and how long apart it is tried to be the one who cleans up.
+const TURN_TRIES: u32 = 20;
+const TURN_PAUSE: Duration = Duration::from_millis(50);
+
+/// The runs of one cluster.
+#[derive(Debug)]
+pub struct Journals {
+    directory: Directory,
+    system_identifier: u64,
+}
+
+/// A run that goes on, or a restore that reads. It lives as long as this is held.
+#[derive(Debug)]
+pub struct Journal {
+    name: String,
+    lock: File,
+}
+
+/// What is to be cleaned up, by whoever holds this: nobody else does meanwhile.
+#[derive(Debug)]
+pub struct Left {
+    /// What was cached before the first of them; `None` where none of them protects anything.
+    pub before: Option<Map>,
+    /// What they brought in, by file and fork.
+    pub brought: Came,
+    /// How many runs it is of.
+    pub runs: usize,
+    pub remarks: Vec<String>,
+    names: Vec<String>,
+    _turn: File,
+}
+
+impl Left {
+    /// Adds what came for a job.
+    pub fn add_came(&mut self, came: &Came) {
+        for (place, blocks) in came {
+            *self.brought.entry(place.clone()).or_default() |= blocks;
+        }
+    }
+}
+
+impl Journals {
+    /// Those of a cluster, in pgthaw's state directory.
+    ///
+    /// # Errors
+    /// When it cannot be made. They say which processes go where and what goes from the page cache, so root obeys none that another user
+    /// may have written.
+    pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
+        let path = Journals::place(state, system_identifier);
+        if has_foreign_owner(&path) {
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, "another user decides what is in it");
+            return Err(Error::file("use", &path, source));
+        }
+        let directory = Directory::create(&path).map_err(|source| Error::file("create", &path, source))?;
+        Ok(Journals { directory, system_identifier })
+    }
+
+    /// Where a cluster's are in a state directory.
+    pub fn place(state: &Path, system_identifier: u64) -> PathBuf {
+        state.join("runs").join(system_identifier.to_string())
+    }
+
+    fn failed(&self, action: &'static str) -> impl Fn(io::Error) -> Error {
+        let path = self.directory.path().to_owned();
+        move |source| Error::File { action, path: path.clone(), source }
+    }
+
+    /// A run begins. With `before` it will put back what was cached then.
+    pub fn begin(&self, before: Option<&Map>) -> Result<Journal, Error> {
+        let journal = self.lock_new("", LOCK)?;
+        if let Some(before) = before {
+            Snapshot::new(before.clone(), None).write(&self.path(&journal.name, BEFORE))?;
+        }
+        Ok(journal)
+    }
+
+    /// Makes a file of a name that nobody has, and locks it.
+    fn lock_new(&self, beginning: &str, ending: &str) -> Result<Journal, Error> {
+        let failed = self.failed("create a file in");
+        loop {
+            let name = format!("{beginning}{:016x}", rand::random::<u64>());
+            let lock = self.directory.open_or_create(format!("{name}{ending}"), FILE_MODE).map_err(&failed)?;
+            lock.lock().map_err(&failed)?;
+            // Somebody may have swept it before it was locked.
+            if self.directory.holds(format!("{name}{ending}"), &lock).map_err(&failed)? {
+                return Ok(Journal { name, lock });
+            }
+        }
+    }
+
+    /// A restore begins to read. Who else does is told by the processes; what those left who were killed goes.
+    pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>), Error> {
+        let own = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
+        let mut others = Vec::new();
+        for name in self.names(RESTORE)?.into_iter().filter(|name| *name != own.name) {
+            match self.is_locked(&name, RESTORE) {
+                true => others.extend(name.split('-').next().and_then(|pid| pid.parse::<u32>().ok())),
+                false => _ = self.directory.remove_file(format!("{name}{RESTORE}")),
+            }
+        }
+        others.sort_unstable();
+        Ok((own, others))
+    }
+
+    /// A restore has ended.
+    pub fn end_restore(&self, restoring: Journal) {
+        // What stays is swept by the next one.
+        let _ = self.directory.remove_file(format!("{}{RESTORE}", restoring.name));
+    }
+
+    /// Keeps what a run's job has brought in by now, in place of what it had before. `map` is of the cluster.
+    pub fn keep_brought(&self, journal: &Journal, map: &Map, came: &Came) -> Result<(), Error> {
+        let brought = Map { taken_at: Timestamp::now(), relations: only(map, came), empty: Vec::new(), ..map.clone() };
+        Snapshot::new(brought, None).replace(&self.path(&journal.name, BROUGHT))?;
+        Ok(())
+    }
+
+    /// Keeps where a run's job is set apart from the others, before anybody is in there.
+    pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<(), Error> {
+        let failed = self.failed("create a file in");
+        let name = format!("{}{CGROUPS}", journal.name);
+        let mut file = self.directory.open_or_create(&name, FILE_MODE).map_err(&failed)?;
+        let text = serde_json::to_vec(cgroups).map_err(|error| failed(error.into()))?;
+        file.write_all(&text).map_err(&failed)
+    }
+
+    /// Removes the cgroups of runs that were killed, whose jobs may go on: who is in them goes back to where he came from. Returns what
+    /// could not be removed, in words.
+    pub fn remove_left_cgroups(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let Ok(entries) = self.directory.entries() else { return remarks };
+        let names = entries.iter().filter_map(|entry| Some(entry.name.to_str()?.strip_suffix(CGROUPS)?.to_owned()));
+        for name in names.filter(|name| !self.is_alive(name)) {
+            let file = format!("{name}{CGROUPS}");
+            match self.read_cgroups(&file) {
+                Ok(left) => match left.iter().try_for_each(LeftCgroup::remove) {
+                    Ok(()) => _ = self.directory.remove_file(&file),
+                    Err(error) => remarks.push(format!("a cgroup that an earlier run left is still there: {error}")),
+                },
+                Err(why) => {
+                    remarks.push(format!("which cgroups an earlier run left cannot be read: {why}"));
+                    let _ = self.directory.remove_file(&file);
+                }
+            }
+        }
+        remarks
+    }
+
+    fn read_cgroups(&self, file: &str) -> Result<Vec<LeftCgroup>, io::Error> {
+        let mut text = Vec::new();
+        self.directory.open_file(file)?.take(CGROUPS_BYTES_MAX).read_to_end(&mut text)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
+    fn path(&self, name: &str, ending: &str) -> PathBuf {
+        self.directory.path().join(format!("{name}{ending}"))
+    }
+
+    /// A run has ended. What is to be cleaned up now; `None` when another goes on, which does it when it ends.
+    pub fn end(&self, journal: Journal) -> Result<Option<Left>, Error> {
+        let Journal { lock, name } = journal;
+        let turn = self.take_turn()?;
+        drop(lock);
+        turn.map_or(Ok(None), |turn| self.collect(turn, Some(&name)))
+    }
+
+    /// What runs left that were killed; `None` when there is nothing, or a run goes on, which does it when it ends.
+    pub fn take_left(&self) -> Result<Option<Left>, Error> {
+        // Restores that read beside each other make the directory too, and leave nothing in it.
+        if self.names(LOCK)?.is_empty() {
+            return Ok(None);
+        }
+        let turn = self.take_turn()?;
+        let left = turn.map_or(Ok(None), |turn| self.collect(turn, None))?;
+        Ok(left.filter(|left| !left.names.is_empty()))
+    }
+
+    fn take_turn(&self) -> Result<Option<File>, Error> {
+        let turn = self.directory.open_or_create("turn", FILE_MODE).map_err(self.failed("create a file in"))?;
+        for _ in 0..TURN_TRIES {
+            match turn.try_lock() {
+                Ok(()) => return Ok(Some(turn)),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(TURN_PAUSE),
+                Err(TryLockError::Error(source)) => return Err(self.failed("lock a file in")(source)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn names(&self, ending: &str) -> Result<Vec<String>, Error> {
+        let entries = self.directory.entries().map_err(self.failed("list"))?;
+        let name = |entry: host::files::Entry| Some(entry.name.to_str()?.strip_suffix(ending)?.to_owned());
+        Ok(entries.into_iter().filter_map(name).collect())
+    }
+
+    fn is_alive(&self, name: &str) -> bool {
+        self.is_locked(name, LOCK)
+    }
+
+    fn is_locked(&self, name: &str, ending: &str) -> bool {
+        let lock = self.directory.open_file(format!("{name}{ending}"));
+        lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// What all have left, when none lives. `own` is the one that has just ended.
+    fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>, Error> {
+        let names = self.names(LOCK)?;
+        if names.iter().any(|name| self.is_alive(name)) {
+            return Ok(None);
+        }
+        let _ = remove_abandoned_drafts(&self.directory, DRAFT_PREFIX);
+        let (before, brought) = (None, Came::new());
+        let mut left = Left { before, brought, runs: 0, remarks: Vec::new(), names, _turn: turn };
+        for name in left.names.clone() {
+            self.add(&mut left, &name, own == Some(&name));
+        }
+        Ok(Some(left))
+    }
+
+    /// Adds what one run left. What cannot be read is only told: it is in a directory of this user's own.
+    fn add(&self, left: &mut Left, name: &str, is_own: bool) {
+        let read = |ending| match Snapshot::read(&self.path(name, ending)) {
+            Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => Ok(Some(snapshot.map)),
+            Ok(_) => Ok(None),
+            Err(crate::Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        let brought = match (read(BEFORE), read(BROUGHT)) {
+            (Ok(Some(before)), Ok(brought)) => {
+                let last = brought.as_ref().map_or(before.taken_at, |brought| brought.taken_at);
+                if Timestamp::now().duration_since(last) > STALE {
+                    left.remarks.push(format!("what a run left on {last:.0} is too old to be cleaned up"));
+                    return;
+                }
+                left.runs += 1;
+                // What the own one has no place to write down it still knows.
+                if brought.is_none() && !is_own {
+                    left.remarks.push(UNACCOUNTED.to_owned());
+                }
+                if left.before.as_ref().is_none_or(|first| before.taken_at < first.taken_at) {
+                    left.before = Some(before);
+                }
+                brought
+            }
+            (Ok(None), _) => return,
+            (Err(error), _) | (_, Err(error)) => {
+                left.remarks.push(format!("what a run left cannot be cleaned up: {error}"));
+                return;
+            }
+        };
+        for one in brought.into_iter().flat_map(|map| map.relations) {
+            for fork in one.forks {
+                *left.brought.entry((one.relation.path.clone(), fork.fork)).or_default() |= fork.os;
+            }
+        }
+    }
+
+    /// All is cleaned up.
+    pub fn forget(&self, left: Left) -> Result<(), Error> {
+        let endings = [CGROUPS, BROUGHT, BEFORE, LOCK];
+        for (name, ending) in left.names.iter().flat_map(|name| endings.map(|ending| (name, ending))) {
+            match self.directory.remove_file(format!("{name}{ending}")) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.failed("remove a file in")(source));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The relations of a map of which something came, with that as what is cached.
+fn only(map: &Map, came: &Came) -> Vec<RelationMap> {
+    filter_forks(map, |relation, fork| {
+        let mut os: RoaringBitmap = came.get(&(relation.path.clone(), fork.fork))?.clone();
+        let blocks = fork.blocks.max(os.max().map_or(0, |last| u64::from(last) + 1));
+        os.optimize();
+        Some(ForkMap { os, ..ForkMap::empty(fork.fork, blocks) })
+    })
 }
 
 #[cfg(test)]
@@ -367,10 +654,10 @@ mod tests {
     #[test]
     fn what_was_cached_before_is_not_the_jobs() {
         let before = map_of(vec![relation(1, fork(0..10, 100))]);
-        let came = |number| (relation(number, fork(0..0, 1)).relation.path, Fork::Main);
-        let came = Came::from([(came(1), (5..20).collect()), (came(2), (0..3).collect())]);
+        let place = |number| (relation(number, fork(0..0, 1)).relation.path, Fork::Main);
+        let came = Came::from([(place(1), (5..20).collect()), (place(2), (0..3).collect())]);
         let brought = compute_brought(&before, &came);
-        let blocks: u64 = brought.iter().map(|one| one.blocks.len()).sum();
+        let blocks: u64 = brought.values().map(RoaringBitmap::len).sum();
         assert_eq!((brought.len(), blocks), (2, 13));
         let mut written = fork(0..30, 100);
         written.dirty.insert_range(8..15);
@@ -379,7 +666,7 @@ mod tests {
         buffered.buffers[1].insert_range(8..12);
         let passing = compute_passing(&came, &map_of(vec![relation(1, buffered)]));
         let passed = compute_brought(&before, &passing);
-        assert_eq!(passed[0].blocks, (10..20).collect(), "of shared_buffers what was not in the page cache too");
+        assert_eq!(passed[&place(1)], (10..20).collect(), "of shared_buffers what was not in the page cache too");
         let made = map_of(vec![relation(1, fork(0..30, 100)), relation(3, fork(0..7, 7))]);
         assert_eq!(count_unread(&before, &came, &made), 10 + 7, "what nobody read and had not been there");
     }
@@ -400,7 +687,7 @@ mod brought_tests {
     async fn dropped(cache: &FakePageCache, blocks: impl IntoIterator<Item = u32>) -> Gone {
         let geometry = Geometry { block_size: 8192, segment_blocks: 40 };
         let files = Files { cache, directory: Path::new("/data"), geometry };
-        let brought = vec![Brought { path: &PATH, fork: Fork::Main, blocks: blocks.into_iter().collect() }];
+        let brought = Came::from([((PATH, Fork::Main), blocks.into_iter().collect())]);
         drop_brought(files, brought, &Control::default()).await
     }
 
@@ -427,5 +714,147 @@ mod brought_tests {
         let gone = dropped(&cache, 5..30).await;
         assert_eq!((gone.brought_bytes, gone.stayed_bytes, gone.unwritten_bytes.0), (Bytes(25 * 8192), Bytes(0), 0));
         assert_eq!(cache.resident(Path::new(FILE)), [PageRange::new(0, 10), PageRange::new(60, 100)]);
+    }
+}
+
+#[cfg(test)]
+mod journal_tests {
+    use super::*;
+    use crate::fixtures::{map_of, relation};
+
+    fn map(second: i64, blocks: std::ops::Range<u32>) -> Map {
+        let mut fork = ForkMap::empty(Fork::Main, 100);
+        fork.os.insert_range(blocks);
+        let now = Timestamp::now().as_second();
+        Map { taken_at: Timestamp::from_second(now + second).unwrap(), ..map_of(vec![relation(1, fork)]) }
+    }
+
+    fn came(blocks: std::ops::Range<u32>) -> Came {
+        let path = relation(1, ForkMap::empty(Fork::Main, 1)).relation.path;
+        Came::from([((path, Fork::Main), blocks.collect())])
+    }
+
+    fn journals(state: &Path) -> Journals {
+        Journals::open(state, map(0, 0..0).source.system_identifier).unwrap()
+    }
+
+    #[test]
+    fn the_last_one_cleans_up_for_all_to_what_was_before_the_first() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let (first, second) = (map(-9, 0..10), map(-5, 0..50));
+        let one = journals.begin(Some(&first)).unwrap();
+        let two = journals.begin(Some(&second)).unwrap();
+        let neither = journals.begin(None).unwrap();
+        journals.keep_brought(&one, &first, &came(20..30)).unwrap();
+        journals.keep_brought(&one, &first, &came(20..40)).unwrap();
+        journals.keep_brought(&two, &second, &came(60..70)).unwrap();
+        assert!(journals.end(one).unwrap().is_none(), "others go on");
+        assert!(journals.take_left().unwrap().is_none());
+        assert!(journals.end(two).unwrap().is_none());
+        let left = journals.end(neither).unwrap().unwrap();
+        assert_eq!((left.runs, left.before.as_ref().unwrap().os_blocks()), (2, 10));
+        assert_eq!(left.brought.values().map(RoaringBitmap::len).sum::<u64>(), 30);
+        journals.forget(left).unwrap();
+        assert!(journals.take_left().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_run_that_could_write_no_account_knows_what_came_and_was_not_killed() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let own = journals.begin(Some(&map(-4, 0..10))).unwrap();
+        let mut left = journals.end(own).unwrap().unwrap();
+        left.add_came(&came(20..30));
+        assert_eq!((left.runs, left.brought.len(), left.remarks.as_slice()), (1, 1, [].as_slice()));
+        drop(left);
+        let found = journals.take_left().unwrap().unwrap();
+        assert_eq!(found.remarks, [UNACCOUNTED], "had it been killed");
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_there_for_the_next_unless_it_is_old() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let before = map(-4, 0..10);
+        let killed = journals.begin(Some(&before)).unwrap();
+        journals.keep_brought(&killed, &before, &came(20..30)).unwrap();
+        drop(killed);
+        let left = journals.take_left().unwrap().unwrap();
+        assert_eq!((left.runs, left.before.is_some(), left.brought.len()), (1, true, 1));
+        drop(left);
+        assert!(journals.take_left().unwrap().is_some(), "it is there until it is done");
+        journals.forget(journals.take_left().unwrap().unwrap()).unwrap();
+        drop(journals.begin(Some(&map(-4000, 0..10))).unwrap());
+        let left = journals.take_left().unwrap().unwrap();
+        assert!(left.before.is_none() && left.remarks[0].contains("too old"), "{left:?}");
+    }
+
+    #[test]
+    fn root_obeys_no_journals_of_others() {
+        needs_root!();
+        let state = tempfile::tempdir().unwrap();
+        let others = state.path().join("runs");
+        std::fs::create_dir(&others).unwrap();
+        std::os::unix::fs::chown(&others, Some(65_534), None).unwrap();
+        let system_identifier = map(0, 0..0).source.system_identifier;
+        let refused = Journals::open(state.path(), system_identifier).unwrap_err().to_string();
+        assert!(refused.contains("another user decides what is in it"), "{refused}");
+        // A link of root's that leads there does not help.
+        let linked = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(&others, linked.path().join("runs")).unwrap();
+        assert!(Journals::open(linked.path(), system_identifier).is_err());
+        assert!(std::fs::read_dir(&others).unwrap().next().is_none(), "nothing was made there");
+    }
+
+    #[test]
+    fn restores_at_once_know_of_each_other_and_no_run_waits_for_them() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let own = std::process::id();
+        let (killed, nobody) = journals.begin_restore().unwrap();
+        drop(killed);
+        let (one, none) = journals.begin_restore().unwrap();
+        let (two, others) = journals.begin_restore().unwrap();
+        assert_eq!((nobody, none, others), (vec![], vec![], vec![own]));
+        let run = journals.begin(None).unwrap();
+        assert!(journals.end(run).unwrap().is_some());
+        journals.end_restore(one);
+        journals.end_restore(two);
+        assert!(journals.names(RESTORE).unwrap().is_empty());
+        journals.forget(journals.take_left().unwrap().unwrap()).unwrap();
+        std::fs::remove_file(journals.path("turn", "")).unwrap();
+        assert!(journals.take_left().unwrap().is_none());
+        assert!(journals.directory.entries().unwrap().is_empty(), "a restore alone leaves nothing");
+    }
+
+    #[test]
+    fn cgroups_that_are_none_are_told_and_those_of_the_living_left() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let journal = journals.begin(None).unwrap();
+        let kept = r#"[{"directory": "/", "home": "/"}]"#;
+        journals.keep_cgroups(&journal, &serde_json::from_str::<Vec<LeftCgroup>>(kept).unwrap()).unwrap();
+        assert!(journals.remove_left_cgroups().is_empty(), "its run goes on");
+        drop(journal);
+        let remarks = journals.remove_left_cgroups();
+        assert!(remarks[0].contains("is still there"), "the root is none of ours: {remarks:?}");
+        assert!(std::path::Path::new("/").exists());
+        let path = std::fs::read_dir(journals.directory.path()).unwrap().flatten().map(|entry| entry.path());
+        let path = path.into_iter().find(|path| path.to_string_lossy().ends_with(CGROUPS)).unwrap();
+        std::fs::write(path, "{").unwrap();
+        assert!(journals.remove_left_cgroups()[0].contains("cannot be read"));
+        assert!(journals.remove_left_cgroups().is_empty(), "told once");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_done_with() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let killed = journals.begin(Some(&map(-4, 0..10))).unwrap();
+        std::fs::write(journals.path(&killed.name, BEFORE), "PAR1").unwrap();
+        drop(killed);
+        let left = journals.take_left().unwrap().unwrap();
+        assert!(left.before.is_none() && left.remarks[0].contains("cannot be cleaned up"), "{left:?}");
     }
 }

@@ -4,7 +4,6 @@
 //! The device serves one read after another; each costs its share of the reads per second and its bytes. Each of the job's processes asks
 //! for the next piece, waits for what is missing, and works in between. A preload keeps a few reads waiting all the time, so that one of
 //! the job's own stands behind them.
-//! A job's run, moment by moment: what its processes ask for, what waits for the device, and who goes on when it has come.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -12,7 +11,6 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::film::FilmHeader;
-use super::job::{DEPTH, Fetching, Job, Step, beside, fetched_blocks, seconds};
 use super::touched::{Piece, Touched, count_in};
 use crate::warm::DeviceProfile;
 use crate::warm::plan::Read;
@@ -34,10 +32,11 @@ const WAITED_SHARE_MIN: f64 = 0.05;
 pub const GAIN_MIN: f64 = 0.1;
 
 /// A way to bring what a job needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// The job fetches all by itself.
+    #[default]
     Nothing,
     /// While the job runs, by file and position.
     Sorted,
@@ -47,19 +46,6 @@ pub enum Way {
     SetFirst,
     /// Just ahead of the job, as far as there is room.
     Windowed,
-}
-
-impl Way {
-    /// The word for it in text and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Way::Nothing => "nothing",
-            Way::Sorted => "sorted",
-            Way::Region => "region",
-            Way::SetFirst => "set_first",
-            Way::Windowed => "windowed",
-        }
-    }
 }
 
 /// A device that delivered less than this part of what was fetched is not the one where all of it lies, 0 to 1.
@@ -143,6 +129,177 @@ impl Run {
     }
 }
 
+/// Reads of a preload that are under way at once.
+pub const DEPTH: usize = 4;
+
+/// As many processes in the mean are more than one.
+const SEVERAL: f64 = 1.5;
+
+/// What a job will do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// The pieces that it touches, in order.
+    steps: Vec<Step>,
+    /// Their places, by fork and position.
+    order: Vec<u32>,
+    /// Blocks of all of them.
+    blocks: u64,
+    /// Seconds in which it does not wait for the device.
+    pub own_seconds: f64,
+    /// The steps of each of its processes, in order.
+    readers: Vec<Vec<u32>>,
+    /// How many of them fetch at once, in the mean.
+    at_once: f64,
+    /// The device as the job saw it: never slower than the film proves.
+    pub device: DeviceProfile,
+    block_size: u32,
+}
+
+/// A piece, with what the job needs to fetch it alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    piece: Piece,
+    /// Blocks of it that are not cached.
+    missing_blocks: u32,
+    /// Reads that they take one after another, and the device's seconds for all of them.
+    reads: u32,
+    seconds: f64,
+    /// The kernel reads it ahead, while the job works on what came before.
+    is_ahead: bool,
+}
+
+impl Job {
+    /// Do several of its processes fetch at once, and not one after the other?
+    fn fetches_at_once(&self) -> bool {
+        self.at_once >= SEVERAL
+    }
+
+    /// Seconds of its own work for a block.
+    fn block_seconds(&self) -> f64 {
+        self.own_seconds * self.at_once / self.blocks.max(1) as f64
+    }
+
+    /// Seconds that it takes at least, whatever is brought: its own work, of several processes that of the longest.
+    pub fn least_seconds(&self) -> f64 {
+        let blocks = |steps: &Vec<u32>| steps.iter().map(|at| u64::from(self.steps[*at as usize].piece.blocks)).sum();
+        let most: u64 = self.readers.iter().map(blocks).max().unwrap_or_default();
+        (self.block_seconds() * most as f64).min(self.own_seconds)
+    }
+
+    /// Seconds that one read of so many blocks takes.
+    fn read_seconds(&self, blocks: u32) -> f64 {
+        seconds(&self.device, 1.0, f64::from(blocks) * f64::from(self.block_size))
+    }
+}
+
+/// The device as one of `at_once` processes finds it that ask at the same time: while it waits the others are served.
+fn beside(device: DeviceProfile, at_once: f64) -> DeviceProfile {
+    DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device }
+}
+
+/// [`DeviceProfile::seconds`], of a part of a read too.
+fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
+    let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
+    of_reads + of_bytes - device.overlap * of_reads.min(of_bytes)
+}
+
+/// The kernel reads ahead in pieces of this size where blocks are asked for one after another, its default.
+const READ_AHEAD_BYTES: u64 = 128 << 10;
+
+/// What is read ahead costs the job no more reads of this size than it would cost a preload: that larger reads would spare anything
+/// there is not taken for granted.
+const LARGE_READ_BYTES: u64 = 512 << 10;
+
+/// With at most this part of its blocks fetched one by one a stretch is read ahead, 0 to 1.
+const AHEAD_SINGLES_MAX: f64 = 0.1;
+
+/// How the job fetches blocks, as far as the film tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetching {
+    singles: Singles,
+    ahead_blocks: u32,
+    large_blocks: f64,
+}
+
+/// The part of the blocks that came one by one, of stretches that are too short to be read ahead and of long ones, 0 to 1.
+#[derive(Clone, Copy, Debug)]
+struct Singles {
+    short: f64,
+    long: f64,
+}
+
+impl Singles {
+    /// Where nobody counted.
+    const USUAL: Singles = Singles { short: 1.0, long: 0.0 };
+
+    /// Of so many reads: long stretches take the fewest that they can do with, short ones what is left, up to one for each block, and
+    /// what is left then came of long stretches again. Neighbours of short ones come together where the kernel reads around.
+    fn of(reads: u64, short_blocks: u64, long_blocks: u64, long_fewest: u64) -> Singles {
+        let left = reads.saturating_sub(long_fewest);
+        let of_short = left.min(short_blocks);
+        let of_long = (left - of_short).min(long_blocks - long_fewest);
+        let part = |reads: u64, blocks: u64, none: f64| if blocks > 0 { reads as f64 / blocks as f64 } else { none };
+        Singles {
+            short: part(of_short, short_blocks, Singles::USUAL.short),
+            long: part(of_long, long_blocks - long_fewest, Singles::USUAL.long),
+        }
+    }
+}
+
+impl Fetching {
+    /// By the reads of the device, where the film was of a cold run and they were counted.
+    pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
+        let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
+        let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
+        for blocks in touched.pieces.iter().map(|piece| fetched_blocks(touched, piece)) {
+            if blocks >= ahead_blocks {
+                long_blocks += u64::from(blocks);
+                long_fewest += u64::from(blocks.div_ceil(ahead_blocks));
+            } else {
+                short_blocks += u64::from(blocks);
+            }
+        }
+        let singles = counted_reads.map(|reads| Singles::of(reads, short_blocks, long_blocks, long_fewest));
+        Fetching {
+            singles: singles.unwrap_or(Singles::USUAL),
+            ahead_blocks,
+            large_blocks: (LARGE_READ_BYTES / u64::from(block_size)) as f64,
+        }
+    }
+
+    fn is_long(self, blocks: u32) -> bool {
+        blocks >= self.ahead_blocks
+    }
+
+    /// How often the job waits for a part of a stretch.
+    pub fn reads_of(self, blocks: u32) -> u32 {
+        let ahead = f64::from(blocks.div_ceil(self.ahead_blocks));
+        let reads = match self.is_long(blocks) {
+            true => ahead + self.singles.long * (f64::from(blocks) - ahead),
+            false => self.singles.short * f64::from(blocks),
+        };
+        reads.round() as u32
+    }
+
+    /// The reads that a stretch costs the device.
+    pub fn priced_reads_of(self, blocks: u32) -> f64 {
+        let large = f64::from(blocks) / self.large_blocks;
+        match self.is_long(blocks) {
+            true => large + self.singles.long * (f64::from(blocks) - large),
+            false => large.max(self.singles.short * f64::from(blocks)),
+        }
+    }
+
+    pub fn is_ahead(self, blocks: u32) -> bool {
+        self.is_long(blocks) && self.singles.long <= AHEAD_SINGLES_MAX
+    }
+}
+
+/// Blocks of a piece that were fetched when the film was recorded.
+pub fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
+    piece.blocks - count_in(&touched.forks[piece.fork as usize].found, piece.start, piece.blocks)
+}
+
 /// What the device did for a job that found little cached.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cold {
@@ -214,10 +371,9 @@ impl Job {
         let device = beside(device, at_once);
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
         // A job that was helped worked while it was brought what it needs, or afterwards: at least what is left of its time was its own.
-        let own_seconds = match proves {
-            true => cold.own_seconds(run.seconds, &device, block_size),
-            false => cold.own_seconds(run.seconds - preload_seconds(&device, run.preloaded), &device, block_size),
-        };
+        // A preload takes at least its bytes: its reads are large.
+        let preload_seconds = if proves { 0.0 } else { run.preloaded.0 as f64 / device.bandwidth.0.max(1) as f64 };
+        let own_seconds = cold.own_seconds(run.seconds - preload_seconds, &device, block_size);
         let own_seconds = own_seconds.max(least);
         let step = |piece: &Piece, missing_blocks: u32| {
             let bytes = f64::from(missing_blocks) * f64::from(block_size);
@@ -293,21 +449,6 @@ impl Job {
         cheaper
     }
 
-    /// The device as the job saw it.
-    pub fn device(&self) -> DeviceProfile {
-        self.device
-    }
-
-    /// Seconds in which it does not wait for the device.
-    pub fn own_seconds(&self) -> f64 {
-        self.own_seconds
-    }
-
-    /// Seconds that a list of reads takes.
-    fn load_seconds(&self, reads: &[Read]) -> f64 {
-        reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum()
-    }
-
     /// Seconds that it takes where it misses nothing: the longest of its processes has its own work.
     fn simulate_without_misses(&self) -> f64 {
         let steps = self.steps.iter().map(|step| Step { missing_blocks: 0, ..*step }).collect();
@@ -321,13 +462,9 @@ impl Job {
 
     /// Seconds of a job for which these reads, that bring all it touches, were done before it began.
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
-        self.load_seconds(reads) + self.own_seconds
+        let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
+        load_seconds + self.own_seconds
     }
-}
-
-/// Seconds that a preload takes at least: of large reads it is the bytes that count.
-fn preload_seconds(device: &DeviceProfile, bytes: Bytes) -> f64 {
-    bytes.0 as f64 / device.bandwidth.0.max(1) as f64
 }
 
 /// The places of the pieces, by fork and position.
@@ -376,7 +513,7 @@ enum Reader {
 }
 
 /// One run of the job.
-pub(super) struct Simulation<'a> {
+struct Simulation<'a> {
     job: &'a Job,
     readers: Vec<Reader>,
     /// The next step of each, by its place among its own; and how many have been begun by all.
@@ -741,7 +878,7 @@ mod tests {
         // 20,000 reads a second of many at once, and 1000 of one after another.
         let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device() };
         let run = |seconds| Run { seconds, device_reads: None, is_cold: true, ..RUN };
-        let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds();
+        let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds;
         // The blocks' bytes are 1 s, the reads 10 s.
         is_near(own(&index_loop(), 13.0), 2.0);
         is_near(Job::new(&index_loop(), run(13.0), device, BLOCK).simulate(&[]), 13.0);
@@ -751,7 +888,7 @@ mod tests {
         let fetchers = (0..10_000).map(|at: u32| (at % 4) as u8).collect();
         let four = Touched { fetchers, at_once: 4.0, ..index_loop() };
         is_near(Job::new(&four, run(4.0), device, BLOCK).simulate(&[]), 4.0);
-        is_near(Job::new(&four, run(4.0), device, BLOCK).device().wait_seconds(), 1e-3 / 4.0 - 1.0 / 20_000.0);
+        is_near(Job::new(&four, run(4.0), device, BLOCK).device.wait_seconds(), 1e-3 / 4.0 - 1.0 / 20_000.0);
         // What the kernel reads ahead waits for nothing.
         let scan = touched(&(0..625).map(|at| (at * 16, 16)).collect::<Vec<_>>(), 0..0);
         assert!(own(&scan, 3.0) > 1.9, "{}", own(&scan, 3.0));
@@ -854,9 +991,9 @@ mod tests {
             Job::new(&helped, run, device(), BLOCK)
         };
         // The preload takes a second.
-        is_near(of(6.0).own_seconds(), 5.0);
+        is_near(of(6.0).own_seconds, 5.0);
         is_near(of(6.0).simulate(&[]), 16.0);
-        is_near(of(1.0).own_seconds(), 0.05);
+        is_near(of(1.0).own_seconds, 0.05);
     }
 
     #[test]
@@ -933,7 +1070,7 @@ mod tests {
     fn less_memory_costs_a_read_each_time() {
         let (touched, device, run) = looped();
         let job = Job::new(&touched, run, device, BLOCK);
-        is_near(job.own_seconds(), 2.0);
+        is_near(job.own_seconds, 2.0);
         is_near(job.simulate_fetching(1.0), 3.0);
         is_near(job.simulate_fetching(5.0), 7.0);
         is_near(job.price().0, 1.0);
@@ -941,7 +1078,7 @@ mod tests {
         // One that lacked memory gains by more of it.
         let lacking = Run { seconds: 7.0, device_reads: Some(5000), fetches: 5.0, ..run };
         let job = Job::new(&touched, lacking, device, BLOCK);
-        is_near(job.own_seconds(), 2.0);
+        is_near(job.own_seconds, 2.0);
         is_near(job.simulate_fetching(1.0), 3.0);
         is_near(job.simulate_fetching(5.0), 7.0);
     }
@@ -952,7 +1089,7 @@ mod tests {
         let slow = Job::new(&touched, run, DeviceProfile { reads_per_second: 500.0, ..device }, BLOCK);
         is_near(slow.price().1, 2e-3);
         let fast = Job::new(&touched, Run { seconds: 0.5, ..run }, device, BLOCK);
-        is_near(fast.own_seconds(), 0.025);
+        is_near(fast.own_seconds, 0.025);
         is_near(fast.simulate_fetching(1.0), 0.5);
     }
 
@@ -962,7 +1099,7 @@ mod tests {
         touched.forks[0].found.insert_range(0..2000);
         let warm = Run { seconds: 2.0, device_reads: None, source: PriceSource::Warm, ..run };
         let job = Job::new(&touched, warm, device, BLOCK);
-        is_near(job.own_seconds(), 2.0);
+        is_near(job.own_seconds, 2.0);
         is_near(job.simulate_fetching(1.0), 3.0);
         // A scan is read ahead: 16 blocks of a read, which come while it works.
         let mut scan = self::touched(&(0..10).map(|at| (at * 100, 100)).collect::<Vec<_>>(), 0..0);

@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::error::Error;
-use super::film::FilmHeader;
-use super::film_file::Film;
+use super::film::{Film, FilmHeader};
 use super::record::Recorded;
 use crate::warm::{STATE, state_directory};
 use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
@@ -104,17 +103,10 @@ impl FilmStore {
     pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>, Error> {
         let all = self.read_all()?;
         let path = all.find_of(cluster, name)?;
-        let found = all.films.iter().find(|one| one.path == path).map(|one| (one.label(), one.system_identifier));
-        let is_label = found.is_some_and(|(label, _)| label == Some(name) && name != NEWEST);
-        let is_meant = |one: &&Generation| match is_label {
-            true => found == Some((one.label(), one.system_identifier)),
-            false => one.path == path,
-        };
-        let meant: Vec<Generation> = all.films.iter().filter(is_meant).cloned().collect();
-        match meant.is_empty() {
-            true => Err(Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() }),
-            false => Ok(meant),
-        }
+        let one = || all.films.iter().find(|one| one.path == path).map(|one| vec![one]);
+        let meant = all.labelled(&path, name).or_else(one);
+        let unknown = || Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() };
+        Ok(meant.ok_or_else(unknown)?.into_iter().cloned().collect())
     }
 
     /// Removes a film.
@@ -144,7 +136,8 @@ impl FilmStore {
         let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
         let mut damage: Vec<Error> = Vec::new();
         loop {
-            let found = find(&films).map(|chosen| (films.could_be_another(&chosen.path, name), chosen));
+            let found =
+                find(&films).map(|chosen| (name == NEWEST || films.labelled(&chosen.path, name).is_some(), chosen));
             let (could_be_another, chosen) = match found {
                 Ok((false, _)) | Err(_) if !damage.is_empty() => return Err(damage.swap_remove(0)),
                 found => found?,
@@ -384,43 +377,36 @@ impl Films {
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
     }
 
-    /// Could `name` ([`NEWEST`] or a label) mean another film than this one?
-    fn could_be_another(&self, path: &Path, name: &str) -> bool {
-        let is_label = |one: &Generation| one.path == path && one.label() == Some(name);
-        !is_path(name) && (name == NEWEST || self.films.iter().any(is_label))
+    /// The films of a label, of the cluster of the film at `path`, which `name` means; `None` where it is no label.
+    fn labelled(&self, path: &Path, name: &str) -> Option<Vec<&Generation>> {
+        let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
+        let cluster = self.films.iter().find(is_meant)?.system_identifier;
+        let is_like = |one: &&Generation| one.label() == Some(name) && one.system_identifier == cluster;
+        Some(self.films.iter().filter(is_like).collect())
     }
 
     /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
     /// those that know what it asked for.
     pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
-        let path = self.find_of(cluster, name)?;
-        let mut films = self.read_alike(&path, name);
-        let (count, has_others) = (films.len().max(1), self.has_others(&films, name));
+        let newest = self.find_newest(cluster, name)?;
+        let mut films = self.read_alike(&newest.path, name);
         films.retain(|(_, header)| header.sampling.is_some());
-        let alone = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
-        Ok(Chosen { path: alone, films: count, why: TELLS_ALONE, has_others })
+        let path = find_alone(&films, largest_blocks(&films)).map_or(newest.path, |one| one.path.clone());
+        Ok(Chosen { path, why: TELLS_ALONE, ..newest })
     }
 
     /// As [`Films::find_of`], with how many there were to choose from.
     pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
         let path = self.find_of(cluster, name)?;
-        let films = self.read_alike(&path, name);
-        let has_others = self.has_others(&films, name);
-        Ok(Chosen { path, films: films.len().max(1), why: NEWEST_OF_THEM, has_others })
-    }
-
-    /// Are there films under this label of other clusters than of this one's?
-    fn has_others(&self, films: &[(Generation, FilmHeader)], label: &str) -> bool {
-        !films.is_empty() && self.newest_of_clusters(label).count() > 1
+        let films = self.read_alike(&path, name).len();
+        // Where it is a label, clusters that are not this one may have films of it too.
+        let has_others = films > 0 && self.newest_of_clusters(name).count() > 1;
+        Ok(Chosen { path, films: films.max(1), why: NEWEST_OF_THEM, has_others })
     }
 
     /// The films of the command of this one, which `name` means, that are called so; none where it is no label.
     fn read_alike(&self, path: &Path, name: &str) -> Vec<(Generation, FilmHeader)> {
-        let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
-        let Some(newest) = self.films.iter().find(is_meant) else { return Vec::new() };
-        let is_like =
-            |one: &&Generation| one.label() == newest.label() && one.system_identifier == newest.system_identifier;
-        let mut films: Vec<(Generation, FilmHeader)> = read_headers(self.films.iter().filter(is_like));
+        let mut films = read_headers(self.labelled(path, name).into_iter().flatten());
         let job = films.first().map(|(_, header)| header.job.clone());
         films.retain(|(_, header)| Some(&header.job) == job.as_ref());
         films
@@ -451,8 +437,8 @@ fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Genera
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::film::FilmWriter;
     use crate::trace::film::{Event, EventKind, Totals};
-    use crate::trace::film_file::FilmWriter;
     use crate::trace::fixtures::{self, film_relation};
     use std::sync::Arc;
 

@@ -1,13 +1,11 @@
 //! How a restore is watched and stopped from outside. The domain itself prints nothing.
 
-use std::panic::resume_unwind;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::receipt::StopReason;
 use host::linux::memory::LoadableMemory;
-use host::linux::threads::on_threads;
 
 /// Who waits looks this often whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -101,36 +99,4 @@ pub trait Room: Send + Sync {
 
     /// The age from which on a page may be gone though there is memory, because it was idle; `None` when none goes for that.
     fn idle_age(&self) -> Option<Duration>;
-}
-
-// ---- threads ----
-
-/// What `work` comes to for each of `0..count`, in order, worked on by several threads.
-pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let work_some = |_| {
-        let mut done = Vec::new();
-        loop {
-            match next.fetch_add(1, Ordering::Relaxed) {
-                at if at < count => done.push((at, work(at))),
-                _ => return done,
-            }
-        }
-    };
-    let done = on_threads(threads, work_some).into_iter();
-    let mut done: Vec<(usize, T)> = done.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect();
-    done.sort_unstable_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, done)| done).collect()
-}
-
-#[cfg(test)]
-mod threads_tests {
-    use super::*;
-
-    #[test]
-    fn everything_is_done_once_and_in_order() {
-        let squares: Vec<usize> = (0..1000).map(|at| at * at).collect();
-        assert_eq!(map_on_threads(1000, 7, |at| at * at), squares);
-        assert_eq!(map_on_threads(0, 7, |at| at), Vec::<usize>::new());
-    }
 }

@@ -32,7 +32,7 @@ pub struct DeviceProfile {
 }
 
 /// The profile that a restore plans with, and where it comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PlannedDevice {
     #[serde(flatten)]
     pub profile: DeviceProfile,
@@ -41,7 +41,7 @@ pub struct PlannedDevice {
 }
 
 /// Who says what the device can give.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum ProfileSource {
     /// The user.
@@ -49,6 +49,7 @@ pub enum ProfileSource {
     /// A probe of this device under this limit.
     Probed { measured_at: Timestamp },
     /// Nobody.
+    #[default]
     Default,
 }
 

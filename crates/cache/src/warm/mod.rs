@@ -13,10 +13,11 @@ mod receipt;
 pub mod restore;
 pub mod traffic;
 
-pub use control::{Control, Phase, Room, Unwatched, Watcher, map_on_threads};
+pub use control::{Control, Phase, Room, Unwatched, Watcher};
 pub use device_profile::{DEVICES, DeviceProfile, PlannedDevice, ProfileSource, STATE, state_directory};
 pub use error::Error;
 pub use heat::{Evidence, levels as compute_heat_levels};
+pub use host::linux::threads::map_on_threads;
 pub use receipt::{
     BuffersForecast, FoundAs, MemoryReceipt, Receipt, Refusal, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
     TierReceipt, TrafficReceipt,

@@ -34,7 +34,7 @@ impl Tier {
 }
 
 /// What a restore did. Everything under `resident_*` was measured, not deduced from what was issued.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Receipt {
     /// Which snapshot, and why; `None` of a map that is none.
     pub snapshot: Option<Selected>,
@@ -405,7 +405,6 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::warm::{DeviceProfile, ProfileSource};
 
     fn receipt(os: bool, reasons: &[SkipReason]) -> Receipt {
         let name = RelationName { database: "d".into(), schema: "s".into(), name: "t".into() };
@@ -418,24 +417,11 @@ mod tests {
             detail: None,
         };
         Receipt {
-            snapshot: None,
-            snapshot_taken_at: Timestamp::UNIX_EPOCH,
-            started_at: Timestamp::UNIX_EPOCH,
             block_size: 8192,
-            is_other_cluster: false,
-            is_dry_run: false,
-            device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
-            traffic: TrafficReceipt::default(),
-            memory: MemoryReceipt::default(),
-            forecast: Forecast::default(),
-            buffers_forecast: None,
             os: os.then(TierReceipt::default),
             buffers: Some(TierReceipt::default()),
-            relations: Vec::new(),
             skipped: reasons.iter().map(skip).collect(),
-            stopped_by: None,
-            no_double: None,
-            remarks: Vec::new(),
+            ..Receipt::default()
         }
     }
 

@@ -7,9 +7,25 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::SettingsError;
 use postgres::quote_argument;
 
-/// What stands behind `pgthaw`, up to the word that is gone, or to several options that are; and what to use instead.
+/// What stands behind `pgthaw`, up to the word that is gone, and what to use instead. A row may
+/// name several options of a command.
 const GONE: &[(&str, &str)] = &[
     ("rows", "`pgthaw map --rows` shows how densely rows lie, with the same --riops and --hit"),
+    ("restore --gentle --full-speed --max-rate", "`pgthaw restore --pace gentle`, full, or a rate such as 50MB"),
+    ("hydrate --gentle --full-speed --max-rate", "`pgthaw hydrate --pace gentle`, full, or a rate such as 50MB"),
+    ("restore --buffers-budget", "`pgthaw restore --budget buffers=1GB`"),
+    ("restore --no-double", "`pgthaw restore --tier exclusive`"),
+    ("restore --connections", "`pgthaw restore --threads N`, which limits connections too"),
+    (
+        "restore --read-size",
+        "`pgthaw restore` chooses it, by --riops and --rbps or by what `pgthaw doctor --probe` measured",
+    ),
+    ("restore --if-any", "`pgthaw restore any`"),
+    ("map --forks", "`pgthaw map --by fork`"),
+    (
+        "map --system",
+        "`pgthaw map --top 0` shows all, the system catalogs too; `pgthaw map -r 'pg_catalog.*'` these alone",
+    ),
     ("waits --lwlocks", "`pgthaw waits` counts LWLock waits by tranche without it: client backend::LWLock::WALWrite"),
     ("record", "`pgthaw run --record-only -- COMMAND` records a job, `pgthaw film record` the server's own sessions"),
     ("replay", "`pgthaw run --film FILM -- COMMAND` goes by one film"),
@@ -18,26 +34,36 @@ const GONE: &[(&str, &str)] = &[
     ("trace diff", "`pgthaw film show FILM --json` lists the relations of each film, to compare"),
     ("trace cut", "`pgthaw film record --seconds N` records the part that you need"),
     ("trace merge", "`pgthaw run --like NAME` chooses among all films of a name"),
-    ("trace", "`pgthaw film` list, show or drop"),
+    ("trace", "`pgthaw film list`, show or drop"),
     ("demo", "`pgthaw bench demo`"),
     ("steady", "`pgthaw judge FILE`"),
+    ("results list", "`pgthaw results` lists the runs, newest first"),
+    (
+        "results send",
+        "`pgthaw results --results ADDRESS` sends what waits, as every command does that is given the address",
+    ),
+    ("results noise", "`pgthaw results compare`, with a sweep of bench --aa or without"),
+    ("results time", "`pgthaw results show --time`"),
+    ("results export --format", "`pgthaw results export -o FILE.parquet` (or .json, .csv), or --json"),
+    (
+        "results import --question --scale --clients --jobs --script --query-mode --seconds --connect --rate --start",
+        "`pgthaw results import PATH... KEY=VALUE`, such as scale=10 query_mode=prepared",
+    ),
+    ("serve --port", "`pgthaw serve --listen PORT`"),
+    ("bench --print-study", "`pgthaw bench STUDY --print`"),
+    ("bench --until-steady", "`pgthaw bench STUDY until=steady`"),
+    (
+        "bench --disk --named-disk --riops --rbps --read-ahead",
+        "`pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME`",
+    ),
+    ("bench --loaders --strategies", "`pgthaw bench STUDY strategy=NAME,...`"),
+    (
+        "bench --clients --jobs --memory --name --patience --popularity --query-mode --repeats --scale --script --script-seconds --seconds --seed --setup --shared-buffers",
+        "`pgthaw bench STUDY KEY=VALUE`, such as scale=10 settings.shared_buffers=1GB; --print shows the keys",
+    ),
     ("bench judge", "`pgthaw judge FILE`"),
     ("bench sweep", "`pgthaw bench FILE`"),
-    (
-        "bench --named-disk --named-disks --riops --rbps",
-        "disks.NAME= is a key of the study: `pgthaw bench STUDY disks.san=9000,1GB disk=san`",
-    ),
-    ("bench --print-study", "`pgthaw bench STUDY --print`"),
-    ("bench --loaders --strategies", "strategy= is a key of the study: `pgthaw bench STUDY strategy=nothing,pgthaw`"),
-    (
-        "bench --shared-buffers",
-        "settings.NAME= is a key of the study: `pgthaw bench STUDY settings.shared_buffers=1GB`",
-    ),
-    ("bench --until-steady", "until= is a key of the study: `pgthaw bench STUDY until=steady`"),
-    (
-        "bench --clients --disk --jobs --memory --popularity --query-mode --repeats --scale --script --seconds --seed",
-        "options of a study are its keys: `pgthaw bench STUDY scale=100 disk=gp3 repeats=5`",
-    ),
+    ("bench --named-disks", "`pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME`"),
     (
         "predict --pages --hit --tps --miss --clients --accesses --cores --riops --rbps --read-ahead --memory --popularity",
         "figures of a forecast are KEY=VALUE: `pgthaw predict pages=163968 hit=0.22ms miss=4.7ms`",
@@ -47,7 +73,6 @@ const GONE: &[(&str, &str)] = &[
     ("predict --ascii", "LC_ALL=C draws with ASCII alone"),
     ("doctor --probe-budget", "`pgthaw doctor --probe=64MiB` reads at most this much"),
     ("completions --man", "`pgthaw completions man DIRECTORY`"),
-    ("map --forks", "`pgthaw map --by fork`"),
     ("snapshot show --forks", "`pgthaw snapshot show --by fork`"),
     ("map --ascii", "LC_ALL=C draws with ASCII alone"),
     ("snapshot show --ascii", "LC_ALL=C draws with ASCII alone"),

@@ -1,30 +1,28 @@
-//! A directory that was opened once: all that is done below it goes through its descriptor.
+//! A directory, opened once: everything below goes through its descriptor.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid, fchmod, fchown, fstat, fsync,
-    mkdirat, openat, openat2, renameat_with, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid, fchmod, fchown, fcntl_setfl,
+    fstat, fstatfs, fsync, mkdirat, openat, openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::regular::{read_open_at_most, read_open_text_at_most, require_regular};
-
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// How deep a tree may be that is removed: each level holds a descriptor.
+/// The greatest depth of a removed tree: each level holds a descriptor.
 const DEPTH_MAX: usize = 100;
 
-/// An open directory. Names given to its methods are looked up below it: no symbolic link is followed, and `..` is refused.
+/// An open directory. Names are looked up below it: no symbolic link is followed, `..` is refused.
 #[derive(Debug)]
 pub struct Directory {
     descriptor: OwnedFd,
-    /// What it was called when it was opened, for messages.
     path: PathBuf,
 }
 
@@ -46,7 +44,7 @@ pub enum EntryKind {
 }
 
 impl Directory {
-    /// Opens one that a user named, through links if he likes.
+    /// Opens a directory that a user named, through links.
     ///
     /// # Errors
     /// `NotADirectory`, and those of open(2).
@@ -54,7 +52,7 @@ impl Directory {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
     }
 
-    /// Opens one that a user named, and makes what is missing of it.
+    /// Opens a directory that a user named, and creates missing parts.
     ///
     /// # Errors
     /// Those of mkdir(2) and open(2).
@@ -68,10 +66,10 @@ impl Directory {
         }
     }
 
-    /// Opens one unless its own name is a link.
+    /// Opens a directory unless its own name is a link.
     ///
     /// # Errors
-    /// `NotADirectory` for a link, and those of opening a directory.
+    /// `NotADirectory` for a link, and those of [`Directory::open`].
     pub fn open_itself(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
@@ -124,7 +122,7 @@ impl Directory {
     /// Opens a regular file below this one for reading.
     ///
     /// # Errors
-    /// `InvalidInput` for what is none; ELOOP for a link.
+    /// `InvalidInput` for anything else; ELOOP for a link.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)
     }
@@ -137,7 +135,7 @@ impl Directory {
         Ok(file)
     }
 
-    /// All of a regular file below this one that must not have more than `limit` bytes.
+    /// Reads a regular file of at most `limit` bytes.
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         read_open_at_most(self.open_file(below)?, limit)
     }
@@ -147,16 +145,16 @@ impl Directory {
         read_open_text_at_most(self.open_file(below)?, limit)
     }
 
-    /// Makes a file for writing whose name is free: a link that stands there is an error like anything else.
+    /// Creates a file for writing. Its name must be free, also of a link.
     pub fn create_file(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(openat(&self.descriptor, single(name.as_ref())?, flags, Mode::from_raw_mode(mode))?))
     }
 
-    /// Opens a regular file of this user's for reading and writing, such as a lock, and makes it when it is not there.
+    /// Opens a regular file of this user for reading and writing, such as a lock, or creates it.
     ///
     /// # Errors
-    /// `PermissionDenied` for one of somebody else, who could hold its lock for ever.
+    /// `PermissionDenied` for a file of another user, who could hold its lock forever.
     pub fn open_or_create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let name = name.as_ref();
         match self.create_file(name, mode) {
@@ -173,7 +171,7 @@ impl Directory {
         }
     }
 
-    /// Opens a regular file for adding to its end, and makes it when it is not there.
+    /// Opens a regular file for appending, or creates it.
     pub fn open_to_append(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let name = name.as_ref();
         match self.create_file(name, mode) {
@@ -183,7 +181,7 @@ impl Directory {
         self.open_file_with(Path::new(single(name)?), OFlags::WRONLY | OFlags::APPEND)
     }
 
-    /// Gives the directory itself to another user, and sets its mode: what is given last is what lets him in.
+    /// Sets the directory's mode, then its owner: the last step lets the owner in.
     pub fn give_to(&self, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
         fchmod(&self.descriptor, Mode::from_raw_mode(mode))?;
         let Some((uid, gid)) = owner else { return Ok(()) };
@@ -220,7 +218,7 @@ impl Directory {
     pub fn rename_to_free(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         match renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::NOREPLACE) {
-            // File systems without it (NFS): a second name refuses as well, and the first goes then.
+            // File systems without it (NFS): a hard link refuses as well.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 rustix::fs::linkat(&self.descriptor, from, &self.descriptor, to, AtFlags::empty())?;
                 self.remove_file(from)
@@ -244,7 +242,7 @@ impl Directory {
         Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::REMOVEDIR)?)
     }
 
-    /// Removes what has this name, with all that is in it: nothing that a link leads to, and nothing of another file system.
+    /// Removes this name with all its contents. Follows no link and enters no other file system.
     pub fn remove_tree(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.remove_tree_of(single(name.as_ref())?, self.facts()?.st_dev, DEPTH_MAX)
     }
@@ -269,8 +267,7 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// Removes all that is in it, what is called `last` after everything else: nothing that a link leads to, and nothing of another
-    /// file system.
+    /// Removes the directory's contents, `last` at the end. Follows no link and enters no other file system.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }
@@ -328,7 +325,7 @@ impl Directory {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.descriptor, below, flags, mode, resolve) {
-            // Linux before 5.6 has no openat2, and some containers do not let it through.
+            // Linux before 5.6, and some containers, have no openat2.
             Err(Errno::NOSYS | Errno::PERM) => self.walk_below(below, flags, mode),
             // Somebody renamed a directory meanwhile, and the kernel could not be sure.
             Err(Errno::AGAIN) => self.walk_below(below, flags, mode),
@@ -365,7 +362,7 @@ impl AsFd for Directory {
     }
 }
 
-/// The directory that a path's last name stands in: the working one for a name alone.
+/// The parent directory of a path, `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -379,14 +376,110 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
     }
 }
 
+// ---- regular ----
+
+const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
+
+/// Opens a file that a user named, through links, for reading.
+///
+/// # Errors
+/// `InvalidInput` for a directory, a pipe, a socket or a device. Never waits for the other end of a pipe.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_regular_with(path, OFlags::RDONLY)
+}
+
+/// [`open_regular`] with more flags of open(2), such as NOATIME.
+pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = (flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    // A socket cannot be opened at all (ENXIO).
+    let file =
+        OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| {
+            match std::fs::metadata(path) {
+                Ok(metadata) if !metadata.is_file() => not_regular(metadata.file_type()),
+                _ => error,
+            }
+        })?;
+    require_regular(&file)?;
+    Ok(file)
+}
+
+/// [`open_regular`], or a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading waits for its
+/// other end.
+pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
+    let handed_over = || {
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        let is_nameless = fstatfs(&file).is_ok_and(|facts| facts.f_type as u64 == PIPE_FILE_SYSTEM);
+        fcntl_setfl(&file, OFlags::empty()).ok().filter(|()| is_nameless)?;
+        Some(file)
+    };
+    match std::fs::metadata(path) {
+        Ok(facts) if facts.file_type().is_fifo() => handed_over().map_or_else(|| open_regular(path), Ok),
+        _ => open_regular(path),
+    }
+}
+
+/// Reads a file of at most `limit` bytes.
+///
+/// # Errors
+/// Those of [`open_regular`]; `FileTooLarge` when it has more, whatever size it claims.
+pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_open_at_most(open_regular(path)?, limit)
+}
+
+/// [`read_at_most`] as text.
+///
+/// # Errors
+/// Those of [`read_at_most`], and `InvalidData` for other text than UTF-8.
+pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
+    read_open_text_at_most(open_regular(path)?, limit)
+}
+
+/// [`read_open_at_most`] as text.
+///
+/// # Errors
+/// Those of [`read_open_at_most`], and `InvalidData` for other text than UTF-8.
+pub fn read_open_text_at_most(file: impl Read, limit: u64) -> io::Result<String> {
+    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+    String::from_utf8(read_open_at_most(file, limit)?).map_err(not_text)
+}
+
+/// Reads the rest of an open file, at most `limit` bytes.
+///
+/// # Errors
+/// `FileTooLarge` when there is more.
+pub fn read_open_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+fn require_regular(file: &File) -> io::Result<()> {
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() { Ok(()) } else { Err(not_regular(kind)) }
+}
+
+fn not_regular(kind: std::fs::FileType) -> io::Error {
+    let what = match kind {
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_symlink() => "a symbolic link",
+        _ => "a device",
+    };
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file"))
+}
+
 #[cfg(test)]
-mod tests {
+mod directory_tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
 
-    /// `inside/file`, and links out of `root` and within it.
     fn tree() -> (tempfile::TempDir, Directory) {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().join("root");
@@ -462,5 +555,46 @@ mod tests {
         root.rename("one", "two").unwrap();
         assert!(root.holds("two", &one).unwrap());
         assert!(!root.holds("one", &one).unwrap());
+    }
+}
+
+#[cfg(test)]
+mod regular_tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        std::fs::create_dir(path("directory")).unwrap();
+        symlink(path("pipe"), path("link")).unwrap();
+        let said = |path: &Path| open_regular(path).unwrap_err().to_string();
+        assert_eq!(said(&path("pipe")), "it is a pipe, not a regular file");
+        assert_eq!(said(&path("link")), "it is a pipe, not a regular file");
+        assert_eq!(said(&path("socket")), "it is a socket, not a regular file");
+        assert_eq!(said(&path("directory")), "it is a directory, not a regular file");
+        assert_eq!(said(Path::new("/dev/zero")), "it is a device, not a regular file");
+        assert_eq!(open_regular(&path("absent")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn reads_what_is_not_too_large() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, link) = (directory.path().join("file"), directory.path().join("link"));
+        std::fs::write(&path, "1234").unwrap();
+        symlink(&path, &link).unwrap();
+        assert_eq!(read_text_at_most(&link, 4).unwrap(), "1234");
+        assert_eq!(read_at_most(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        // It says that it has no bytes.
+        assert_eq!(read_at_most(Path::new("/proc/self/maps"), 10).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        std::fs::write(&path, [0xff]).unwrap();
+        assert_eq!(read_text_at_most(&path, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

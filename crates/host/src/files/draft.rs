@@ -10,8 +10,8 @@ use rustix::fs::OFlags;
 
 use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
-/// A file that is being written beside the name that it will have. It is locked, which tells it from one that somebody who was
-/// killed left behind. Dropping it removes it.
+/// A file that is written beside its later name. Its lock distinguishes it from the draft of a killed process. Dropping
+/// it removes it.
 #[derive(Debug)]
 pub struct Draft {
     directory: Directory,
@@ -21,8 +21,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Makes one in a directory. Its name begins with `prefix`, which nothing else's does there. `mode` is its mode, less what
-    /// the process's umask forbids.
+    /// Creates a draft whose name begins with `prefix`, reserved for drafts, with `mode` less the umask.
     pub fn create(directory: Directory, prefix: &str, mode: u32) -> io::Result<Draft> {
         loop {
             let name = OsString::from(format!("{prefix}{:016x}", rand::random::<u64>()));
@@ -50,7 +49,7 @@ impl Draft {
         &self.file
     }
 
-    /// Makes what was written durable and gives it this name, in place of what has it.
+    /// Syncs the draft and renames it over this name.
     pub fn place(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.file.sync_all()?;
         self.directory.rename(&self.name, name)?;
@@ -58,18 +57,18 @@ impl Draft {
         self.directory.sync()
     }
 
-    /// Makes what was written durable and gives it this name, which must be free.
+    /// Syncs the draft and gives it this free name.
     ///
     /// # Errors
-    /// `AlreadyExists` when it is not.
+    /// `AlreadyExists` when the name is taken.
     pub fn place_new(self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.place_first_free([name.as_ref().to_owned()]).map(drop)
     }
 
-    /// Makes what was written durable and gives it the first of these names that is free. Tells which.
+    /// Syncs the draft, gives it the first free one of these names and returns it.
     ///
     /// # Errors
-    /// `AlreadyExists` when none is.
+    /// `AlreadyExists` when all are taken.
     pub fn place_first_free(mut self, names: impl IntoIterator<Item = OsString>) -> io::Result<OsString> {
         self.file.sync_all()?;
         for name in names {
@@ -96,19 +95,19 @@ impl Drop for Draft {
     }
 }
 
-/// How the names of drafts begin beside a file of which there is one.
 const WHOLE_PREFIX: &str = ".pgthaw-draft-";
 
-/// Writes a file in the place of what has its name, whole or not at all; a link is replaced. Its directory is made when it is not
-/// there. Root writes in a directory of somebody else's as he.
+/// Replaces a file atomically; replaces a link itself. Creates its directory. Root writes in another user's directory
+/// as that user.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = draft_beside(path)?;
     draft.file().write_all(content)?;
-    draft.place(name_of(path)?)
+    draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
-/// A draft in the directory where `path` is to be, to be placed there; what a killed process left is swept. Whose the directory is
-/// counts, not whose that is what it replaces: who planted a name in /tmp would get what root writes.
+/// Creates a draft in the directory of `path`, to be placed there, and sweeps those of killed processes. Root acts as
+/// the owner of the directory, not of the file that is replaced: in /tmp, whoever planted that name would get what root
+/// writes.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;
@@ -117,12 +116,7 @@ pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     })?
 }
 
-fn name_of(path: &Path) -> io::Result<&OsStr> {
-    path.file_name().ok_or_else(|| io::ErrorKind::IsADirectory.into())
-}
-
-/// Removes the drafts that killed processes left in a directory, and says how many. They are this user's, or the directory's
-/// owner's, who may remove them anyway.
+/// Removes the drafts of killed processes, of this user or the directory's owner, and returns their number.
 pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Result<usize> {
     let mut removed = 0;
     for entry in directory.entries()? {

@@ -1,26 +1,104 @@
-//! Files in places where others may write: opened once, checked by what was opened, acted on by the descriptor.
+//! Files in places where others may write.
 //!
-//! A name is looked up once. What is then read, written or removed is what the descriptor holds, however often somebody
-//! renames things meanwhile; a symbolic link below an opened directory is an error, and so is a pipe, a socket or a device
-//! where a file is expected, at once and without waiting for it.
+//! A name is looked up once; what is read, written or removed is what the descriptor holds, whatever is renamed
+//! meanwhile. Below an opened directory a symbolic link is an error, and so is a pipe, a socket or a device where a
+//! file is expected.
+
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 mod directory;
 mod draft;
-mod mode;
 mod owner;
-mod regular;
 mod tree;
 
-pub use directory::{Directory, Entry, EntryKind, directory_of};
-pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
-pub use mode::{DIRECTORY_MODE, FILE_MODE, FileMode, with_given_umask};
-pub use owner::{MADE_UP_CHARACTERS, OwnDirectory};
-pub use owner::{as_owner_of, has_foreign_owner};
-pub use regular::{
-    open_regular, open_regular_or_pipe, open_regular_with, read_at_most, read_open_at_most, read_open_text_at_most,
-    read_text_at_most,
+pub use directory::{
+    Directory, Entry, EntryKind, directory_of, open_regular, open_regular_or_pipe, open_regular_with, read_at_most,
+    read_open_at_most, read_open_text_at_most, read_text_at_most,
 };
+pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
+pub use owner::{MADE_UP_CHARACTERS, OwnDirectory, as_owner_of, has_foreign_owner};
 pub use tree::Tree;
 
-/// Bytes that a file of settings, a lock, a token or the like may have.
+/// Largest size of a file of settings, a lock, a token or the like.
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
+
+// ---- mode ----
+//
+// Written files are readable by their owner alone unless more was asked for.
+
+/// The mode of new files, less the umask.
+pub const FILE_MODE: u32 = 0o666;
+/// The mode of new directories, less the umask.
+pub const DIRECTORY_MODE: u32 = 0o777;
+
+/// The umask that this process was started with.
+static GIVEN: OnceLock<Mode> = OnceLock::new();
+
+/// Starts a user's command with the original umask. No file may be created meanwhile.
+pub fn with_given_umask<T>(start: impl FnOnce() -> T) -> T {
+    let Some(given) = GIVEN.get() else { return start() };
+    let own = umask(*given);
+    let started = start();
+    umask(own);
+    started
+}
+
+/// The mode of files that somebody may read later. Their new directories get matching execute bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileMode(u32);
+
+impl FileMode {
+    /// Read and written by their owner.
+    pub const PRIVATE: FileMode = FileMode(0o600);
+
+    /// Read by everybody.
+    pub const PUBLIC: FileMode = FileMode(0o644);
+
+    /// Applies this mode to everything that this process and its children create from now on.
+    pub fn apply(self) {
+        let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
+        // Only the first was not pgthaw's.
+        let _ = GIVEN.set(before);
+    }
+
+    /// Readers of a file may search its directory, writers may create beside it.
+    fn of_directories(self) -> u32 {
+        self.0 | (self.0 & 0o444) >> 2
+    }
+}
+
+impl FromStr for FileMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FileMode, String> {
+        let digits = (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+        let mode = u32::from_str_radix(text, 8).ok().filter(|_| digits);
+        match mode.ok_or("it is written as in chmod: 640, say")? {
+            mode if mode & 0o600 != 0o600 => Err("the owner reads and writes: 600, 640, 644, 660 or 664".into()),
+            mode if mode & !0o664 != 0 => Err("no file is to be run, or written by everybody".into()),
+            mode => Ok(FileMode(mode)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_written_as_chmod_takes_it() {
+        for (text, file, directory) in
+            [("600", 0o600, 0o700), ("0640", 0o640, 0o750), ("644", 0o644, 0o755), ("660", 0o660, 0o770)]
+        {
+            let mode: FileMode = text.parse().unwrap();
+            assert_eq!((mode.0, mode.of_directories()), (file, directory), "{text}");
+        }
+        for wrong in ["", "6", "64", "06400", "+640", "rw", "680", "400", "755", "666", "4640"] {
+            assert!(wrong.parse::<FileMode>().is_err(), "{wrong}");
+        }
+    }
+}

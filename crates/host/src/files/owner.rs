@@ -1,5 +1,4 @@
-//! What root writes where somebody else may is written as that user: then nothing that he puts there in time lets him reach
-//! further than he reaches himself.
+//! Where other users may write, root writes as that user: whatever he plants, he gains no access that he lacks.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -14,20 +13,19 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::{Directory, directory_of};
 
-/// Group of a user whom the password database does not know: the kernel's overflow group.
+/// Group of an unknown user: the kernel's overflow group.
 const NO_GROUP: u32 = 65_534;
 
 /// Symbolic links that a path may lead through, as in the kernel.
 const LINKS_MAX: u32 = 40;
 
-/// Does something as the user who decides what `path` leads to, where that is not root and this process is root; as itself
-/// otherwise. What it makes is that user's.
+/// Runs `work` as the user who decides what `path` leads to, if this process is root and that user is not.
 ///
 /// # Errors
-/// When this process may not act as that user; nothing was done then.
+/// When this process may not act as that user; `work` was not run.
 pub fn as_owner_of<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let Some((uid, gid)) = foreign_owner(path) else { return Ok(work()) };
-    // The kernel knows users by thread. This one is his from now on, and so are those that it starts.
+    // Linux keeps users by thread: this thread, and those that it starts, become that user for good.
     std::thread::scope(|scope| {
         let worker = scope.spawn(move || {
             set_thread_groups(&[gid])?;
@@ -44,8 +42,7 @@ pub fn has_foreign_owner(path: &Path) -> bool {
     foreign_owner(path).is_some()
 }
 
-/// Who decides what a path leads to, when that is not root: he owns the first name on the way that is not root's. `None` for
-/// whoever is not root himself.
+/// The first owner other than root on the way along a path; `None` unless this process is root.
 fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     if !geteuid().is_root() {
         return None;
@@ -80,7 +77,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     None
 }
 
-/// The user's own group, by the password database: a file of his may be of a group that he is not in.
+/// The user's primary group; his files may have a group that he is not in.
 fn group_of(uid: u32) -> Gid {
     let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
     Gid::from_raw(user.map_or(NO_GROUP, |user| user.gid.as_raw()))
@@ -96,14 +93,12 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
 }
 
 // ---- own directory ----
-//
-// A directory of one's own in a place where others may write too.
 
 /// Letters and digits that are made up for a name.
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// A directory of this process's user, known by what it is and not by what it is called: should somebody rename it and put
-/// another one in its place, that one is left alone.
+/// A directory of this process's user, identified by its descriptor: another directory that takes its name is left
+/// alone.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,
@@ -112,7 +107,7 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Makes one below `parent` that is closed to others. Its name is `prefix` and some letters.
+    /// Creates one below `parent`, closed to others, called `prefix` and random letters.
     pub fn create(prefix: &str, parent: &Path) -> io::Result<OwnDirectory> {
         let parent = open_parent(parent)?;
         loop {
@@ -125,10 +120,10 @@ impl OwnDirectory {
         }
     }
 
-    /// Opens one that was made before.
+    /// Opens an existing one.
     ///
     /// # Errors
-    /// `PermissionDenied` for a directory of somebody else, `NotADirectory` for a link.
+    /// `PermissionDenied` for another user's, `NotADirectory` for a link.
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
@@ -159,21 +154,21 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes it with all that is in it, what is called `last` after everything else.
+    /// Removes the directory with its contents, `last` at the end.
     ///
     /// # Errors
-    /// When something cannot be removed. What has its name meanwhile without being it stays.
+    /// When something cannot be removed. Another directory that has its name by now stays.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
-            // Whatever takes the name in this moment is not removed unless it is empty.
+            // A directory that takes the name now is removed only if empty.
             true => self.parent.remove_empty(&self.name),
             false => Ok(()),
         }
     }
 }
 
-/// Opens a directory by its path from the root: programs are run in it, where a relative path would mean another place.
+/// Opens an absolute path: programs run in the directory, where a relative path would mean another place.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }

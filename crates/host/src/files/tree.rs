@@ -1,4 +1,4 @@
-//! Somebody's whole directory, such as a server's data, opened once: what is read of it is his own and nothing else.
+//! A directory tree of one owner, such as a server's data: nothing else is read from it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -15,8 +15,8 @@ use super::{Directory, Draft, read_open_at_most, remove_abandoned_drafts};
 /// How drafts of what is replaced begin; nothing of PostgreSQL's is called so.
 const REPLACED_PREFIX: &str = ".pgthaw-replaced-";
 
-/// A directory with all that is below it. Files are regular ones of the directory's owner, and are reached through no symbolic
-/// link; so he can lead nobody who may read more than he to the files of others.
+/// A directory tree. Its files must be regular, of the directory's owner and reached through no symbolic link, so that
+/// the owner cannot lead a privileged reader to other users' files.
 #[derive(Debug)]
 pub struct Tree {
     root: Directory,
@@ -27,8 +27,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Opens one that a user named, through links if he likes. `doors` are the places below it that may be links to directories
-    /// of the same owner elsewhere: a name, or, with a slash at its end, every name in it.
+    /// Opens a directory that a user named, through links. `doors` are the places below it that may be links to
+    /// directories of the same owner: a name, or, with a slash at its end, every name in it.
     ///
     /// # Errors
     /// Those of [`Directory::open`].
@@ -47,7 +47,7 @@ impl Tree {
         self.root.path()
     }
 
-    /// The user that owns the directory, and all files that are opened below it.
+    /// Owner of the directory, and of every opened file.
     pub fn owner(&self) -> u32 {
         self.owner
     }
@@ -57,10 +57,10 @@ impl Tree {
         &self.root
     }
 
-    /// Opens a regular file of the owner's for reading; `below` is its path from the root.
+    /// Opens a regular file of the owner for reading; `below` is relative to the root.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no regular file, ELOOP for a link, `PermissionDenied` for a file of somebody else.
+    /// `InvalidInput` for other kinds, ELOOP for a link, `PermissionDenied` for another user's file.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)
     }
@@ -80,17 +80,17 @@ impl Tree {
         Ok(file)
     }
 
-    /// All of a file of the owner's that must not have more than `limit` bytes.
+    /// Reads a file of the owner's of at most `limit` bytes.
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         read_open_at_most(self.open_file(below)?, limit)
     }
 
-    /// Adds to the end of a file of the owner's in the root that is there.
+    /// Appends to an existing file of the owner's in the root.
     pub fn append(&self, name: &str, text: &str) -> io::Result<()> {
         self.open_file_with(name, OFlags::WRONLY | OFlags::APPEND)?.write_all(text.as_bytes())
     }
 
-    /// Makes a file of the owner's in the root, in place of what has the name, that says what `content` does.
+    /// Replaces a file of the owner in the root by `content`.
     pub fn replace(&self, name: &str, mut content: impl Read) -> io::Result<()> {
         remove_abandoned_drafts(&self.root, REPLACED_PREFIX)?;
         let draft = Draft::create(self.root.try_clone()?, REPLACED_PREFIX, 0o600)?;
@@ -110,7 +110,6 @@ impl Tree {
         }
     }
 
-    /// Splits a path behind its door, if it has one.
     fn door_of<'a>(&self, below: &'a Path) -> Option<(&'a Path, &'a Path)> {
         let bytes = below.as_os_str().as_bytes();
         let end = self.doors.iter().find_map(|door| {
@@ -125,7 +124,6 @@ impl Tree {
         Some((Path::new(OsStr::from_bytes(door)), Path::new(OsStr::from_bytes(behind))))
     }
 
-    /// The directory behind a door, looked up once.
     fn go_through(&self, door: &Path) -> io::Result<Arc<Directory>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(directory) = open.get(door) {

@@ -1,4 +1,4 @@
-//! The disk that holds a path, and what it has been asked to do.
+//! The disk of a path, and its counters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,11 +18,10 @@ use crate::units::Bytes;
 /// The kernel's sector in /proc/diskstats, whatever the device's own is.
 const SECTOR_BYTES: u64 = 512;
 
-/// How far Linux reads ahead on a disk that nobody set otherwise: VM_READAHEAD_PAGES of include/linux/mm.h.
+/// Linux's default read-ahead: VM_READAHEAD_PAGES of include/linux/mm.h.
 pub const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
 
-/// Where devices keep what they call themselves, in their directory in /sys: NVMe and SCSI disks, virtio disks, logical
-/// volumes, arrays.
+/// Files in /sys with a device's own identifier: NVMe and SCSI disks, virtio disks, logical volumes, arrays.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial", "dm/uuid", "md/uuid"];
 
 /// A device's number, printed as `254:0`.
@@ -49,18 +48,17 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-/// A whole disk, as the kernel sees it: also a logical volume or a loop device, but never a partition.
+/// A whole disk in the kernel's sense, also a logical volume or a loop device, never a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
     /// The device's name in /sys/block: `nvme0n1`, `dm-3`.
     pub name: String,
     pub number: DeviceNumber,
-    /// What the device calls itself, whatever name the kernel gave it this time: a serial number or the like, its name and
-    /// number when it has none. With its size, because some hypervisors give all disks one serial number, and because a
-    /// disk that was resized is another.
+    /// The device's own identifier, such as its serial number, else its name and number; with its size, because some
+    /// hypervisors give all disks one serial number, and a resized disk is another disk.
     pub identity: String,
     pub is_rotational: bool,
-    /// The most that the kernel reads ahead of a reader, and the most that one call of posix_fadvise(WILLNEED) loads.
+    /// Largest read-ahead, and largest load of one posix_fadvise(WILLNEED).
     pub read_ahead_bytes: Bytes,
     /// The largest single request.
     pub max_request_bytes: Bytes,
@@ -71,9 +69,9 @@ pub struct BlockDevice {
 pub struct Controller {
     /// The disk's own model; empty where it has none, as behind virtio.
     pub model: String,
-    /// The drivers from the disk up to its bus: `virtio_blk`, `virtio-pci`. Empty for what is made of other devices.
+    /// The drivers from the disk up to its bus: `virtio_blk`, `virtio-pci`. Empty for stacked devices.
     pub drivers: Vec<String>,
-    /// Its write cache as the kernel takes it: `write back` or `write through`; empty where it is not told.
+    /// The kernel's setting of its write cache: `write back` or `write through`, if known.
     pub write_cache: String,
 }
 
@@ -88,8 +86,8 @@ pub struct DeviceCounters {
     pub busy_ms: u64,
     /// Requests under way now.
     pub in_flight: u64,
-    /// Milliseconds that reads and writes took, added up, and that all requests did: divided by the time that passed, the
-    /// last is the mean length of the queue.
+    /// Milliseconds of all reads, of all writes, and of all requests; the last, divided by the elapsed time, is the
+    /// mean queue length.
     pub read_ms: u64,
     pub write_ms: u64,
     pub queued_ms: u64,
@@ -130,7 +128,7 @@ impl Devices {
         Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().reduce(DeviceCounters::add))
     }
 
-    /// What each of several has done; one that cannot be read is not there.
+    /// Counters of each of several devices; unreadable ones are left out.
     pub fn read_parts(&self) -> BTreeMap<&'static str, DeviceCounters> {
         let read = |(name, device): (&&'static str, &DeviceNumber)| Some((*name, read_device_counters(*device).ok()?));
         self.parts.iter().filter_map(read).collect()
@@ -143,11 +141,11 @@ impl From<Option<DeviceNumber>> for Devices {
     }
 }
 
-/// The disk that holds `path`. `Error::NoBlockDevice` says why there is none (tmpfs, overlay, network).
+/// The disk that holds `path`. `Error::NoBlockDevice` without one (tmpfs, overlay, network).
 pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::file("look at", path, error))?;
     let of_file = DeviceNumber::from_raw(metadata.dev());
-    // Major 0 is a number that the kernel made up for a file system without a device of its own, as btrfs is.
+    // Major 0: the file system, such as btrfs, has no device number of its own.
     let number = if of_file.major == 0 { source_device(path)? } else { of_file };
     let directory = disk_directory(number).ok_or_else(|| Error::NoBlockDevice {
         path: path.to_owned(),
@@ -159,18 +157,17 @@ pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     })
 }
 
-/// The disk of this name in /sys/block; `None` where there is no such disk.
+/// The disk of this name in /sys/block, if any.
 pub fn read_named_device(name: &str) -> Option<BlockDevice> {
     read_disk(&Path::new("/sys/block").join(name))
 }
 
-/// How far the kernel reads ahead on the disk of a file, by the device number that stat(2) has of it; `None` where that is no disk's.
+/// The read-ahead of a file's disk, by its device number from stat(2); `None` without a disk.
 pub fn find_read_ahead(file_device: u64) -> Option<Bytes> {
     let directory = disk_directory(DeviceNumber::from_raw(file_device))?;
     read_kilobytes(&directory.join("queue/read_ahead_kb"))
 }
 
-/// The device that a file system is mounted from.
 fn source_device(path: &Path) -> Result<DeviceNumber, Error> {
     let no_device = |reason| Error::NoBlockDevice { path: path.to_owned(), reason };
     let mount = read_mount(path)?;
@@ -187,7 +184,6 @@ fn source_device(path: &Path) -> Result<DeviceNumber, Error> {
     }
 }
 
-/// The directory of a device's disk in /sys.
 fn disk_directory(number: DeviceNumber) -> Option<PathBuf> {
     fs::canonicalize(format!("/sys/dev/block/{number}")).ok().and_then(whole_disk)
 }

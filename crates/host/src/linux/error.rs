@@ -42,7 +42,7 @@ impl Error {
         Error::Cgroup { action, path: path.to_owned(), source }
     }
 
-    /// The error of doing `action` to a file by which the whole machine's behaviour is changed.
+    /// The error of doing `action` to a setting of the whole machine.
     pub fn setting(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Setting { action, path: path.to_owned(), source }
     }

@@ -1,30 +1,33 @@
-//! The memory of other processes: where a variable of theirs is, and what it holds.
+//! Variables in the memory of other processes.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read as _};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
 use procfs::ProcResult;
 use procfs::process::{MMapPath, MemoryMap, Process};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Error;
 
-/// Where a variable of a program is in a process that runs it. Processes that were forked from it have it at the same place.
-///
-/// The program is read from /proc/PID/exe: what runs, even where its file was replaced meanwhile.
+/// Finds the address of a variable in a running program; it is the same in all processes forked from it. Reads
+/// /proc/PID/exe, the program that runs even if its file was replaced.
 ///
 /// # Errors
-/// [`Error::Unavailable`] when the program does not tell where it has such a variable.
+/// [`Error::Unavailable`] when the program has no such symbol.
 pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let path = PathBuf::from(format!("/proc/{pid}/exe"));
     let program = read_program(&path).map_err(|error| Error::file("read", &path, error))?;
     let shown = path.read_link().map_err(|error| Error::file("read", &path, error))?;
     let parsed = object::File::parse(&*program)
         .map_err(|error| Error::file("read", &path, io::Error::new(io::ErrorKind::InvalidData, error)))?;
-    // Where it stands in the program, as if that began at 0 or at its own fixed place.
+    // The address before relocation.
     let is_it = |symbol: &object::Symbol<'_, '_>| symbol.name() == Ok(name) && symbol.is_definition();
     let symbol = parsed.dynamic_symbols().chain(parsed.symbols()).find(is_it).ok_or_else(|| Error::Unavailable {
         what: "to see what PostgreSQL's processes wait for",
@@ -39,7 +42,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// No more than a server's program can be: whoever owns it may have made it of any size.
+/// Bounded: the program's owner may have made it of any size.
 fn read_program(path: &Path) -> io::Result<Vec<u8>> {
     const BYTES_MAX: u64 = 256 << 20;
     let mut program = Vec::new();
@@ -47,7 +50,7 @@ fn read_program(path: &Path) -> io::Result<Vec<u8>> {
     if read as u64 == BYTES_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(program) }
 }
 
-/// Where the process has its program in memory: the lowest address, and the offset in the file that it stands for.
+/// The lowest address of the program in the process's memory, and its offset in the file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = Process::new(pid as i32).and_then(|process| read_mappings(&process, program));
     let own = own.map_err(|error| Error::proc("read /proc/PID/maps", error))?;
@@ -57,14 +60,14 @@ fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     })
 }
 
-/// The parts of a file that the process has in its memory, by ascending address.
+/// The mapped parts of a file in a process, by address.
 pub(super) fn read_mappings(process: &Process, file: &Path) -> ProcResult<Vec<MemoryMap>> {
     let is_of_it = |map: &MemoryMap| matches!(&map.pathname, MMapPath::Path(path) if path == file);
     Ok(process.maps()?.into_iter().filter(is_of_it).collect())
 }
 
-/// Reads a pointer of another process, and the 32 bits so many bytes behind what it points to; `None` where it points to nothing.
-/// Needs the right to trace the process: its owner's, or root's.
+/// Reads 32 bits at `offset` behind the target of another process's pointer; `None` for a null pointer. Needs the right
+/// to trace the process (its owner, or root).
 pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, Error> {
     let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
     let mut value = [0; 4];
@@ -100,11 +103,77 @@ fn read(pid: u32, address: u64, into: &mut [u8]) -> Result<(), Error> {
     }
 }
 
+// ---- shared words ----
+//
+// Memory that somebody else writes, such as a BPF map.
+
+const ATTEMPTS: usize = 10_000;
+
+/// Words of 64 bits, mapped to be read. Unmapped when dropped.
+#[derive(Debug)]
+pub struct SharedWords {
+    first: NonNull<AtomicU64>,
+    count: usize,
+}
+
+// SAFETY: the mapping belongs to the process and not to a thread, and is only read, atomically.
+unsafe impl Send for SharedWords {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWords {}
+
+impl SharedWords {
+    /// Maps the first `count` words of what the descriptor stands for.
+    pub fn map(memory: BorrowedFd<'_>, count: usize) -> Result<SharedWords, Error> {
+        let flags = MapFlags::SHARED;
+        // SAFETY: the kernel chooses a free range, and nothing else refers to it.
+        let address =
+            unsafe { mmap(std::ptr::null_mut(), count * size_of::<u64>(), ProtFlags::READ, flags, memory, 0) };
+        let address = address.map_err(|error| Error::Call { action: "map a BPF map", source: error.into() })?;
+        let first = NonNull::new(address.cast()).ok_or_else(|| Error::Call {
+            action: "map a BPF map",
+            source: std::io::ErrorKind::AddrNotAvailable.into(),
+        })?;
+        Ok(SharedWords { first, count })
+    }
+
+    /// One word; 0 beyond the end.
+    pub fn read(&self, index: usize) -> u64 {
+        self.words().get(index).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// A consistent copy of a record of `count` words. Its first word is a sequence count, odd while the record is
+    /// written. `None` if the writer never finished.
+    pub fn read_record(&self, first: usize, count: usize) -> Option<Vec<u64>> {
+        let record = self.words().get(first..first + count)?;
+        (0..ATTEMPTS).find_map(|_| {
+            let before = record.first()?.load(Ordering::Acquire);
+            if before % 2 == 1 {
+                std::hint::spin_loop();
+                return None;
+            }
+            let copy: Vec<u64> = record.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+            fence(Ordering::Acquire);
+            (record.first()?.load(Ordering::Relaxed) == before).then_some(copy)
+        })
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the range was mapped with this length, stays mapped as long as self, and words are aligned: it begins at a page.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: this very range was mapped, and nothing refers to it any more.
+        let _ = unsafe { munmap(self.first.as_ptr().cast(), self.count * size_of::<u64>()) };
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod foreign_memory_tests {
     use super::*;
 
-    /// What is looked for in this very process.
     #[unsafe(no_mangle)]
     static PGTHAW_POINTED: u32 = 4711;
 
@@ -124,5 +193,25 @@ mod tests {
         assert_eq!(find_variable(std::process::id(), "PGTHAW_POINTED").unwrap(), &raw const PGTHAW_POINTED as u64);
         let missing = find_variable(std::process::id(), "my_wait_event_info").unwrap_err().to_string();
         assert!(missing.contains("has no symbol my_wait_event_info"), "{missing}");
+    }
+}
+
+#[cfg(test)]
+mod shared_words_tests {
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_when_nobody_writes_it() {
+        let mut file = tempfile::tempfile().unwrap();
+        let words = [2_u64, 7, 9, 3, 8, 8];
+        words.iter().for_each(|word| file.write_all(&word.to_ne_bytes()).unwrap());
+        let shared = SharedWords::map(file.as_fd(), 6).unwrap();
+        assert_eq!(shared.read_record(0, 3), Some(vec![2, 7, 9]));
+        assert_eq!(shared.read_record(3, 3), None, "its count is odd");
+        assert_eq!(shared.read_record(4, 3), None, "it is not all there");
+        assert_eq!((shared.read(5), shared.read(6)), (8, 0));
     }
 }

@@ -1,15 +1,24 @@
 //! What machine this is.
 
+use std::hint::black_box;
+use std::io::ErrorKind;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use std::{fs, thread};
 
-use procfs::process::Process;
-use procfs::{CpuInfo, Current as _};
+use procfs::{
+    CpuInfo, CpuPressure, Current as _, FromRead as _, IoPressure, Meminfo, MemoryPressure, PressureRecord, ProcError,
+};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statvfs, statx};
+use serde::Serialize;
 
 use super::Error;
+use super::cgroup::read_memory_limit;
 use super::error::LOOK_AT_FILE_SYSTEM;
-use super::memory::read_memory;
-use super::process::read_pid_namespace;
+use super::process::{read_details, read_mounts, read_pid_namespace};
+use super::threads::on_threads;
 use crate::units::Bytes;
 
 /// The host, for a record of what was measured where.
@@ -36,7 +45,7 @@ pub struct Mount {
     pub point: PathBuf,
 }
 
-/// By what processes of this machine are told from those of others: numbers of processes mean the same where both agree.
+/// Identifies the machine and its pid namespace: pids are comparable where both agree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineIdentity {
     /// Identifier of the boot; empty where it is not known.
@@ -56,7 +65,7 @@ pub fn read_identity() -> MachineIdentity {
 pub fn read_machine() -> Result<MachineFacts, Error> {
     let names = rustix::system::uname();
     let processors = CpuInfo::current().map_err(|error| Error::proc("read /proc/cpuinfo", error))?;
-    let cores = std::thread::available_parallelism();
+    let cores = thread::available_parallelism();
     let cores = cores.map_err(|source| Error::Call { action: "count the processors", source })?;
     Ok(MachineFacts {
         hostname: names.nodename().to_string_lossy().into_owned(),
@@ -78,19 +87,17 @@ pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
-/// Bytes of the file system of `path` that are taken: no file there has more that is stored.
+/// Used bytes of the file system of `path`, an upper bound for any file's storage.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
 }
 
-/// The mount that `path` is on, found by its number: device numbers mislead on btrfs, names below a mount point on all.
+/// The mount of `path`, by mount number: device numbers mislead on btrfs.
 pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
-    let mounts = Process::myself().and_then(|process| process.mountinfo());
-    let mounts = mounts.map_err(|error| Error::proc("read the mounts", error))?;
-    let found = mounts.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
+    let found = read_mounts()?.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
     let mount = found.ok_or_else(|| Error::Unavailable {
         what: "finding the mount of a path",
         reason: format!("/proc/self/mountinfo has no mount {}", status.stx_mnt_id),
@@ -100,8 +107,228 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     Ok(Mount { file_system: mount.fs_type, source, point: mount.mount_point })
 }
 
+// ---- memory ----
+//
+// How much memory there is to load things into.
+
+/// The machine's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub total_bytes: Bytes,
+    /// What can be used without swapping, if the page cache gives way (`MemAvailable`).
+    pub available_bytes: Bytes,
+}
+
+/// The machine's memory now.
+pub fn read_memory() -> Result<Memory, Error> {
+    let found = read_meminfo()?;
+    Ok(Memory { total_bytes: Bytes(found.mem_total), available_bytes: available(&found) })
+}
+
+fn read_meminfo() -> Result<Meminfo, Error> {
+    Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))
+}
+
+/// Some containers hide MemAvailable.
+fn available(found: &Meminfo) -> Bytes {
+    Bytes(found.mem_available.unwrap_or(found.mem_free + found.cached))
+}
+
+/// What the machine's memory holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    pub available_bytes: Bytes,
+    /// Bytes of files in the page cache, shared memory included.
+    pub cached_bytes: Bytes,
+    /// Changed bytes of files: dirty, and below under writeback.
+    pub dirty_bytes: Bytes,
+    pub writeback_bytes: Bytes,
+}
+
+/// What the machine's memory holds now.
+pub fn read_memory_use() -> Result<MemoryUse, Error> {
+    let found = read_meminfo()?;
+    Ok(MemoryUse {
+        available_bytes: available(&found),
+        cached_bytes: Bytes(found.cached),
+        dirty_bytes: Bytes(found.dirty),
+        writeback_bytes: Bytes(found.writeback),
+    })
+}
+
+/// Whose memory is the narrower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryBound {
+    Machine,
+    Cgroup,
+}
+
+/// What can be loaded and stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadableMemory {
+    pub bytes: Bytes,
+    pub bound: MemoryBound,
+}
+
+/// What can be loaded for process `pid` and stay: the memory that the machine has and the process's cgroup allows if
+/// other page cache gives way. The page cache of the loaded files counts as available.
+pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
+    let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
+    // Where no cgroup can be read, none limits what this process can see.
+    let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
+    let cgroup = room.map(|bytes| LoadableMemory { bytes, bound: MemoryBound::Cgroup });
+    Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
+}
+
+/// Memory for process `pid` that needs no reclaim, and its cgroup's limit, if any.
+pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
+    let found = read_meminfo()?;
+    let limit = read_memory_limit(pid).ok().flatten();
+    let unused = limit.map(|limit| limit.limit_bytes.0.saturating_sub(limit.used_bytes.0));
+    let unused = unused.into_iter().chain([found.mem_free]).min().unwrap_or_default();
+    Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
+}
+
+/// Bytes of the shared memory of process `pid`, of `size` bytes, that are still untouched, and will reduce what can be
+/// loaded. A lower bound: all shared memory of the cgroup counts as its own. 0 with huge pages, which are reserved from
+/// the start.
+pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
+    if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
+        return Ok(Bytes(0));
+    }
+    let found = read_meminfo()?;
+    let of_machine = found.shmem.unwrap_or_default();
+    let touched = read_memory_limit(pid).ok().flatten().map_or(of_machine, |limit| limit.shared_bytes.0);
+    Ok(Bytes(size.0.saturating_sub(touched)))
+}
+
+/// Does the kernel take away idle memory without pressure, by a DAMON scheme
+/// (Documentation/admin-guide/mm/damon/usage.rst; common on hosts of virtual machines) or by damon_reclaim? What may
+/// not be read counts as absent.
+pub fn pages_out_idle() -> bool {
+    let module = fs::read_to_string("/sys/module/damon_reclaim/parameters/enabled");
+    module.is_ok_and(|enabled| enabled.trim() == "Y") || has_pageout_scheme(Path::new("/sys/kernel/mm/damon/admin"))
+}
+
+fn has_pageout_scheme(damon: &Path) -> bool {
+    let says = |file: PathBuf, word: &str| fs::read_to_string(file).is_ok_and(|text| text.trim() == word);
+    numbered(&damon.join("kdamonds")).filter(|daemon| says(daemon.join("state"), "on")).any(|daemon| {
+        let mut schemes = numbered(&daemon.join("contexts")).flat_map(|context| numbered(&context.join("schemes")));
+        schemes.any(|scheme| says(scheme.join("action"), "pageout"))
+    })
+}
+
+fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).filter(|path| path.is_dir())
+}
+
+// ---- idle memory ----
+//
+// Where a DAMON scheme pages out idle memory ([`pages_out_idle`]), age belongs to physical memory: a file that is read
+// into memory that was free for a minute is paged out seconds later.
+
+/// Share of the free memory that is left alone.
+const SPARED_RATIO: f64 = 0.1;
+
+/// Once would count as idle in a scheme that allows one access in ten looks.
+const TOUCHES: u32 = 5;
+
+/// Longer than a scheme's sampling interval of half a second.
+const PAUSE: Duration = Duration::from_millis(550);
+
+const CHUNK_BYTES: usize = 64 << 20;
+
+/// No page is smaller.
+const PAGE_BYTES: usize = 4096;
+
+/// Uses up to `wanted` bytes of free memory for three seconds and frees them, so that the next allocations come from
+/// there. Evicts nothing.
+pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
+    let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
+    let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut chunks: Vec<Vec<u8>> = (0..bytes / CHUNK_BYTES).map(|_| vec![0; CHUNK_BYTES]).collect();
+    for _ in 0..TOUCHES {
+        let parts = chunks.chunks_mut((bytes / CHUNK_BYTES).div_ceil(threads).max(1));
+        let parts = Mutex::new(parts);
+        let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        on_threads(threads, |_| {
+            while let Some(part) = take() {
+                part.iter_mut().for_each(|chunk| touch(chunk));
+            }
+        });
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+fn touch(chunk: &mut [u8]) {
+    chunk.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = byte.wrapping_add(1));
+    black_box(chunk);
+}
+
+// ---- pressure ----
+//
+// Pressure stall information.
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    Cpu,
+    Io,
+    Memory,
+}
+
+/// How much was waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pressure {
+    /// Share of the last ten seconds in which some task waited, 0 to 1.
+    pub some_ratio_avg10: f64,
+    /// Share of the last ten seconds in which all busy tasks waited, 0 to 1.
+    pub full_ratio_avg10: f64,
+    /// Microseconds in which at least one task waited, since the machine booted.
+    pub some_us_total: u64,
+    /// Microseconds since boot in which all busy tasks waited.
+    pub full_us_total: u64,
+}
+
+/// The machine's pressure; `None` where the kernel does not measure it (`psi=1` mends that).
+pub fn read_pressure(resource: Resource) -> Result<Option<Pressure>, Error> {
+    let name = match resource {
+        Resource::Cpu => "cpu",
+        Resource::Io => "io",
+        Resource::Memory => "memory",
+    };
+    read_pressure_file(&Path::new("/proc/pressure").join(name), resource)
+}
+
+fn read_pressure_file(path: &Path, resource: Resource) -> Result<Option<Pressure>, Error> {
+    let records = match resource {
+        Resource::Cpu => CpuPressure::from_file(path).map(|found| (found.some, found.full)),
+        Resource::Io => IoPressure::from_file(path).map(|found| (found.some, found.full)),
+        Resource::Memory => MemoryPressure::from_file(path).map(|found| (found.some, found.full)),
+    };
+    match records {
+        Ok((some, full)) => Ok(Some(convert(&some, &full))),
+        Err(ProcError::NotFound(_)) => Ok(None),
+        // The file is there, but the kernel was booted without measuring.
+        Err(ProcError::Io(error, _)) if error.kind() == ErrorKind::Unsupported => Ok(None),
+        Err(error) => Err(Error::proc("read the pressure", error)),
+    }
+}
+
+fn convert(some: &PressureRecord, full: &PressureRecord) -> Pressure {
+    Pressure {
+        some_ratio_avg10: f64::from(some.avg10) / 100.0,
+        full_ratio_avg10: f64::from(full.avg10) / 100.0,
+        some_us_total: some.total,
+        full_us_total: full.total,
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod machine_tests {
     use super::*;
 
     #[test]
@@ -117,5 +344,61 @@ mod tests {
         assert_eq!((proc.file_system.as_str(), proc.point.as_path()), ("proc", Path::new("/proc")));
         assert!(read_mount("/nowhere/at/all".as_ref()).is_err());
         assert!(read_free_bytes("/var/tmp".as_ref()).unwrap().0 > 0);
+    }
+}
+
+#[cfg(test)]
+mod memory_tests {
+    use super::*;
+
+    #[test]
+    fn a_scheme_pages_out_only_while_its_daemon_runs() {
+        let damon = tempfile::tempdir().unwrap();
+        assert!(!has_pageout_scheme(damon.path()));
+        let daemon = damon.path().join("kdamonds/0");
+        let scheme = daemon.join("contexts/0/schemes/0");
+        fs::create_dir_all(&scheme).unwrap();
+        fs::write(daemon.join("state"), "on\n").unwrap();
+        fs::write(scheme.join("action"), "stat\n").unwrap();
+        assert!(!has_pageout_scheme(damon.path()));
+        fs::write(scheme.join("action"), "pageout\n").unwrap();
+        assert!(has_pageout_scheme(damon.path()));
+        fs::write(daemon.join("state"), "off\n").unwrap();
+        assert!(!has_pageout_scheme(damon.path()));
+    }
+
+    #[test]
+    fn there_is_some_memory() {
+        let memory = read_memory().unwrap();
+        assert!(memory.total_bytes > memory.available_bytes, "{memory:?}");
+        let holds = read_memory_use().unwrap();
+        assert!(holds.cached_bytes.0 > 0 && holds.cached_bytes < memory.total_bytes, "{holds:?}");
+        let loadable = read_loadable_memory(std::process::id()).unwrap();
+        assert!(loadable.bytes.0 > 0 && loadable.bytes <= memory.total_bytes, "{loadable:?}");
+    }
+}
+
+#[cfg(test)]
+mod pressure_tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_ratios() {
+        let directory = tempfile::tempdir().unwrap();
+        let text =
+            "some avg10=50.00 avg60=1.00 avg300=0.00 total=1234\nfull avg10=25.00 avg60=0.00 avg300=0.00 total=5\n";
+        std::fs::write(directory.path().join("io.pressure"), text).unwrap();
+        let expected =
+            Pressure { some_ratio_avg10: 0.5, full_ratio_avg10: 0.25, some_us_total: 1234, full_us_total: 5 };
+        assert_eq!(read_pressure_file(&directory.path().join("io.pressure"), Resource::Io).unwrap(), Some(expected));
+        assert_eq!(read_pressure_file(&directory.path().join("memory.pressure"), Resource::Memory).unwrap(), None);
+    }
+
+    #[test]
+    fn the_machine_has_pressure_or_none() {
+        for resource in [Resource::Cpu, Resource::Io, Resource::Memory] {
+            let pressure = read_pressure(resource).unwrap();
+            assert!(pressure.is_none_or(|pressure| (0.0..=1.0).contains(&pressure.some_ratio_avg10)));
+        }
     }
 }

@@ -1,30 +1,19 @@
 //! What the kernel knows and does: the page cache, block devices, cgroups, processes.
 
-pub mod arguments;
 pub mod block_device;
 pub mod capability;
 pub mod cgroup;
-pub mod clients;
 pub mod clock;
 pub mod direct_read;
 mod error;
-pub mod extents;
-pub mod families;
 pub mod foreign_memory;
-pub mod home;
-pub mod idle_memory;
-pub mod loop_file_system;
+mod loop_file_system;
 pub mod machine;
-pub mod memory;
 pub mod open_files;
 pub mod own_program;
 pub mod page_cache;
-pub mod pressure;
 pub mod process;
 pub mod read_ahead;
-pub mod ready;
-pub mod schedule;
-pub mod shared_words;
 pub mod signals;
 pub mod sockets;
 pub mod threads;
@@ -39,9 +28,19 @@ pub use loop_file_system::{
     FileSystemAsked, FileSystemFacts, FileSystemKind, IMAGE_BYTES_MIN, LoopFileSystem, Making, OwnCommands,
     PLACEHOLDERS,
 };
-pub use machine::{MachineIdentity, count_cores, read_free_bytes, read_identity, read_machine, read_mount};
-pub use memory::{MemoryUse, pages_out_idle};
+pub use machine::{
+    MachineIdentity, MemoryUse, Pressure, count_cores, pages_out_idle, read_free_bytes, read_identity, read_machine,
+    read_mount,
+};
 pub use page_cache::{CachedFile, PageCache, SystemPageCache};
-pub use pressure::Pressure;
+pub use process::{ProcessorTimes, TaskTime};
 pub use read_ahead::ReadAhead;
-pub use schedule::{ProcessorTimes, TaskTime};
+
+// The same by the names of their subjects.
+pub use direct_read as extents;
+pub use foreign_memory as shared_words;
+pub use machine::{self as idle_memory, self as memory, self as pressure};
+pub use own_program::{self as arguments, self as home};
+pub use process::{self as families, self as schedule};
+pub use sockets as clients;
+pub use threads as ready;

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Lets this process have as many open as it may allow itself. What it starts inherits that, so who starts others does without.
+/// Raises the soft limit of open files to the hard one. Children inherit it.
 pub fn allow_all() {
     let limit = getrlimit(Resource::Nofile);
     // Where that is refused, there are as many as before.

@@ -1,16 +1,20 @@
-//! This program's own code. After a restart of the machine it is as cold as the server: by page faults it would come in a hundred and
-//! more reads, one after another, each behind the server's own misses (docs/journal/2026-11-25-heat-without-a-witness.md).
+//! This program's own code. After a reboot it is cold: page faults would need over a hundred serial reads behind the
+//! server's misses (docs/journal/2026-11-25-heat-without-a-witness.md).
 
-use std::fs::File;
+use std::env::var_os;
+use std::fs::{File, OpenOptions};
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
+use std::{io, thread};
 
+use nix::unistd::User;
 use procfs::process::Process;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::{ReadWriteFlags, preadv2};
+use rustix::process::geteuid;
 
 use super::foreign_memory::read_mappings;
 use crate::files::open_regular;
@@ -18,19 +22,18 @@ use crate::files::open_regular;
 /// Always the program that runs, whatever stands under its name by now.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Reads at a time: so many get a part of the device beside others' misses.
+/// Parallel reads: enough for a part of the device beside others' misses.
 const READERS: u64 = 4;
 
-/// Bytes of a read.
 const READ_BYTES: usize = 1 << 20;
 
-/// Places at which it is looked whether the program is in memory. The kernel tells nobody but its owner which pages are.
+/// Places that are probed for presence in memory; only a file's owner may ask for all pages.
 const PLACES: u64 = 64;
 
 /// From so many missing places on the program is cold.
 const MISSING_MIN: usize = 8;
 
-/// Has this program read in large pieces, if much of it is not in memory. Returns at once; what cannot be read comes by page faults.
+/// Reads this program in large pieces in the background, if much of it is cold. On failure page faults do it.
 pub fn read_own_program() {
     let Ok(program) = open_regular(Path::new(OWN_PROGRAM)) else { return };
     let Some(used) = find_used() else { return };
@@ -51,12 +54,17 @@ pub fn read_own_program() {
 pub fn find_beside(name: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(|directory| directory.join(name));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let others = std::env::split_paths(&path).map(|directory| directory.join(name));
-    beside.into_iter().chain(others).find(|program| program.is_file())
+    beside.filter(|program| program.is_file()).or_else(|| find_in_path(name, &[]))
 }
 
-/// The part of the program's file that is mapped. Names of functions stand behind it, a fifth of the file, and nobody asks for them.
+/// A program of this name on PATH, or in one of these directories.
+pub(super) fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&path).chain(others.iter().map(PathBuf::from));
+    places.map(|directory| directory.join(name)).find(|program| program.is_file())
+}
+
+/// The mapped part of the program's file. Symbols, a fifth of the file, are not needed.
 fn find_used() -> Option<Range<u64>> {
     let myself = Process::myself().ok()?;
     let own = read_mappings(&myself, &myself.exe().ok()?).ok()?;
@@ -71,7 +79,6 @@ fn is_missing(file: &File, at: u64) -> bool {
     read == Err(rustix::io::Errno::AGAIN)
 }
 
-/// Reads what lies from `start` to `end`, for the page cache alone.
 fn read_part(program: &File, start: u64, end: u64) {
     let mut buffer = vec![0; READ_BYTES];
     let mut at = start;
@@ -81,6 +88,73 @@ fn read_part(program: &File, start: u64, end: u64) {
             Ok(bytes) => at += bytes as u64,
         }
     }
+}
+
+// ---- arguments ----
+
+/// Overwrites the words of the command line for which `hide` returns other text, padded with spaces, in
+/// /proc/PID/cmdline. Ignores failures.
+pub fn hide_arguments(hide: impl Fn(&str) -> Option<String>) {
+    // Nothing depends on it.
+    let _ = write_over(hide);
+}
+
+fn write_over(hide: impl Fn(&str) -> Option<String>) -> io::Result<()> {
+    let process = Process::myself().map_err(io::Error::other)?;
+    let Some(mut at) = process.stat().map_err(io::Error::other)?.arg_start else { return Ok(()) };
+    let words = std::fs::read("/proc/self/cmdline")?;
+    let mut memory: Option<File> = None;
+    for word in words.split(|byte| *byte == 0) {
+        if let Some(shown) = std::str::from_utf8(word).ok().and_then(&hide) {
+            let mut bytes: Vec<u8> = shown.into_bytes();
+            bytes.resize(word.len(), b' ');
+            let memory = match &mut memory {
+                Some(memory) => memory,
+                none => none.insert(OpenOptions::new().write(true).open("/proc/self/mem")?),
+            };
+            memory.write_all_at(&bytes, at)?;
+        }
+        at += word.len() as u64 + 1;
+    }
+    Ok(())
+}
+
+// ---- home ----
+//
+// Whose home it is where a program keeps its state.
+
+/// `$XDG_STATE_HOME`, by default `~/.local/state`; `None` for who has no home.
+pub fn state_home() -> Option<PathBuf> {
+    absolute("XDG_STATE_HOME").or_else(|| home().as_deref().map(state_in))
+}
+
+/// The default state directory for a home.
+pub fn state_in(home: &Path) -> PathBuf {
+    home.join(".local/state")
+}
+
+/// `$HOME`, or the password database's if this user may not write there (`runuser -u postgres` keeps root's).
+pub fn home() -> Option<PathBuf> {
+    let named = absolute("HOME");
+    if named.as_deref().is_some_and(|named| !is_foreign(named)) {
+        return named;
+    }
+    let known = home_of(geteuid().as_raw()).filter(|home| home.is_dir() && !is_foreign(home));
+    known.or(named)
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn is_foreign(home: &Path) -> bool {
+    let access = accessat(CWD, home, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+    access.is_err_and(|error| error == rustix::io::Errno::ACCESS)
+}
+
+/// The home that the password database has for a user.
+pub fn home_of(uid: u32) -> Option<PathBuf> {
+    User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten().map(|user| user.dir)
 }
 
 #[cfg(test)]

@@ -1,32 +1,33 @@
 //! Other processes: what they read, whose children they are, whether they still live.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use procfs::FromRead as _;
-use procfs::process::{ProcState, Process, Stat};
+use procfs::process::{MountInfo, ProcState, Process, Schedstat, Stat, Status, all_processes};
+use procfs::{CurrentSI as _, FromRead as _, KernelStats, ProcError, ProcResult};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Error;
 use crate::units::Bytes;
 
-/// How gladly the kernel ends this process where memory runs out: -1000 to 1000 (proc(5)).
+/// The kernel's preference for killing this process, -1000 to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
 /// The most that `pid_max` can be set to on 64 bits: include/linux/threads.h.
 const PID_MAX_LIMIT: u32 = 4 << 20;
 
-/// No process has this pid or a greater one, as the kernel is set now.
+/// The exclusive limit of pids.
 pub fn read_pid_max() -> u32 {
     procfs::sys::kernel::pid_max().ok().and_then(|pids| u32::try_from(pids).ok()).unwrap_or(PID_MAX_LIMIT)
 }
 
-/// Has the thread that calls this wait for a processor behind all others. It cannot be taken back without a privilege.
+/// Gives the calling thread the lowest priority, for good.
 pub fn stand_behind_others() {
-    // Of Linux's threads each has its own (setpriority(2)); one that cannot is as it was.
+    // Linux has a priority for each thread (setpriority(2)).
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
@@ -35,45 +36,37 @@ pub fn stand_behind_others() {
 pub struct Busy {
     /// Processes on a processor, or waiting for one.
     pub running: u32,
-    /// Processes in uninterruptible sleep, which is where a process waits for a disk (proc(5): state D).
+    /// Processes in uninterruptible sleep (state D), waiting for a disk.
     pub waiting: u32,
 }
 
-/// Bytes that a process has had fetched from storage, not those that were in the page cache. Needs the right to trace
-/// the process: its owner or root.
+/// Bytes that a process had fetched from storage. Needs the right to trace it (its owner, or root).
 pub fn read_fetched_bytes(pid: u32) -> Result<Bytes, Error> {
-    let io = open(pid).and_then(|process| process.io()).map_err(|error| Error::proc("read /proc/PID/io", error))?;
-    Ok(Bytes(io.read_bytes))
+    read_asked_bytes(pid).map(|(_, fetched)| fetched)
 }
 
-/// Bytes that a process has asked files for, cached or not (`rchar` of proc(5)), and those that had to be fetched from storage. Needs the
-/// right to trace the process.
+/// Bytes that a process read from files, cached or not (`rchar` of proc(5)), and those fetched from storage. Needs the
+/// right to trace it.
 pub fn read_asked_bytes(pid: u32) -> Result<(Bytes, Bytes), Error> {
     let io = open(pid).and_then(|process| process.io()).map_err(|error| Error::proc("read /proc/PID/io", error))?;
     Ok((Bytes(io.rchar), Bytes(io.read_bytes)))
 }
 
-/// Processor time that a process has used so far, with all of its threads; also of one that ended and was not waited for.
+/// Processor time of a process and its threads, also of a zombie.
 pub fn read_cpu_time(pid: u32) -> Result<Duration, Error> {
-    let status = read_status(pid)?;
-    let ticks = (status.utime + status.stime) as f64;
-    Ok(Duration::from_secs_f64(ticks / procfs::ticks_per_second() as f64))
+    read_status(pid).map(|status| of_ticks(status.utime + status.stime))
 }
 
-/// Processor time that the main thread of a process has used so far, to the nanosecond (the kernel's
-/// Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat).
+/// Processor time of a process's main thread in nanoseconds (/proc/PID/schedstat).
 pub fn read_run_time(pid: u32) -> Result<Duration, Error> {
     let stat = open(pid).and_then(|process| process.schedstat());
     let stat = stat.map_err(|error| Error::proc("read /proc/PID/schedstat", error))?;
     Ok(Duration::from_nanos(stat.sum_exec_runtime))
 }
 
-/// Processor time that a process has used so far, with that of the children that it has waited for.
+/// Processor time of a process and its awaited children.
 pub fn read_family_cpu_time(pid: u32) -> Result<Duration, Error> {
-    let status = read_status(pid)?;
-    let of_children = status.cutime.max(0) + status.cstime.max(0);
-    let ticks = (status.utime + status.stime) as f64 + of_children as f64;
-    Ok(Duration::from_secs_f64(ticks / procfs::ticks_per_second() as f64))
+    read_status(pid).map(|status| cpu_of(&status))
 }
 
 /// Asks a process to end (SIGTERM). One that is gone needs no asking.
@@ -83,13 +76,13 @@ pub fn terminate(pid: u32) {
     }
 }
 
-/// Where memory runs out, the kernel ends this process before any other, as far as that can be had.
+/// Makes the kernel kill this process first when memory runs out.
 pub fn volunteer_for_oom() {
-    // Anybody may raise the own score; where it cannot be done the process is a candidate like any other.
+    // Anybody may raise the own score; a failure is harmless.
     let _ = std::fs::write(OOM_SCORE_ADJUSTMENT, "1000");
 }
 
-/// The processes whose parent is `pid`. Backends of a server are those of its postmaster.
+/// The children of `pid`, such as a postmaster's backends.
 pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
     let failed = |source| Error::Call { action: "list the processes", source };
     let pids = std::fs::read_dir("/proc").map_err(failed)?;
@@ -98,8 +91,7 @@ pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
     Ok(statuses.filter(|status| status.ppid == pid as i32).map(|status| status.pid as u32).collect())
 }
 
-/// The same as [`read_children`], from the parent's own list: quick, however many processes there are. Where the kernel keeps none,
-/// all are looked at.
+/// [`read_children`] from the parent's own list, which is quick; falls back to it.
 pub fn read_listed_children(pid: u32) -> Result<Vec<u32>, Error> {
     let listed = open(pid).and_then(|process| process.tasks()).and_then(|tasks| {
         let mut children = Vec::new();
@@ -111,7 +103,7 @@ pub fn read_listed_children(pid: u32) -> Result<Vec<u32>, Error> {
     listed.or_else(|_| read_children(pid))
 }
 
-/// The parent's pid; an error when there is no such process, or it is the first one.
+/// The parent's pid; an error without one.
 pub fn read_parent(pid: u32) -> Result<u32, Error> {
     match read_status(pid)?.ppid {
         0 => Err(Error::Call { action: "find the parent of a process", source: std::io::ErrorKind::NotFound.into() }),
@@ -119,8 +111,7 @@ pub fn read_parent(pid: u32) -> Result<u32, Error> {
     }
 }
 
-/// How many of `pids` run or wait for a processor, and how many wait for a disk. Processes that sleep or have ended count
-/// as neither.
+/// Counts the running and the disk-waiting ones of `pids`.
 pub fn count_busy(pids: &[u32]) -> Busy {
     let mut busy = Busy::default();
     for state in pids.iter().filter_map(|pid| read_status(*pid).ok()?.state().ok()) {
@@ -133,7 +124,7 @@ pub fn count_busy(pids: &[u32]) -> Busy {
     busy
 }
 
-/// When a process started, in clock ticks since the machine booted: with the pid it names a process for good.
+/// A process's start in clock ticks since boot; with the pid it is unique.
 pub fn read_start_ticks(pid: u32) -> Result<u64, Error> {
     Ok(read_status(pid)?.starttime)
 }
@@ -153,7 +144,7 @@ pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
     Ok(ProcessActivity { is_running: status.state == 'R', start_ticks: status.starttime })
 }
 
-/// A system call that a process sleeps in, whose first argument is a file.
+/// A process's pending system call on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCallInProgress {
     /// As the processor's architecture has it.
@@ -163,8 +154,8 @@ pub struct FileCallInProgress {
     pub device: (u32, u32),
 }
 
-/// The call that a process sleeps in (`/proc/PID/syscall` of proc(5)). `None` where it sleeps in none, its first argument is no file, or
-/// that may not be seen.
+/// The system call with a file in which a process sleeps (`/proc/PID/syscall` of proc(5)). `None` without one, or
+/// without permission.
 pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
     let told = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut words = told.split_whitespace();
@@ -180,16 +171,15 @@ pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Lives,
-    /// The kernel has begun to take it away, and may have told of its end or not.
+    /// Exiting; its end may have been reported.
     Ends,
-    /// The kernel has told of its end. Its parent may not have asked yet how it ended.
+    /// Its end was reported; it may be a zombie.
     Ended,
 }
 
-/// How far the process is that started so many clock ticks after the machine booted. One that does not live may still have a pid: it is a
-/// zombie until its parent asks.
+/// How far the process with this start time is. A dead process keeps its pid as a zombie until its parent asks.
 pub fn read_stage(pid: u32, start_ticks: u64) -> Stage {
-    // PF_EXITING of include/linux/sched.h: set before the tracepoint sched_process_exit is passed, as the state is set behind it.
+    // PF_EXITING of include/linux/sched.h: set before sched_process_exit fires, while the state changes after it.
     const EXITING: u32 = 4;
     match read_status(pid) {
         Ok(status) if status.starttime != start_ticks || matches!(status.state, 'Z' | 'X' | 'x') => Stage::Ended,
@@ -204,8 +194,7 @@ pub fn is_alive(pid: u32) -> bool {
     open(pid).is_ok_and(|process| process.is_alive())
 }
 
-/// The process's title as `ps` shows it: PostgreSQL's processes say in it what they do. The program's name when there
-/// is none.
+/// The process's title in `ps`, where PostgreSQL reports its activity; else the program's name.
 pub fn read_title(pid: u32) -> Result<String, Error> {
     let words = open(pid).and_then(|process| process.cmdline());
     let words = words.map_err(|error| Error::proc("read /proc/PID/cmdline", error))?;
@@ -215,32 +204,37 @@ pub fn read_title(pid: u32) -> Result<String, Error> {
     Ok(words.join(" ").trim_end().to_owned())
 }
 
-/// What a process calls itself: its pid, unless it lives in a pid namespace below this one (`NSpid` of proc(5)).
+/// The pid in the process's own pid namespace (`NSpid` of proc(5)).
 pub fn read_own_number(pid: u32) -> Result<u32, Error> {
     let status = read_details(pid)?;
     let number = status.nspid.as_ref().and_then(|numbers| u32::try_from(*numbers.last()?).ok());
     Ok(number.unwrap_or(pid))
 }
 
-/// The number of the pid namespace that this process lives in: pids mean something only there.
+/// The number of this process's pid namespace.
 pub fn read_pid_namespace() -> Result<u64, Error> {
     let path = Path::new("/proc/self/ns/pid");
     let metadata = path.metadata().map_err(|error| Error::file("look at", path, error))?;
     Ok(metadata.ino())
 }
 
-/// Is this process in the pid namespace that the kernel itself counts in? Elsewhere pids mean other processes than to the kernel.
+/// Is this process in the initial pid namespace, whose pids the kernel reports?
 pub fn has_kernel_pids() -> Result<bool, Error> {
     // PROC_PID_INIT_INO of include/linux/proc_ns.h.
     Ok(read_pid_namespace()? == 0xEFFF_FFFC)
 }
 
-/// What the kernel tells at length of a process.
+/// What is mounted where, in the order in which it was.
+pub(super) fn read_mounts() -> Result<Vec<MountInfo>, Error> {
+    let mounts = Process::myself().and_then(|process| process.mountinfo());
+    Ok(mounts.map_err(|error| Error::proc("read the mounts", error))?.0)
+}
+
 pub(super) fn read_details(pid: u32) -> Result<procfs::process::Status, Error> {
     open(pid).and_then(|process| process.status()).map_err(|error| Error::proc("read /proc/PID/status", error))
 }
 
-/// By a path, in one read: what is looked at many times a second is asked for with as few calls as will do.
+/// One read by path: this is called many times a second.
 fn read_status(pid: u32) -> Result<Stat, Error> {
     // 52 numbers, and a name of at most 64 bytes.
     let mut line = [0; 2048];
@@ -253,8 +247,197 @@ fn open(pid: u32) -> procfs::ProcResult<Process> {
     Process::new(pid as i32)
 }
 
+// ---- schedule ----
+//
+// The scheduler's account: time on processors, and time spent waiting for one.
+
+/// What a process or a thread has had of the processors so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskTime {
+    /// On a processor.
+    pub cpu: Duration,
+    /// Run-queue delay: ready, but waiting for a processor. 0 without CONFIG_SCHED_INFO.
+    pub run_delay: Duration,
+    /// Preemptions while runnable.
+    pub involuntary_switches: u64,
+}
+
+impl TaskTime {
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: TaskTime) -> TaskTime {
+        TaskTime {
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            run_delay: self.run_delay.saturating_sub(earlier.run_delay),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+        }
+    }
+}
+
+impl std::ops::Add for TaskTime {
+    type Output = TaskTime;
+
+    fn add(self, other: TaskTime) -> TaskTime {
+        TaskTime {
+            cpu: self.cpu + other.cpu,
+            run_delay: self.run_delay + other.run_delay,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+        }
+    }
+}
+
+/// What all processors together did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorTimes {
+    /// How many processors there are.
+    pub count: u32,
+    /// Time in which something ran, the kernel's own work included.
+    pub busy: Duration,
+    /// Part of the busy time that went to interrupts, whoever they were for.
+    pub interrupts: Duration,
+    /// Idle time while something waited for a disk; a hint at most (proc(5)).
+    pub iowait: Duration,
+    /// Time with something to run that the hypervisor gave to somebody else.
+    pub steal: Duration,
+}
+
+/// Reads the processor time of a process's first thread; PostgreSQL's processes have only one.
+pub fn read_task_time(pid: u32) -> Result<TaskTime, Error> {
+    open(pid)
+        .and_then(|process| account(|| process.schedstat(), || process.stat(), || process.status()))
+        .map_err(|error| Error::proc("read /proc/PID/schedstat and status", error))
+}
+
+/// Reads the processor time of each thread by number, in order. Skips threads that end meanwhile.
+pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
+    let tasks = open(pid).and_then(|process| process.tasks());
+    let tasks = tasks.map_err(|error| Error::proc("list /proc/PID/task", error))?;
+    let time = |task: procfs::process::Task| {
+        Some((task.tid as u32, account(|| task.schedstat(), || task.stat(), || task.status()).ok()?))
+    };
+    let mut times: Vec<(u32, TaskTime)> = tasks.filter_map(|task| time(task.ok()?)).collect();
+    times.sort_unstable_by_key(|(thread, _)| *thread);
+    Ok(times)
+}
+
+/// What all processors did since the machine booted.
+pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
+    let statistics = KernelStats::current().map_err(|error| Error::proc("read /proc/stat", error))?;
+    let all = statistics.total;
+    let ticks = |count: Option<u64>| of_ticks(count.unwrap_or_default());
+    // What guests ran is part of `user`.
+    let interrupts = ticks(all.irq) + ticks(all.softirq);
+    Ok(ProcessorTimes {
+        count: statistics.cpu_time.len() as u32,
+        busy: of_ticks(all.user) + of_ticks(all.nice) + of_ticks(all.system) + interrupts,
+        interrupts,
+        iowait: ticks(all.iowait),
+        steal: ticks(all.steal),
+    })
+}
+
+fn account(
+    schedstat: impl FnOnce() -> ProcResult<Schedstat>,
+    stat: impl FnOnce() -> ProcResult<Stat>,
+    status: impl FnOnce() -> ProcResult<Status>,
+) -> ProcResult<TaskTime> {
+    let (cpu, run_delay) = match schedstat() {
+        // Without CONFIG_SCHED_INFO only the coarser count exists.
+        Ok(found) if found.pcount > 0 => {
+            (Duration::from_nanos(found.sum_exec_runtime), Duration::from_nanos(found.run_delay))
+        }
+        _ => stat().map(|stat| (of_ticks(stat.utime + stat.stime), Duration::ZERO))?,
+    };
+    let involuntary_switches = status()?.nonvoluntary_ctxt_switches.unwrap_or_default();
+    Ok(TaskTime { cpu, run_delay, involuntary_switches })
+}
+
+fn of_ticks(ticks: u64) -> Duration {
+    Duration::from_secs_f64(ticks as f64 / procfs::ticks_per_second() as f64)
+}
+
+// ---- families ----
+//
+// Resource use by group: own process trees, kernel threads, others.
+
+/// The parent of the kernel's threads.
+const KTHREADD: u32 = 2;
+
+/// A process's use so far, with its awaited children's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUse {
+    /// The program's name, at most 15 characters.
+    pub name: String,
+    pub cpu: Duration,
+    /// Fetched from storage; 0 where that may not be read.
+    pub read_bytes: Bytes,
+}
+
+/// Use so far; awaited children count for their parent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FamilyUse {
+    pub own_cpu: Duration,
+    /// `None` where it may not be read of all of them.
+    pub own_read_bytes: Option<Bytes>,
+    pub kernel_cpu: Duration,
+    /// Other processes by pid and start ticks, which are unique.
+    pub others: HashMap<(u32, u64), ProcessUse>,
+}
+
+/// Reads all visible processes. `roots` and their descendants are the own ones.
+pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
+    let processes = all_processes().map_err(|error| Error::proc("list the processes", error))?;
+    // A process may end at any time.
+    let seen: Vec<(Process, Stat)> =
+        processes.filter_map(|process| process.ok().and_then(|one| one.stat().ok().map(|stat| (one, stat)))).collect();
+    let parents: HashMap<u32, u32> = seen.iter().map(|(_, stat)| (stat.pid as u32, stat.ppid as u32)).collect();
+    let mut family = FamilyUse { own_read_bytes: Some(Bytes(0)), ..FamilyUse::default() };
+    for (process, stat) in &seen {
+        let (pid, cpu) = (stat.pid as u32, cpu_of(stat));
+        let read_bytes = read_bytes_of(process);
+        if is_of_family(pid, roots, &parents) {
+            family.own_cpu += cpu;
+            family.own_read_bytes = family.own_read_bytes.zip(read_bytes).map(|(sum, read)| sum + read);
+        } else if pid == KTHREADD || stat.ppid as u32 == KTHREADD {
+            family.kernel_cpu += cpu;
+        } else {
+            let read_bytes = read_bytes.unwrap_or_default();
+            let used = ProcessUse { name: stat.comm.clone(), cpu, read_bytes };
+            family.others.insert((pid, stat.starttime), used);
+        }
+    }
+    Ok(family)
+}
+
+fn cpu_of(stat: &Stat) -> Duration {
+    let of_children = stat.cutime.max(0) + stat.cstime.max(0);
+    of_ticks(stat.utime + stat.stime + of_children.unsigned_abs())
+}
+
+/// `None` without permission; 0 for a process that is gone.
+fn read_bytes_of(process: &Process) -> Option<Bytes> {
+    let read: ProcResult<u64> = process.io().map(|io| io.read_bytes);
+    match read {
+        Ok(bytes) => Some(Bytes(bytes)),
+        Err(ProcError::PermissionDenied(_)) => None,
+        Err(_) => Some(Bytes(0)),
+    }
+}
+
+fn is_of_family(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
+    // What is read while processes come and go may have a ring.
+    let mut passed = HashSet::new();
+    let mut at = pid;
+    while !roots.contains(&at) {
+        match parents.get(&at) {
+            Some(parent) if passed.insert(at) => at = *parent,
+            _ => return false,
+        }
+    }
+    true
+}
+
 #[cfg(test)]
-mod tests {
+mod process_tests {
     use std::process::Command;
 
     use super::*;
@@ -312,5 +495,77 @@ mod tests {
         assert!(!child.wait().unwrap().success());
         assert!(!is_alive(pid));
         assert!(read_start_ticks(pid).is_err());
+    }
+}
+
+#[cfg(test)]
+mod schedule_tests {
+    use super::*;
+    use crate::linux::clock;
+
+    #[test]
+    fn a_thread_that_spins_is_told_from_one_that_sleeps() {
+        let before = read_thread_times(std::process::id()).unwrap();
+        let spinner = std::thread::spawn(|| {
+            let until = clock::read_monotonic() + Duration::from_millis(300);
+            while clock::read_monotonic() < until {
+                std::hint::spin_loop();
+            }
+            let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            (me, read_thread_times(std::process::id()).unwrap())
+        });
+        let (spinner, after) = spinner.join().unwrap();
+        let of = |times: &[(u32, TaskTime)], thread: u32| {
+            times.iter().find(|(known, _)| *known == thread).map(|(_, time)| *time).unwrap_or_default()
+        };
+        let spun = of(&after, spinner).since(of(&before, spinner));
+        // Whether it ran or waited for a processor, it never slept.
+        assert!((spun.cpu + spun.run_delay).as_secs_f64() > 0.25, "{spun:?}");
+        let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let slept = of(&after, me).since(of(&before, me));
+        assert!(slept.cpu.as_secs_f64() < 0.1, "{slept:?}");
+    }
+
+    #[test]
+    fn processors_have_done_something_since_the_boot() {
+        let first = read_processor_times().unwrap();
+        assert!(first.busy > Duration::ZERO);
+        assert!(read_processor_times().unwrap().busy >= first.busy);
+        let counted = || {
+            let status = std::fs::read_to_string("/proc/1/status").unwrap();
+            let count = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+            count.unwrap().trim().parse::<u64>().unwrap()
+        };
+        let (before, told, after) = (counted(), read_task_time(1).unwrap().involuntary_switches, counted());
+        assert!((before..=after).contains(&told), "{before} {told} {after}");
+        assert!(read_task_time(1).is_ok() && read_task_time(u32::MAX >> 1).is_err());
+    }
+}
+
+#[cfg(test)]
+mod families_tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_family_is_all_that_descend_from_one() {
+        let parents = HashMap::from([(5, 4), (4, 3), (3, 1), (9, 1), (7, 8), (8, 7)]);
+        assert!(is_of_family(5, &[3], &parents) && is_of_family(3, &[3], &parents));
+        assert!(!is_of_family(9, &[3], &parents) && !is_of_family(7, &[3], &parents), "nor a ring");
+    }
+
+    #[test]
+    fn what_a_child_used_is_its_familys_before_and_after_it_was_waited_for() {
+        let me = std::process::id();
+        let before = read_family_use(&[me]).unwrap();
+        let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+        let mut child = Command::new("sh").args(["-c", spin]).spawn().unwrap();
+        let as_others = read_family_use(&[child.id()]).unwrap();
+        assert!(as_others.others.keys().any(|(pid, _)| *pid == me));
+        child.wait().unwrap();
+        let after = read_family_use(&[me]).unwrap();
+        assert!(after.own_cpu > before.own_cpu && after.own_read_bytes.is_some(), "{after:?}");
+        assert!(!after.others.keys().any(|(pid, _)| *pid == me));
     }
 }

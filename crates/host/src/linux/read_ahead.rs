@@ -1,8 +1,7 @@
-//! A disk's read-ahead, changed for a while and put back whatever happens.
+//! A disk's read-ahead, changed for a while and always put back.
 //!
-//! It is the machine's, not a process's: the value that a disk had stands in /run/pgthaw, which a boot empties as it
-//! resets the read-ahead, for as long as a run has changed it. A run that was killed leaves it there, and the next one
-//! puts it back.
+//! It is the machine's setting, so its own value is kept in /run/pgthaw while a run has changed it; a boot resets both.
+//! The next run puts back what a killed run left.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{ErrorKind as IoErrorKind, Write as _};
@@ -20,29 +19,29 @@ use crate::units::Bytes;
 /// Root alone looks into it, so that nobody else can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// The read-ahead of the disk that holds a path, as it was asked for, until this is dropped. Files keep the one that
-/// they were opened with. Several runs may ask for the same one; the last to end puts the disk's own back.
+/// The read-ahead of a path's disk, until this is dropped. Open files keep the value that they were opened with.
+/// Several runs may ask for the same value; the last one restores the disk's own.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// File whose shared lock tells a living run from a killed one. `None` once the read-ahead was put back.
+    /// Its shared lock marks a living run. `None` after the read-ahead was put back.
     holder: Option<File>,
 }
 
 impl ReadAhead {
-    /// Can the read-ahead of the disk that holds `path` be changed? Tried, not deduced: writes the value that it has.
+    /// Can the read-ahead of the disk of `path` be changed? Tried by writing its present value.
     pub fn available(path: &Path) -> Result<(), Error> {
         let files = Files::find(path)?;
         let _turn = files.take_turn()?;
         files.apply(files.read()?)
     }
 
-    /// Sets it, in whole KiB. Fails when the kernel took another value, or another run holds a different one.
+    /// Sets it, in whole KiB. Fails when the kernel took another value, or another run holds one.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }
 
-    /// Puts back what a killed run left changed. Tells the disk's own value when there was something to put back.
+    /// Puts back a killed run's change. Returns the disk's own value if there was one.
     pub fn repair(path: &Path) -> Result<Option<Bytes>, Error> {
         let files = Files::find(path)?;
         // Nobody on this machine has changed a read-ahead since it booted.
@@ -53,7 +52,7 @@ impl ReadAhead {
         files.put_back_unless_held()
     }
 
-    /// Ends it and says whether that worked. Dropping ends it too, and keeps quiet.
+    /// Ends it and reports errors; dropping ignores them.
     pub fn put_back(mut self) -> Result<(), Error> {
         self.end()
     }
@@ -68,7 +67,7 @@ impl ReadAhead {
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        // What cannot be put back now is put back by the next run; there is nobody left to tell.
+        // The next run puts it back.
         let _ = self.end();
     }
 }
@@ -107,7 +106,7 @@ impl Files {
         }
     }
 
-    /// Everything that is done to a read-ahead is done by one process at a time.
+    /// Serialises changes of read-ahead between processes.
     fn take_turn(&self) -> Result<File, Error> {
         let directory = &self.state_directory;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -140,7 +139,7 @@ impl Files {
         Ok(ReadAhead { files: self, holder: Some(holder) })
     }
 
-    /// The file that says what to put back: this user's own, in his state directory.
+    /// The file with the disk's own value, of this user.
     fn open_state(&self, is_made: bool) -> std::io::Result<File> {
         let directory = Directory::open(&self.state_directory)?;
         let name = self.state.file_name().unwrap_or_default();
@@ -150,7 +149,6 @@ impl Files {
         }
     }
 
-    /// Is nobody else holding the read-ahead?
     fn lock(&self, state: &File) -> Result<bool, Error> {
         match state.try_lock() {
             Ok(()) => Ok(true),
@@ -204,7 +202,7 @@ impl Files {
         read_kib(&self.setting)
     }
 
-    /// The disk's own value; `None` when a run was killed before it could write it down, and so before it changed it.
+    /// The disk's own value; `None` if a killed run had not written it, and so changed nothing.
     fn read_remembered(&self) -> Result<Option<Bytes>, Error> {
         let text = self.open_state(false).and_then(|state| read_open_at_most(state, SMALL_FILE_BYTES_MAX));
         let text = text.map_err(|error| Error::setting("read", &self.state, error))?;
@@ -238,8 +236,7 @@ mod tests {
     const OWN: Bytes = Bytes(8 << 20);
     const ASKED: Bytes = Bytes(128 << 10);
 
-    /// A disk with a read-ahead of 8 MiB, in a directory that stands for /sys. A disk's setting and its mount's are one
-    /// number, as in the kernel.
+    /// A disk with 8 MiB of read-ahead in a fake /sys, where setting and mount share one value, as in the kernel.
     fn system() -> (TempDir, Files) {
         let system = tempfile::tempdir().unwrap();
         let device = BlockDevice {
@@ -327,7 +324,7 @@ mod tests {
         assert!(!files.state.exists());
     }
 
-    /// Needs root and a disk; elsewhere it passes after checking that the refusal says what to do.
+    /// Needs root and a disk; elsewhere it only checks the refusal's hint.
     #[test]
     fn the_kernel_takes_the_read_ahead_and_takes_it_back() {
         let place = Path::new("/var/tmp");
@@ -336,7 +333,6 @@ mod tests {
             untested!("{error}");
         }
         let in_force = || read_block_device(place).unwrap().read_ahead_bytes;
-        // The one that other tests ask for too: they run at the same time.
         let held = ReadAhead::set(place, ASKED).unwrap();
         assert_eq!(in_force(), ASKED);
         held.put_back().unwrap();

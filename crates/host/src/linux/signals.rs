@@ -1,26 +1,25 @@
-//! Signals: which of them asked for an end, and those of a process that stands in another's place, passed on as they come, its end
-//! told as the other's.
+//! Signals: the one that asked this process to end, and those passed on to a job.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 
-/// What a service manager, a shell or a user sends to a command: HUP, INT, QUIT, USR1, USR2, TERM.
+/// Signals to pass on: HUP, INT, QUIT, USR1, USR2, TERM.
 pub const PASSED: [i32; 6] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM];
 
-/// What the kernel sends to whoever writes beyond the size that his files may have.
+/// Sent on writing beyond the file size limit.
 pub const FILE_TOO_LARGE: i32 = libc::SIGXFSZ;
 
 /// What asked this process for an end; 0: nothing did.
 static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
 
-/// Notes that a signal asked this process for an end. The first one is why it ends.
+/// Records an ending signal; the first counts.
 pub fn note_end(signal: i32) {
     // One that was first stays.
     let _ = ASKED_TO_END.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// The exit status that shells have for an end by the signal that asked for it: 130 of Ctrl-C, 143 of SIGTERM. `None`: none did.
+/// The shell's exit status for the ending signal: 130 for Ctrl-C, 143 for SIGTERM; `None` without one.
 pub fn status_of_end() -> Option<u8> {
     let signal = ASKED_TO_END.load(Ordering::Relaxed);
     (signal != 0).then(|| status_of(signal))
@@ -31,7 +30,7 @@ pub fn status_of(signal: i32) -> u8 {
     (128 + signal) as u8
 }
 
-/// Is a signal ignored, as nohup(1) has it? What this process starts then ignores it too, as long as nobody here handles it.
+/// Is a signal ignored, as by nohup(1)? Children inherit that unless this process handles it.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is a valid one, and with no new action the call only fills it.
     let action = unsafe {
@@ -50,12 +49,12 @@ pub fn send(pid: u32, signal: i32) {
     }
 }
 
-/// Does what is typed at the terminal (Ctrl-C) reach this process's group, and with it what it started?
+/// Does Ctrl-C reach this process's group?
 pub fn is_in_foreground() -> bool {
     procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
 }
 
-/// Ends this process by a signal, as the process ended that it stood for. No core is written: there is one already.
+/// Ends this process by the signal that ended its job, without another core.
 pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
     // With a core it is the same end.
@@ -73,7 +72,7 @@ mod tests {
 
     #[test]
     fn an_ignored_signal_is_known() {
-        // The runtime ignores it, so that a reader that goes away is an error and no end.
+        // The runtime ignores SIGPIPE: a reader that goes away is an error.
         assert!(is_ignored(libc::SIGPIPE));
         assert!(!is_ignored(libc::SIGUSR2));
     }

@@ -1,94 +1,144 @@
-//! Who is connected to whom on this machine.
+//! The processes of this host at the other ends of a process's sockets.
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::RawFd;
+use std::collections::{BTreeSet, HashSet};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
 
-use nix::sys::socket::{getsockopt, sockopt};
-use procfs::net::TcpNetEntry;
 use procfs::process::{FDTarget, Process};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, getpeername, getsockname};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::Error;
+use super::process::read_parent;
 
-/// Does a process hold a socket whose other end one of `clients` has opened? Of a Unix socket that is who connected, as the kernel
-/// noted it then; of TCP who holds the other end now. A pooler in between is who connected.
+/// More generations than anybody starts one from another.
+const GENERATIONS_MAX: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Client {
+    Process(u32),
+    /// Its address, and the one that it connected to.
+    Address {
+        own: SocketAddr,
+        to: SocketAddr,
+    },
+}
+
+/// Does a process hold a socket that one of `clients` opened? For a Unix socket the kernel noted who connected; for TCP
+/// the holder of the other end counts. Behind a pooler it is the pooler.
 ///
 /// # Errors
-/// When the process's files may not be looked at: its owner or root may.
+/// Without the right to trace the process (its owner, or root), or when it has ended.
 pub fn is_connected(pid: u32, clients: &BTreeSet<u32>) -> Result<bool, Error> {
-    let process = open(pid)?;
-    let sockets = sockets_of(&process)?;
-    if sockets.is_empty() {
-        return Ok(false);
-    }
-    for (number, _) in &sockets {
-        // What is no Unix socket tells nobody. A process may close any of them meanwhile.
-        if read_peer(pid, *number)?.is_some_and(|peer| clients.contains(&peer)) {
-            return Ok(true);
+    let is_one = |client: Client| match client {
+        Client::Process(pid) => clients.contains(&pid),
+        Client::Address { own, to } => clients.iter().any(|client| holds_connection(*client, own, to)),
+    };
+    Ok(read_clients(pid)?.into_iter().any(is_one))
+}
+
+/// Is `pid` `ancestor` or a descendant? `None` if it has ended.
+pub fn descends_from(pid: u32, ancestor: u32) -> Option<bool> {
+    let mut at = pid;
+    for _ in 0..GENERATIONS_MAX {
+        if at == ancestor {
+            return Some(true);
+        }
+        match read_parent(at) {
+            Ok(parent) => at = parent,
+            // The first process has no parent.
+            Err(_) if at == 1 || Process::new(at as i32).is_ok() => return Some(false),
+            Err(_) => return None,
         }
     }
-    let inodes: BTreeSet<u64> = sockets.into_iter().map(|(_, inode)| inode).collect();
-    let own: Vec<_> = tcp_of(&process, &inodes).map(|(local, remote)| (remote, local)).collect();
-    if own.is_empty() {
-        return Ok(false);
+    Some(false)
+}
+
+/// Does a server's process serve `family`, a process or its descendants? `None` if that is no longer known.
+///
+/// # Errors
+/// Those of [`is_connected`].
+pub fn serves(server_pid: u32, family: u32) -> Result<Option<bool>, Error> {
+    let mut known = Some(false);
+    for client in read_clients(server_pid)? {
+        let is_one = match client {
+            Client::Process(pid) => descends_from(pid, family),
+            Client::Address { own, to } => {
+                let all = procfs::process::all_processes().into_iter().flatten().flatten().map(|one| one.pid as u32);
+                let mut members = all.filter(|pid| descends_from(*pid, family) == Some(true));
+                Some(members.any(|member| holds_connection(member, own, to)))
+            }
+        };
+        match is_one {
+            Some(true) => return Ok(Some(true)),
+            Some(false) => {}
+            None => known = None,
+        }
     }
-    let is_other_end = |client: &u32| {
-        let Ok(client) = open(*client) else { return false };
-        let inodes: BTreeSet<u64> = sockets_of(&client).into_iter().flatten().map(|(_, inode)| inode).collect();
-        !inodes.is_empty() && tcp_of(&client, &inodes).any(|end| own.contains(&end))
-    };
-    Ok(clients.iter().any(is_other_end))
+    Ok(known)
 }
 
-fn open(pid: u32) -> Result<Process, Error> {
-    Process::new(pid as i32).map_err(|error| Error::proc("look at a process", error))
+fn read_clients(pid: u32) -> Result<Vec<Client>, Error> {
+    let failed = |source: std::io::Error| Error::Call { action: "look at the sockets of a process", source };
+    let raw = Pid::from_raw(pid as i32).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+    let process = pidfd_open(raw, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+    let mut clients = Vec::new();
+    for (number, _) in read_sockets(pid)? {
+        let socket = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
+            Ok(socket) => socket,
+            // Closed meanwhile, or ended with the process.
+            Err(rustix::io::Errno::BADF | rustix::io::Errno::SRCH) => continue,
+            Err(error) => return Err(failed(error.into())),
+        };
+        clients.extend(client_of(&socket));
+    }
+    Ok(clients)
 }
 
-/// A process's sockets: the numbers of their files, and their inodes.
-fn sockets_of(process: &Process) -> Result<Vec<(RawFd, u64)>, Error> {
-    let files = process.fd().map_err(|error| Error::proc("list the files of a process", error))?;
-    let socket = |file: procfs::process::FDInfo| match file.target {
-        FDTarget::Socket(inode) => Some((file.fd, inode)),
+fn client_of(socket: &OwnedFd) -> Option<Client> {
+    let peer = getpeername(socket.as_fd()).ok()?;
+    match peer.as_ref().map(|peer| peer.address_family()) {
+        // The kernel may report an empty name as none.
+        None | Some(AddressFamily::UNIX) => {
+            let pid = socket_peercred(socket.as_fd()).ok()?.pid;
+            Some(Client::Process(pid.as_raw_nonzero().get() as u32))
+        }
+        Some(_) => {
+            let own = canonical(SocketAddr::try_from(peer?).ok()?);
+            let to = canonical(SocketAddr::try_from(getsockname(socket.as_fd()).ok()?).ok()?);
+            (own != to).then_some(Client::Address { own, to })
+        }
+    }
+}
+
+fn read_sockets(pid: u32) -> Result<Vec<(i32, u64)>, Error> {
+    let all = Process::new(pid as i32).and_then(|process| process.fd());
+    let all = all.map_err(|error| Error::proc("read /proc/PID/fd", error))?;
+    let socket = |fd: procfs::process::FDInfo| match fd.target {
+        FDTarget::Socket(inode) => Some((fd.fd, inode)),
         _ => None,
     };
-    Ok(files.flatten().filter_map(socket).collect())
+    Ok(all.flatten().filter_map(socket).collect())
 }
 
-/// Who connected to a process's Unix socket; `None` of another kind of socket, or when it is gone.
-fn read_peer(pid: u32, number: RawFd) -> Result<Option<u32>, Error> {
-    let failed =
-        |error: rustix::io::Errno| Error::Call { action: "look at a socket of a process", source: error.into() };
-    let Some(pid) = Pid::from_raw(pid as i32) else { return Ok(None) };
-    let socket = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => pidfd_getfd(process, number, PidfdGetfdFlags::empty()),
-        Err(error) => Err(error),
-    };
-    match socket {
-        Ok(socket) => {
-            let peer = getsockopt(&socket, sockopt::PeerCredentials).map_or(0, |peer| peer.pid());
-            Ok(u32::try_from(peer).ok().filter(|peer| *peer > 0))
-        }
-        Err(rustix::io::Errno::SRCH | rustix::io::Errno::BADF) => Ok(None),
-        Err(error) => Err(failed(error)),
-    }
+/// Has the process a TCP connection between these two, in its own network?
+fn holds_connection(pid: u32, own: SocketAddr, to: SocketAddr) -> bool {
+    let sockets: HashSet<u64> = read_sockets(pid).into_iter().flatten().map(|(_, inode)| inode).collect();
+    let Ok(process) = Process::new(pid as i32) else { return false };
+    let mut connections = process.tcp().into_iter().chain(process.tcp6()).flatten();
+    connections.any(|one| {
+        (canonical(one.local_address), canonical(one.remote_address)) == (own, to) && sockets.contains(&one.inode)
+    })
 }
 
-/// Where the TCP connections among these sockets begin and end, in the network of the process.
-fn tcp_of(process: &Process, inodes: &BTreeSet<u64>) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
-    let entries = [process.tcp(), process.tcp6()].into_iter().flat_map(Result::unwrap_or_default);
-    let ends = |entry: TcpNetEntry| (canonical(entry.local_address), canonical(entry.remote_address));
-    entries.filter(|entry| inodes.contains(&entry.inode) && entry.remote_address.port() != 0).map(ends)
-}
-
-/// An address of version 4 may be written as one of version 6.
+/// Maps IPv4-mapped addresses to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
-    let ip: IpAddr = address.ip().to_canonical();
-    SocketAddr::new(ip, address.port())
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(test)]
-mod tests {
+mod sockets_tests {
     use std::io::Read as _;
     use std::net::TcpListener;
     use std::os::unix::net::{UnixListener, UnixStream};
@@ -126,5 +176,40 @@ mod tests {
         client.wait().unwrap();
         assert!(found.unwrap());
         assert_eq!(server.read(&mut [0]).unwrap_or(0), 0);
+    }
+}
+
+#[cfg(test)]
+mod clients_tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    #[test]
+    fn a_process_serves_those_who_connected_to_it() {
+        let me = std::process::id();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let (unix, tcp) = (UnixListener::bind(&path).unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let (mine, _peer) = (UnixStream::connect(&path).unwrap(), unix.accept().unwrap());
+        assert_eq!(client_of(&OwnedFd::from(mine)), Some(Client::Process(me)));
+        let mine = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
+        let (theirs, _) = tcp.accept().unwrap();
+        let Some(Client::Address { own, to }) = client_of(&OwnedFd::from(theirs)) else { panic!("no address") };
+        assert_eq!((own, to), (mine.local_addr().unwrap(), tcp.local_addr().unwrap()));
+        assert!(holds_connection(me, own, to) && !holds_connection(me, to, to));
+        assert_eq!(serves(me, me).unwrap(), Some(true));
+    }
+
+    #[test]
+    fn descent_is_known_while_a_process_lives() {
+        let me = std::process::id();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert_eq!(descends_from(child.id(), me), Some(true));
+        assert_eq!(descends_from(me, child.id()), Some(false));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(descends_from(child.id(), me), None);
     }
 }

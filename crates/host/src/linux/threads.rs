@@ -1,12 +1,17 @@
-//! Threads, of which a user, a container or a service may have only so many.
+//! Threads, whose number may be limited.
 
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io::{self, PipeReader, PipeWriter, pipe};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
-/// Has `work` done by so many threads at once, each told its number from 0, and returns what came of each. This thread is the
-/// first of them: where no other can be started, it does what there is to do all the same.
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Runs `work` on `count` threads, each with its number from 0, and returns the results. This thread is the first, so
+/// the work is done even where no other can be started.
 pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<thread::Result<T>> {
     let work = &work;
     thread::scope(|scope| {
@@ -17,10 +22,28 @@ pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Ve
     })
 }
 
-/// Could so many threads be started now? What starts some and cannot go on with fewer is to ask before.
+/// What `work` comes to for each of `0..count`, in order, worked on by several threads.
+pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work_some = |_| {
+        let mut done = Vec::new();
+        loop {
+            match next.fetch_add(1, Ordering::Relaxed) {
+                at if at < count => done.push((at, work(at))),
+                _ => return done,
+            }
+        }
+    };
+    let done = on_threads(threads, work_some).into_iter();
+    let mut done: Vec<(usize, T)> = done.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect();
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, done)| done).collect()
+}
+
+/// Could so many threads be started now? For callers that cannot go on with fewer.
 ///
 /// # Errors
-/// The system's, such as EAGAIN at the limit on a user's processes.
+/// The system's, such as EAGAIN at a limit on processes.
 pub fn check_room(count: usize) -> io::Result<()> {
     let (mut ends, mut threads) = (Vec::new(), Vec::new());
     let mut start = || {
@@ -35,8 +58,50 @@ pub fn check_room(count: usize) -> io::Result<()> {
     started
 }
 
+// ---- ready ----
+//
+// Waiting for the kernel or for the end of something.
+
+/// Is held while something goes on: it is over when this is dropped.
+#[derive(Debug)]
+pub struct Going {
+    _held: PipeWriter,
+}
+
+/// By which it is known at once that something is over.
+#[derive(Debug)]
+pub struct Over(PipeReader);
+
+impl Going {
+    /// Something begins. What this process starts does not hold it.
+    pub fn begin() -> io::Result<(Going, Over)> {
+        let (reader, held) = pipe()?;
+        Ok((Going { _held: held }, Over(reader)))
+    }
+}
+
+impl Over {
+    /// Waits for the end, at most about this long, and returns whether it came.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        self.wait_beside(None, at_most)
+    }
+
+    /// The same, but only until there is something to read.
+    pub fn wait_or_readable(&self, from: BorrowedFd<'_>, at_most: Duration) -> bool {
+        self.wait_beside(Some(from), at_most)
+    }
+
+    fn wait_beside(&self, from: Option<BorrowedFd<'_>>, at_most: Duration) -> bool {
+        let timeout = Timespec { tv_sec: at_most.as_secs() as _, tv_nsec: at_most.subsec_nanos().into() };
+        let all = [Some(self.0.as_fd()), from].into_iter().flatten();
+        let mut all: Vec<PollFd<'_>> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
+        // A signal ends it early, and whoever waits looks again.
+        poll(&mut all, Some(&timeout)).is_ok() && !all[0].revents().is_empty()
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod threads_tests {
     use super::*;
 
     #[test]
@@ -49,7 +114,38 @@ mod tests {
     }
 
     #[test]
+    fn everything_is_done_once_and_in_order() {
+        let squares: Vec<usize> = (0..1000).map(|at| at * at).collect();
+        assert_eq!(map_on_threads(1000, 7, |at| at * at), squares);
+        assert_eq!(map_on_threads(0, 7, |at| at), Vec::<usize>::new());
+    }
+
+    #[test]
     fn there_is_room_for_some() {
         assert!(check_room(4).is_ok());
+    }
+}
+
+#[cfg(test)]
+mod ready_tests {
+    use std::io::Write as _;
+    use std::time::Instant;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn the_end_is_heard_at_once_and_so_is_what_can_be_read() {
+        let (going, over) = Going::begin().unwrap();
+        assert!(!over.wait(Duration::from_millis(1)));
+        let (reader, mut writer) = pipe().unwrap();
+        assert!(!over.wait_or_readable(reader.as_fd(), Duration::from_millis(1)));
+        writer.write_all(b"x").unwrap();
+        let begun = Instant::now();
+        assert!(!over.wait_or_readable(reader.as_fd(), LONG), "there is something to read");
+        let other = std::thread::spawn(move || over.wait(LONG));
+        drop(going);
+        assert!(other.join().unwrap() && begun.elapsed() < LONG / 2);
     }
 }

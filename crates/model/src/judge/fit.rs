@@ -1,7 +1,7 @@
 //! The parameters of a measured warm-up: Td, Tc and P of the closed form, with intervals.
 //!
-//! The residual is that of the logarithm of a transaction's time, so that the cold second counts as much as the warm one.
-//! Stalls and outliers lose their weight (iterated reweighting with Tukey's biweight).
+//! Fits the logarithm of a transaction's time, so that cold and warm seconds count alike. Tukey's biweight (iterated)
+//! takes the weight from stalls and outliers.
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::storage::Owned;
@@ -9,10 +9,10 @@ use nalgebra::{DVector, Dyn, Matrix3, OMatrix, U3, Vector3};
 use serde::{Deserialize, Serialize};
 
 use super::series::Series;
-use super::statistics::{compute_error_inflation, compute_robust_sigma};
+use super::tail::{compute_error_inflation, compute_robust_sigma};
 use crate::{Error, WarmUp, compute_median};
 
-/// A parameter and its 95 % interval. A bound is `None` when the measurement sets none.
+/// A parameter with its 95 % interval; `None` for an unknown bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Estimate {
@@ -32,26 +32,25 @@ impl Estimate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Fit {
-    /// Seconds that a transaction of one client takes when nothing is cached (Td) and when everything is (Tc). Where the
-    /// number of clients is not known, seconds from one transaction of all clients to the next.
+    /// Seconds of one client's transaction with nothing cached (Td) and everything (Tc); without a known number of
+    /// clients, the interval between transactions.
     pub cold_seconds: Estimate,
     pub hit_seconds: Estimate,
     /// Pages that the workload chooses from (P), if all were equally likely.
     pub pages: Estimate,
-    /// Typical deviation of the measured throughput from the curve, as a share of it.
+    /// Typical deviation from the curve, as a share.
     pub residual_share: f64,
     /// Clients by which the times were multiplied; 1 when not known.
     pub clients: u32,
 }
 
-/// Buckets that a fit looks at, at most.
 const MOST_BUCKETS: usize = 200;
 
-/// Rounds of reweighting that show which start is best, and that follow: the weights settle in four or five.
+/// Rounds of reweighting to compare starts, and to finish: weights settle in four or five.
 const TRIAL_ROUNDS: usize = 2;
 const ROUNDS: usize = 6;
 
-/// Tukey's constant: residuals beyond so many standard deviations have no weight. 95 % efficient on normal noise.
+/// Tukey's constant: larger residuals, in standard deviations, have no weight. 95 % efficient on normal noise.
 const TUKEY: f64 = 4.685;
 
 /// A parameter that may be wrong by such a factor is not known.
@@ -67,7 +66,7 @@ impl Fit {
         WarmUp::simple(self.pages.value, self.cold_seconds.value / clients, self.hit_seconds.value / clients)
     }
 
-    /// Does it speak of another number of pages? Where its error is not known, one of half or twice as many.
+    /// Does it exclude this number of pages? Without an interval, half or twice as many do.
     pub fn contradicts(&self, pages: f64) -> bool {
         self.pages.excludes(pages) || (self.pages.low.is_none() && !(0.5..2.0).contains(&(self.pages.value / pages)))
     }
@@ -78,7 +77,7 @@ impl Fit {
     }
 }
 
-/// Fits the closed form; `None` when throughput does not rise, or no curve comes near.
+/// Fits the closed form; `None` without a rise or a close curve.
 pub fn fit_warm_up(series: &Series) -> Option<Fit> {
     let points = read_points(&series.coarsened(MOST_BUCKETS));
     let total = points.last()?.to;
@@ -132,7 +131,6 @@ fn read_points(series: &Series) -> Vec<Point> {
 #[derive(Clone, Debug)]
 struct Problem<'a> {
     points: &'a [Point],
-    /// Square roots of the weights.
     weights: Vec<f64>,
     parameters: Vector3<f64>,
 }
@@ -143,7 +141,7 @@ impl Problem<'_> {
         let [hit, extra, pages] = [0, 1, 2].map(|place| self.parameters[place].clamp(-200.0, 200.0).exp());
         let Point { from, to, .. } = *point;
         let (before, after) = ((-from / pages).exp(), (-to / pages).exp());
-        // The mean of e^(-i/P) over the bucket; of a bucket far smaller than P its middle, for the difference cancels.
+        // The mean of e^(-i/P) over the bucket; its middle where the difference would cancel.
         let is_small = (to - from) < 1e-6 * pages;
         let mean = if is_small { before } else { pages * (before - after) / (to - from) };
         let by_pages = match is_small {
@@ -188,7 +186,7 @@ impl LeastSquaresProblem<f64, Dyn, U3> for Problem<'_> {
     }
 }
 
-/// Fits and weighs in turn. Returns the median absolute residual too, by which starts are compared.
+/// Alternates fitting and weighing; returns the median absolute residual too.
 fn reweigh(mut problem: Problem<'_>, rounds: usize) -> Option<(Problem<'_>, f64)> {
     for _ in 0..rounds {
         let (fitted, report) = LevenbergMarquardt::new().minimize(problem);
@@ -215,16 +213,15 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     let covariance = normal.try_inverse().unwrap_or_else(|| Matrix3::from_element(f64::INFINITY));
     let error = |variance: f64| variance.max(0.0).sqrt() * sigma * compute_error_inflation(&kept) * INTERVAL;
     let [hit, extra, pages] = [0, 1, 2].map(|place| problem.parameters[place].exp());
-    // A warm end that nothing was seen of may be fitted as next to nothing.
+    // An unseen warm end may be fitted as almost 0.
     if !hit.is_finite() || !extra.is_normal() || !pages.is_normal() {
         return None;
     }
-    // ln Td = ln (Tc + A): the variance of a weighted sum of the logarithms.
+    // Variance of ln Td = ln (Tc + A), a weighted sum of logarithms.
     let gradient = Vector3::new(hit / (hit + extra), extra / (hit + extra), 0.0);
     let cold_variance = (gradient.transpose() * covariance * gradient)[(0, 0)];
     let scale = f64::from(clients);
-    // Several clients that wait for a device at its limit get warm more steeply than the form has it: then the scatter around the
-    // curve says little of how wrong these are.
+    // Several clients at a device's limit warm up more steeply than the form, so the scatter underestimates the error.
     let of_one_client = |found: Estimate| if clients > 1 { Estimate { low: None, high: None, ..found } } else { found };
     Some(Fit {
         cold_seconds: of_one_client(estimate((hit + extra) * scale, error(cold_variance))),
@@ -235,7 +232,6 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     })
 }
 
-/// An estimate made from an interval of the logarithm.
 fn estimate(value: f64, log_error: f64) -> Estimate {
     let factor = log_error.exp();
     let is_known = factor < UNKNOWN_FACTOR;

@@ -7,7 +7,7 @@ use super::Fit;
 /// The steady part must be so much of the run.
 pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;
 
-/// The verdict, and the figures behind it. Seconds count from the start of the run.
+/// The verdict with its figures. Seconds count from the run's start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Judgement {
@@ -16,30 +16,28 @@ pub struct Judgement {
     pub reason: String,
     /// Why it is open whether it was steady; `None` where that was seen.
     pub undecided: Option<Undecided>,
-    /// The share of the run's common level that its own is of, where that is another one.
+    /// Its level as a share of the run's common one, if different.
     pub level_share: Option<f64>,
-    /// Since when the level is that of the end, never before `to_95_seconds`; `None` unless the verdict is steady or
-    /// periodic.
+    /// Start of the final level, never before `to_95_seconds`; only for steady and periodic.
     pub steady_from_seconds: Option<f64>,
-    /// What a level has to last to be one, beside 15 % of the run.
+    /// The least duration of a level, besides 15 % of the run.
     pub level_lasts_seconds: f64,
     pub period_seconds: Option<f64>,
-    /// Transactions per second: of the steady part, or what the fit promises when it was not reached.
+    /// Transactions per second of the steady part, or promised by the fit.
     pub steady_tps: Option<f64>,
-    /// The level's own noise, as it was seen: 95 % of levels that last as long lie within this share of `steady_tps`. `None` where
-    /// there is no measured level.
+    /// Noise of the level: 95 % of levels of this length lie within this share of `steady_tps`. `None` without a
+    /// measured level.
     pub level_error_share: Option<f64>,
     /// Over the whole run.
     pub mean_tps: f64,
-    /// `mean_tps` ÷ `steady_tps` - 1: how wrong the mean over the whole run is.
+    /// `mean_tps` ÷ `steady_tps` - 1: the error of the mean over the run.
     pub mean_error_share: Option<f64>,
-    /// Seconds until these shares of `steady_tps`: measured, or by the fit (`None`) when not reached. 0 is at once: the run
-    /// began at that level or above it.
+    /// Seconds until these shares of `steady_tps`, measured or by the fit (`None`). 0: it began there or above.
     pub to_50_seconds: Option<f64>,
     pub to_90_seconds: Option<f64>,
     pub to_95_seconds: Option<f64>,
     pub run_seconds: f64,
-    /// How long it should have been for a verdict of steady; `None` when nothing says so.
+    /// The run length for a steady verdict, if known.
     pub should_have_run_seconds: Option<f64>,
     /// The warm-up's parameters by the closed form.
     pub fit: Option<Fit>,
@@ -49,13 +47,13 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// How long a run that keeps its level from an instant on has to last for that to be seen.
+    /// The run length that proves a level from an instant on.
     pub(super) fn needed_seconds(&self, from_seconds: f64) -> f64 {
         (from_seconds / (1.0 - LEAST_TAIL_SHARE)).max(from_seconds + self.level_lasts_seconds)
     }
 
-    /// Makes the verdict agree with the time to 95 % that is printed beside it: steady is from then on at the earliest, and
-    /// where too little is left from then on, that it cannot be told.
+    /// Makes the verdict agree with the printed time to 95 %: steady begins there at the earliest, or cannot be told if
+    /// too little is left.
     pub fn settle(&mut self, to_95_seconds: Option<f64>) {
         let Some((from, reached)) = self.steady_from_seconds.zip(to_95_seconds).filter(|(from, at)| from < at) else {
             return;
@@ -75,7 +73,7 @@ impl Judgement {
         self.should_have_run_seconds = Some(needed);
     }
 
-    /// Tells that its level is another one than that of the other trials, which its times are of: so much of it.
+    /// Adds that its level is this share of the other trials' level, to which its times refer.
     pub fn tell_share(&mut self, share: f64) {
         if self.steady_from_seconds.is_none() {
             return;
@@ -88,7 +86,7 @@ impl Judgement {
         self.level_share = Some(share);
     }
 
-    /// Takes back what the fit promised of a run that did not reach it: it does not know of all `pages`.
+    /// Takes back the fit's promise for a run that did not reach it: it does not cover all `pages`.
     pub(super) fn drop_promise(&mut self, pages: f64) {
         self.steady_tps = None;
         self.mean_error_share = None;
@@ -107,7 +105,7 @@ impl Judgement {
 pub enum Verdict {
     /// Throughput kept its level from `steady_from_seconds` on.
     Steady,
-    /// Throughput was still rising at the end, or it cannot be told from a cold start that has not risen yet.
+    /// Still rising at the end, or indistinguishable from a cold start.
     NotReached,
     /// Throughput keeps its level but for what comes back after each `period_seconds`.
     Periodic,
@@ -116,7 +114,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The exit status of `pgthaw judge`. 1 to 3 are failures of pgthaw itself.
+    /// The exit status of `pgthaw judge`; 1 to 3 are pgthaw's failures.
     pub fn exit_code(self) -> u8 {
         match self {
             Verdict::Steady => 0,
@@ -129,17 +127,16 @@ impl Verdict {
 
 // ---- consistency ----
 //
-// What may stand beside what: the sentences and figures of one judgement must not contradict each other. Every place that
-// shows one shows the same fields, so the rules stand here alone; docs/model.md says them in words.
+// The rules by which the figures of one judgement must agree (docs/model.md has them in words).
 
-/// Seconds by which two figures of one run may differ and still be the same.
+/// Tolerance of equal times, in seconds.
 const SAME_SECONDS: f64 = 1e-6;
 
 /// Difference up to which shares are equal that were computed in different ways.
 const SAME_SHARE: f64 = 1e-9;
 
 impl Judgement {
-    /// Which of its figures contradict each other, each in a sentence; none of a judgement that may be shown.
+    /// Contradictions among its figures, as sentences; none if it may be shown.
     pub fn find_contradictions(&self) -> Vec<String> {
         let is_level = matches!(self.verdict, Verdict::Steady | Verdict::Periodic);
         let verdict = self.verdict;
@@ -181,7 +178,7 @@ fn is_no_later(seconds: Option<f64>, than: f64) -> bool {
     seconds.is_some_and(|seconds| seconds <= than + SAME_SECONDS)
 }
 
-/// Times to 50, 90 and 95 % that do not follow each other; a later one is missing where an earlier one is.
+/// Reports times to 50, 90 and 95 % in the wrong order; a later one must be missing if an earlier is.
 pub fn find_disorder(times: [Option<f64>; 3]) -> Option<String> {
     let in_order = |pair: &[Option<f64>]| match (pair[0], pair[1]) {
         (Some(less), Some(more)) => less <= more,
@@ -193,9 +190,9 @@ pub fn find_disorder(times: [Option<f64>; 3]) -> Option<String> {
 
 // ---- reason ----
 //
-// Why a run has its verdict: what was found, as a value. Its verdict and its sentence follow from it.
+// Why a run has its verdict; verdict and sentence follow from it.
 
-/// What was found of a run. Shares are 0 to 1, seconds those of the run.
+/// A finding about a run. Shares are 0 to 1, seconds those of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reason {
     NothingServed { seconds: f64 },
@@ -223,23 +220,23 @@ pub(super) struct Flat {
     pub pages: Option<f64>,
     pub has_warm_up: bool,
     pub transactions: f64,
-    /// By which these make a cold server faster, and which the noise may hide.
+    /// The rise that they make, and that noise may hide.
     pub rise_share: f64,
     pub hidden_share: f64,
 }
 
-/// Why it is open whether a run was steady, where it was not seen that it was not.
+/// Why it is open whether a run was steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Undecided {
     /// Too little of a level.
     TooShort,
-    /// The interval of its level has nought in it, or its noise hides any rise.
+    /// Its level's interval includes 0, or noise hides any rise.
     Noisy,
-    /// A cold server would have been as flat: by what it served, or for the rate was limited.
+    /// A cold server would be as flat, by its transactions or a limited rate.
     AsFlat,
-    /// A cold server with a database whose size nobody told would have been as flat. Who could tell it is told how beside it.
+    /// A cold server with a database of unknown size would be as flat. The remedy is to say the size.
     AsFlatOfUnknownSize,
 }
 

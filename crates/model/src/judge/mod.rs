@@ -1,15 +1,13 @@
-//! Was a run ever warm? One verdict over a measured curve.
+//! Was a run ever warm? One verdict over a measured curve; docs/model.md gives the reasons.
 //!
-//! The noise of the curve is measured from the curve: a warm-up only rises, so what falls is noise. Penalised segmentation
-//! finds levels, a walk back from the end finds since when the level has been that of the end, and then the tail has to pass:
-//! long enough, no trend beyond its noise, reads at their floor where they are known. The way in which the curve came to its
-//! level has to be that of a warm-up that is over, and of one that can have read all pages where their number is known. docs/model.md
-//! gives the reasons.
+//! A warm-up only rises, so the falls of a curve measure its noise. Penalised segmentation finds levels; a walk back
+//! from the end finds where the last one began. That tail must be long enough, without a trend beyond its noise, with
+//! reads at their floor where known; and the rise to it must be that of a finished warm-up which can have read all
+//! pages.
 
 mod fit;
 mod judgement;
 mod series;
-mod statistics;
 mod steps;
 #[cfg(test)]
 mod synthetic;

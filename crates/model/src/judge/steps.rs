@@ -1,8 +1,7 @@
 //! From the curve to the verdict.
 
 use super::judgement::{Flat, LEAST_TAIL_SHARE, Reason};
-use super::statistics::compute_running_median;
-use super::tail::{DEEPEST, Noise, SAME_LEVEL, Tail, Trend};
+use super::tail::{DEEPEST, Noise, SAME_LEVEL, Tail, Trend, compute_running_median};
 use super::{Bucket, Fit, Series, fit_warm_up};
 use super::{Judgement, Verdict};
 
@@ -12,39 +11,39 @@ const LEAST_TAIL_VALUES: usize = 10;
 /// Where reads prove that it is warm, fewer values are enough.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// A tail that falls by less than this, or rises by less than what counts as the same level, is steady. What changes by more does
-/// so beyond so many standard errors of its noise.
+/// A tail is steady if it falls by less than this, or rises by less than the same level; larger changes must exceed
+/// this many standard errors.
 const LEAST_FALL: f64 = 0.03;
 const ERRORS: f64 = 3.0;
 
-/// Standard errors on either side of a 95 % interval, and what it has at least as a share of the level. The noise is measured from
-/// the curve that it is judged by, and what is slower than a third of it is hardly seen there: 1.96 of them held the true
-/// level in 77 % of the warm curves of lab/verdicts, these in 92 to 96 %.
+/// Standard errors on either side of a 95 % interval, and its least share of the level. The noise is measured from the
+/// judged curve, which hardly shows slow noise: 1.96 held the true level in 77 % of the warm curves of lab/verdicts,
+/// these in 92 to 96 %.
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
-/// A level that its noise leaves open by more, as a share of it, is none: its interval has nought in it.
+/// A level whose noise is a larger share of it cannot be told.
 const TOLD_LEVEL: f64 = 1.0;
 
-/// The same where reads prove that it is warm, whatever neighbours do to its level. (Real runs beside busy ones have up to 2.0.)
+/// The same where reads prove it warm. (Real runs beside busy neighbours reach 2.0.)
 const PROVEN_LEVEL: f64 = 2.3;
 
-/// A level that would have to last for more values to be told never will be.
+/// The most values for which a level can be told.
 const MOST_TOLD_VALUES: usize = 20_000;
 
 /// Above this probability a rise is not over.
 const LIKELY: f64 = 0.35;
 
-/// The last rise of a warm-up that is over is no more than this.
+/// Largest last rise of a finished warm-up.
 const LEVELLED_RISE: f64 = 0.08;
 
-/// The tail's second half rises by no more than this when the rise is over, or by this part of the tail's rise, or not beyond so
-/// many standard errors. A straight rise has half of it there.
+/// A rise is over if the tail's second half rises by less than this, or this part of the tail's rise (a straight one
+/// has half there), or within these errors.
 const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;
 
-/// A step down to a level that lasts for so much of the run is the steady level.
+/// A lower level is the steady one from this share of the run on.
 const NEW_LEVEL_SHARE: f64 = 0.5;
 
 /// Warm is: fewer than 1 % of transactions read from the device.
@@ -53,20 +52,20 @@ const WARM_READS: f64 = 0.01;
 /// A period shows when it is seen so often.
 const PERIODS: f64 = 3.0;
 
-/// Share of the steady throughput that a run has reached where it begins to be steady, and by its fit at its end.
+/// Share of the steady throughput at the start of steady, and by the fit at the end.
 const REACHED_SHARE: f64 = 0.95;
 
-/// Share of the level that a rise comes to where it is dated, and below which a second is a slow one.
+/// Share of the level that dates a rise, and below which a second is slow.
 const DATED_SHARE: f64 = 0.98;
 const SLOW_SECOND: f64 = 0.92;
 
-/// Reads per transaction may fall by this share from the tail's first half to its second and still be at their floor.
+/// Reads per transaction at their floor fall at most by this share between the tail's halves.
 const READS_FALL: f64 = 0.15;
 
-/// A stall at the end that has lasted so long is no dip that recovers.
+/// A longer stall at the end does not recover.
 const SILENT_SECONDS: f64 = 5.0;
 
-/// Judges a run. `pages` is how many the workload chooses from, where somebody knows.
+/// Judges a run of a workload with this number of pages, if known.
 pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
     let fitted = fit_where_it_applies(series, &tail);
@@ -97,8 +96,7 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     fit_warm_up(series).ok_or("the closed form comes nowhere near the curve")
 }
 
-/// The first value at a level with neighbours that are there too (their running median), so that one lucky second is no
-/// arrival, and nothing is dated to a value that lies below.
+/// The first value at a level whose running median is there too: one lucky second is no arrival.
 fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
     let smooth = compute_running_median(rates);
     rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
@@ -163,12 +161,12 @@ fn decide_level(tail: &Tail, told: f64) -> Reason {
     }
 }
 
-/// The 95 % interval, either way, of a level that lasts for so many values with the tail's noise.
+/// The 95 % interval of a level of so many values.
 fn level_error(tail: &Tail, values: usize) -> f64 {
     (INTERVAL * tail.noise.level_error(values)).hypot(LEAST_INTERVAL)
 }
 
-/// Seconds after which the tail's level would have lasted long enough to be one, and to be told from its noise.
+/// Seconds after which the tail's level would be long enough, and distinguishable from noise.
 fn told_seconds(tail: &Tail, reads: Option<Floor>) -> Option<f64> {
     let told = if reads == Some(Floor::Warm) { PROVEN_LEVEL } else { TOLD_LEVEL };
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
@@ -178,13 +176,13 @@ fn told_seconds(tail: &Tail, reads: Option<Floor>) -> Option<f64> {
     Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)))
 }
 
-/// The end of a warm-up leads into the level from a few percent below. A rise that goes on does so in the second half.
+/// A finished warm-up arrives from a few percent below; an unfinished rise goes on in the second half.
 fn has_levelled_off(tail: &Tail) -> bool {
     let Trend { change, .. } = tail.trend;
     change < LEVELLED_RISE && !tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * change), LATE_ERRORS)
 }
 
-/// Seconds at the end with next to no throughput: a stall that is not over.
+/// Seconds of an unfinished stall at the end.
 fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
     let is_silent = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate <= DEEPEST * tail.level);
     series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
@@ -225,12 +223,12 @@ fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     })
 }
 
-/// Since when it is steady: since it has risen to its level, as far as enough of it is left.
+/// The start of steady: where it has risen to its level, if enough is left.
 fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     let share = ((tail.rates.len() as f64 * LEAST_TAIL_SHARE).ceil() as usize).max(least);
     let periods = tail.period.map_or(0, |period| PERIODS as usize * period);
     let latest = tail.rates.len().saturating_sub(share.max(periods));
-    // What hardly rose is dated by less, for noise moves its beginning as much.
+    // Noise moves the start of a small rise.
     let dated_share = if tail.has_warm_up { DATED_SHARE } else { SLOW_SECOND };
     let from = tail.start.max(tail.find_risen(dated_share).min(latest)) as f64 * tail.width;
     // Of several seconds that are one value, the first may have been slow.
@@ -306,30 +304,29 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
 
 // ---- approach ----
 //
-// How far a rising curve has come: the shares of its final level that the way it rises allows, each with its probability.
+// How far a rising curve has come: a probability for each share of its final level.
 //
-// A warm-up comes to its end as T = Tc × (1 + a e^(-i/P)) does, or where the device's limit holds it back until nearly the
-// end, as T = Tc × (1 + (a e^(-i/P))⁴)^¼. Every share at the end, every P and both forms are held against the last part of
-// the curve, and weighed by how well the noise explains what is left.
+// A warm-up ends as T = Tc × (1 + a e^(-i/P)), or, held back by the device's limit, as T = Tc × (1 + (a e^(-i/P))⁴)^¼.
+// Every share, every P and both forms are compared with the last part of the curve and weighed by the noise.
 
 /// Stretches that are compared with the forms, at most.
 const MOST_STRETCHES: usize = 60;
 
-/// The part of the curve before this share of it says more of the first pages than of the last.
+/// The curve before this share says more of the first pages than of the last.
 const FROM: f64 = 0.5;
 
 /// By how much real curves differ from these forms, as a share.
 const MISFIT: f64 = 0.015;
 
-/// A stretch farther off than so many standard deviations counts as if it were this far.
+/// Residuals beyond so many standard deviations are clamped.
 const FARTHEST: f64 = 4.0;
 
-/// Shares at the end, and P as shares of all transactions that were looked at. Slower rises than the last are plateaus to the
-/// eye, about which other rules decide.
+/// Tried shares at the end, and P as shares of the transactions. Slower rises look like plateaus, which other rules
+/// judge.
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 
-/// A level that is still rising has less than this share of the final one.
+/// A rising level is below this share of the final one.
 const UNFINISHED: f64 = 0.9;
 
 /// Shares of the final level at the end.
@@ -341,8 +338,8 @@ pub struct Approach {
     pub unfinished: f64,
 }
 
-/// Looks at the end of a curve. `logs` are logarithms of throughput as shares of the end's level, `done` the transactions
-/// before the middle of each. P is at least `least_pages`.
+/// Judges the end of a curve. `logs` are logarithms of throughput relative to the end's level, `done` the transactions
+/// up to the middle of each; P is at least `least_pages`.
 pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
     let from = (logs.len() as f64 * FROM) as usize;
     let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);
@@ -372,7 +369,7 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     Approach { share: share / total, unfinished: unfinished / total }
 }
 
-/// How much less the stretches say than as many independent ones would, as a factor on the sum of squares.
+/// By how much dependence of the stretches inflates the sum of squares.
 fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
     let middle = (stretches as f64 - 1.0) / 2.0;
     let line = |place: usize| (place / group) as f64 - middle;
@@ -390,47 +387,42 @@ fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
 
 // ---- plateau ----
 //
-// What contradicts that a level is a warm server's: transactions too few to bring in the pages, or to tell a cold plateau.
+// Contradictions to a warm level: too few transactions to read the pages, or to tell a cold plateau.
 
-/// A transaction of a client that takes less waits for no device, or hardly: flash takes 0.1 ms for a read, and a lookup by an
-/// index needs two.
+/// A faster transaction hardly waits for a device: flash takes 0.1 ms a read, and an index lookup needs two.
 const MEMORY_SECONDS: f64 = 0.15e-3;
 
-/// So many clients share a core of a server without waiting much for each other.
+/// Clients that share a core without much waiting.
 const CLIENTS_OF_CORES: f64 = 4.0;
 
-/// A start that is slow for less is that of connections, catalogs and bursts of a limiter, and no warm-up, where the number
-/// of pages does not say how long one must be.
+/// A shorter slow start is one of connections, catalogs and limiter bursts, unless the number of pages says more.
 const SLOW_START_SECONDS: f64 = 10.0;
 
-/// Pages that the hot part of a database of unknown size may have: 64 GiB of 8 kB. A hot part that does not fit into
-/// memory never gets warm: its plateau is its steady state.
+/// Pages of a hot part of unknown size: 64 GiB of 8 kB. A larger one that exceeds memory never warms up.
 const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
 
-/// A rise that noise hides is no larger than what was seen and so many standard errors, but once in 160 times.
+/// A hidden rise exceeds the seen one by more standard errors once in 160 times.
 const HIDDEN_ERRORS: f64 = 2.5;
 
-/// Noise that hides more, as a share of the level, leaves nothing to be said of how flat a run was.
+/// With more noise, as a share of the level, flatness says nothing.
 const TOLD_RISE: f64 = 1.0;
 
 /// Times the pages that are told, a plateau has to tell of.
 const TOLD_PAGES: f64 = 1.5;
 
-/// Share of the level by which a rise is measured: high enough to be past most of it, low enough to be seen in noise.
+/// Share of the level by which a rise is measured, past most of it but visible in noise.
 const RISEN_SHARE: f64 = 0.8;
 
-/// Share of the transactions that a rise takes of the least possible form, below which it was another rise: read-ahead and
-/// pages beside the table's leave so much.
+/// Least share of the minimal transactions of an own rise; read-ahead and other pages explain as little as this.
 pub(super) const OWN_RISE: f64 = 0.5;
 
-/// Why the level at the end may not be a warm server's; `None` where nothing contradicts it.
+/// Why the final level may be a cold server's, if so.
 pub(super) fn suspect_cold(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
     let of_rest = pages.filter(|_| !series.facts.has_warmer).and_then(|pages| suspect_cold_rest(series, tail, pages));
     of_rest.or_else(|| if has_warmed(series, tail, pages) { None } else { suspect_cold_plateau(series, tail, pages) })
 }
 
-/// Was it slow at first for long enough to bring in what the workload chooses from? A cold server whose first seconds are slow
-/// jumps to its plateau as if it had got warm.
+/// Was the slow start long enough to read the pages? A cold server may jump to its plateau too.
 fn has_warmed(series: &Series, tail: &Tail, pages: Option<f64>) -> bool {
     let seconds = tail.slow_until as f64 * tail.width;
     match pages {
@@ -439,10 +431,9 @@ fn has_warmed(series: &Series, tail: &Tail, pages: Option<f64>) -> bool {
     }
 }
 
-/// A rise that a workload makes by its own reads takes a number of transactions that follows from the pages. Of P pages that
-/// are equally likely, throughput rises from a share r of the level to a share s in P ln(s ÷ r) transactions at least: where
-/// the device's limit decides until the level is reached. One that took far fewer was that of a hot part of the pages, and
-/// the rest is cold.
+/// Did the rise take too few transactions? With P equally likely pages throughput rises from a share r of the level to
+/// a share s in at least P ln(s ÷ r) transactions, even where the device's limit decides. A faster rise was that of a
+/// hot part, and the rest is cold.
 fn suspect_cold_rest(series: &Series, tail: &Tail, pages: f64) -> Option<Reason> {
     if !tail.has_warm_up || tail.slow_until as f64 * tail.width < SLOW_START_SECONDS || tail.has_leapt() {
         return None;
@@ -452,10 +443,9 @@ fn suspect_cold_rest(series: &Series, tail: &Tail, pages: f64) -> Option<Reason>
     (risen < needed).then_some(Reason::RoseTooSoon { transactions: risen, pages })
 }
 
-/// A run that was flat from its start, or nearly so, may have been cold all the time: throughput of a cold server rises by
-/// about i ÷ P in i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide
-/// since the slow start, if there was one, means a database that is larger than `pages`. Beside a warmer nothing is believed:
-/// the device that it leaves to the workload may be the limit for as long as it reads.
+/// Could a run that was flat from its start have been cold all the time? Throughput of a cold server rises by about i ÷
+/// P in i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide means
+/// more than `pages`. Beside a warmer nothing is believed: the device's remaining capacity may be the limit.
 fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
     if series.facts.has_warmer {
         return Some(Reason::BesideWarmer);
@@ -467,7 +457,7 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
     let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
     let transactions = series.transactions() - series.transactions_until(tail.slow_until as f64 * tail.width);
     let least_pages = transactions / hidden_rise;
-    // What is told is not exactly what is read, and a rise that is seen may be that of a cold server.
+    // The told number is inexact, and a visible rise may be a cold server's.
     let most_pages = pages.map_or(MOST_PAGES, |pages| TOLD_PAGES * pages);
     (least_pages < most_pages).then(|| match hidden_rise > TOLD_RISE {
         true => Reason::HidesARise { share: hidden_rise },

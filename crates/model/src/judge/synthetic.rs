@@ -10,8 +10,8 @@ use crate::WarmUp;
 #[derive(Clone, Copy, Debug)]
 pub enum Shape<'a> {
     Warming(&'a WarmUp),
-    /// A cold server whose clients wait for a device at its limit: a transaction reads a page of a table, and one of an index
-    /// of a sixth of its pages.
+    /// A cold server with clients at a device's limit: each transaction reads a table page and one of an index a sixth
+    /// as large.
     DeviceLimited {
         table_pages: f64,
         reads_per_second: f64,
@@ -19,7 +19,7 @@ pub enum Shape<'a> {
     Flat(f64),
 }
 
-/// A first-order autocorrelated noise, as shares of the throughput, and stalls of one to three seconds.
+/// First-order noise as shares of the throughput, and stalls of one to three seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise {
     pub sigma: f64,
@@ -38,7 +38,7 @@ pub fn make_series(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64) -> S
     make_modulated(shape, seconds, noise, seed, |_| 1.0)
 }
 
-/// Makes a series as [`make_series`] does, with the throughput of each second multiplied by a factor.
+/// [`make_series`] with a factor on each second.
 pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, factor: impl Fn(f64) -> f64) -> Series {
     let mut random = StdRng::seed_from_u64(seed);
     let mut collector = Collector::new(1.0);

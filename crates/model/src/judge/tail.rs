@@ -1,27 +1,24 @@
-//! The stretch of a curve that has kept the level of the end, and what its noise allows to say of it.
+//! The final level of a curve, and its noise.
 
 use std::ops::Range;
 
 use super::Series;
-use super::statistics::{compute_autocorrelation, compute_rising_means, compute_robust_sigma, compute_running_median};
 use crate::compute_median;
 
-/// Values that are judged, at most: the exact segmentation takes the square of it.
+/// Judged values at most; segmentation is quadratic.
 const MOST_VALUES: usize = 400;
 
 /// The level of the end is that of the last so much.
 const END_SHARE: f64 = 0.2;
 
-/// A warm-up in this first part of the run does not hide a period behind it.
+/// A warm-up in this part does not hide a later period.
 const EARLY_SHARE: f64 = 0.3;
 
-/// Levels that differ by less, as a share, count as the same, and those that differ by so many standard deviations of
-/// their difference.
+/// Levels are the same within this share, or this many standard deviations.
 pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
-/// Segments that were faster by this before, and by so many standard deviations, of this share of the run, say that it was
-/// faster before.
+/// It was faster before if segments of this share of the run exceed the level by this, and by these deviations.
 const FASTER_BEFORE: f64 = 0.08;
 const FASTER_ERRORS: f64 = 3.0;
 const FASTER_SHARE: f64 = 0.05;
@@ -32,8 +29,8 @@ const WARMING_SHARE: f64 = 0.75;
 /// Values whose mean decides how much of a difference between levels is noise.
 const SHORT_LEVEL: usize = 8;
 
-/// The share of the level to which a leap is looked for, and the part of the rise (in logarithms) that is done after half of the
-/// transactions when it is none: half at least, but for noise.
+/// A leap is looked for up to this share of the level. Without one, at least half of the rise (in logarithms), less
+/// noise, is done after half of its transactions.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
@@ -46,7 +43,7 @@ const LEAST_BEFORE_LEAP: usize = 6;
 /// Throughput below this share of the level is a stall, however deep.
 pub(super) const DEEPEST: f64 = 0.02;
 
-/// A change over a stretch and its standard error, in logarithms: about shares of the level.
+/// A change over a stretch with its standard error, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
     pub change: f64,
@@ -60,7 +57,7 @@ impl Trend {
     }
 }
 
-/// The straight line through the values, and what the noise alone does to it.
+/// The regression line, and the noise's effect on it.
 pub(super) fn fit_trend(values: &[f64], noise: &Noise) -> Trend {
     let n = values.len() as f64;
     let middle = (n - 1.0) / 2.0;
@@ -90,21 +87,21 @@ pub(super) struct Tail {
     pub noise: Noise,
     /// Seconds that the trends are of.
     pub trend_seconds: f64,
-    /// The tail's trend, and what it is beside the noise that its rises tell of.
+    /// The tail's trend, judged by falls and by rises.
     pub trend: Trend,
     pub fall: Trend,
     /// The trend of the tail's second half.
     pub late_trend: Trend,
     /// The period, in values.
     pub period: Option<usize>,
-    /// Did it begin clearly slower? And when did it no longer run so, in values.
+    /// Did it begin clearly slower, and until which value?
     pub has_warm_up: bool,
     pub slow_until: usize,
     /// The share of the level that it began with.
     pub first_share: f64,
     /// The trend of all that followed the slow beginning.
     pub rise_since_slow: Trend,
-    /// A level before the tail that was faster, as a share of the end's.
+    /// A faster earlier level, as a share of the end's.
     pub faster_before: Option<f64>,
 }
 
@@ -140,12 +137,12 @@ impl Tail {
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
-        // What belongs to the end itself may stand above its median, when it rises.
+        // A rising end stands above its own median.
         let last = start.min(rates.len() - end);
         let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), Movement::Rises)));
         let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(FASTER_ERRORS * error));
-        // From where it has risen to its level, as far as enough is left, or the end of the rise would be a trend.
+        // From the end of the rise, if enough is left, or that would be a trend.
         let has_come = risen.iter().position(|log| *log >= -SAME_LEVEL).unwrap_or(0).min(rates.len() - end);
         let settled = &logs[start.max(has_come)..];
         let from_slow = slow_until.unwrap_or(0).min(start);
@@ -181,13 +178,13 @@ impl Tail {
         self.rates.iter().map(&mut add).collect()
     }
 
-    /// The first value from which on the level is at least this share of the end's, as far as the curve only rises.
+    /// The first value from which the monotone curve stays above this share of the level.
     pub fn find_risen(&self, share: f64) -> usize {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Did something else than the workload's own reads bring it to its level? Those let throughput rise little by little:
-    /// after half of the transactions that it takes to a share, at least by the root of what it rises by to that share.
+    /// Did something other than the workload's own reads raise it? Those raise throughput gradually: after half of the
+    /// transactions up to a share, by at least the root of that rise.
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
         let half = self.find_risen(LEAP_SHARE);
@@ -212,8 +209,7 @@ impl Tail {
     }
 }
 
-/// The rates, or where their later part is periodic, their means over a period around each: deep dips that come back are a
-/// level too.
+/// The rates; if they are periodic later, their means over a period: recurring dips belong to a level.
 fn without_period(rates: &[f64]) -> Vec<f64> {
     let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
     let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
@@ -227,8 +223,8 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(mean).collect()
 }
 
-/// Rates in at most [`MOST_VALUES`] values: the median of what falls into one, so that a stall of a second does not show
-/// in a run of hours. Gaps keep what was before.
+/// Rates in at most [`MOST_VALUES`] values, by median, so that a stall of a second vanishes in hours. Gaps repeat the
+/// last.
 fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
     let mut rates = Vec::with_capacity(MOST_VALUES);
@@ -242,18 +238,16 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
 
 // ---- noise ----
 //
-// The noise of a curve, estimated from the curve itself: by how much means over stretches of it differ by chance.
-//
-// A warm-up only rises. So what falls in a curve is noise, and noise that is as likely to rise as to fall is measured by its
-// falls alone, while the curve rises. Where a fall is to be judged, the rises measure it.
+// The noise of a curve, from the curve itself: how much means over stretches differ by chance. A warm-up only rises, so
+// its falls measure symmetric noise. To judge a fall, the rises do.
 
-/// Correlation times of the parts that the noise is put together from, in values. The first part has none.
+/// Correlation times of the noise's parts, in values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 
-/// Rounds of the estimate. It changes by less than a hundredth after half of them.
+/// Rounds of the estimate; half of them come within 1 %.
 const ROUNDS: usize = 60;
 
-/// Values farther than so many standard deviations from their neighbours' median are drawn in.
+/// Values farther from their neighbours' median, in standard deviations, are clamped.
 const DRAWN_IN: f64 = 3.5;
 
 /// The least standard deviation of a value. Counts of transactions are no smoother.
@@ -269,13 +263,12 @@ pub enum Movement {
 /// A stationary noise: the sum of first-order processes with fixed correlation times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// Of each part.
     variances: [f64; TIMES.len()],
 }
 
 impl Noise {
-    /// Measures the noise of `values`, from differences between means of neighbouring stretches of 1, 2, 4, ... values. The
-    /// parts are those that make such differences the most likely.
+    /// Measures the noise from differences between means of neighbouring stretches of 1, 2, 4, ... values, by maximum
+    /// likelihood.
     pub fn measure(values: &[f64], movement: Movement) -> Noise {
         let sign = if movement == Movement::Falls { -1.0 } else { 1.0 };
         let mut seen = Vec::new();
@@ -339,13 +332,13 @@ impl Noise {
         self.error_of(&vec![1.0 / values as f64; values])
     }
 
-    /// Standard deviation of the difference between means of neighbouring stretches of so many values.
+    /// Standard deviation of the step between neighbouring means.
     pub fn step_error(&self, before: usize, after: usize) -> f64 {
         self.error_of(&contrast(before, after))
     }
 }
 
-/// Weights of the mean of the last `after` values minus the mean of those before.
+/// Weights of the later mean minus the earlier one.
 fn contrast(before: usize, after: usize) -> Vec<f64> {
     let mut weights = vec![-1.0 / before as f64; before];
     weights.resize(before + after, 1.0 / after as f64);
@@ -366,12 +359,9 @@ fn compute_differences(values: &[f64], length: usize) -> Vec<f64> {
     (0..=values.len() - 2 * length).map(at).collect()
 }
 
-/// The values without single dips and peaks: each is drawn towards the median of nine neighbours.
+/// The values with single dips and peaks drawn towards their nine neighbours' median.
 pub fn draw_in(values: &[f64]) -> Vec<f64> {
-    const HALF: usize = 4;
-    let window = |place: usize| &values[place.saturating_sub(HALF)..(place + HALF + 1).min(values.len())];
-    let middles: Vec<f64> =
-        (0..values.len()).map(|place| compute_median(window(place).to_vec()).unwrap_or(0.0)).collect();
+    let middles = compute_medians_around(values, 4);
     let away: Vec<f64> = values.iter().zip(&middles).map(|(value, middle)| value - middle).collect();
     let reach = DRAWN_IN * compute_robust_sigma(&away).max(LEAST_SIGMA);
     middles.iter().zip(&away).map(|(middle, away)| middle + away.clamp(-reach, reach)).collect()
@@ -379,32 +369,31 @@ pub fn draw_in(values: &[f64]) -> Vec<f64> {
 
 // ---- period ----
 //
-// Does throughput come back to the same dips again and again, as checkpoints make it?
+// Recurring dips, as of checkpoints.
 
 /// A period must be seen so often.
 const FEWEST_PERIODS: usize = 3;
 
-/// Dips that make a period of a run. Three have two intervals between them, and that these are alike happens by chance; where a period is
-/// only to be averaged out, it does no harm.
+/// Dips of a period. Three have two intervals, which may agree by chance; for averaging that does no harm.
 pub(super) const FEWEST_DIPS: usize = 4;
 pub(super) const AVERAGED_DIPS: usize = 3;
 
 /// Fewer values cannot show a dip and a recovery.
 const SHORTEST: usize = 3;
 
-/// The autocorrelation one period later, and by how much it stands out above the least before it.
+/// Least autocorrelation one period later, and least prominence.
 const LEAST_AUTOCORRELATION: f64 = 0.3;
 const LEAST_PROMINENCE: f64 = 0.25;
 
-/// Of n values without a period the autocorrelation has a standard error of 1 ÷ √n. One beyond so many is none of chance, though there
-/// are many lags to choose from.
+/// Without a period the autocorrelation has a standard error of 1 ÷ √n. A value beyond so many is not chance, even over
+/// many lags.
 const ERRORS: f64 = 3.0;
 
-/// The usual course of a period explains at least so much of the variance, and spans so much of the throughput.
+/// A period explains at least this much of the variance, and spans this much of the throughput.
 const LEAST_EXPLAINED: f64 = 0.3;
 const LEAST_SPAN: f64 = 0.08;
 
-/// The period in values, where at least so many dips show it; `None` when there is none. `values` are shares of the level, without trend.
+/// The period in values, shown by at least so many dips. `values` are shares of the level, without trend.
 pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
     let longest = values.len() / FEWEST_PERIODS;
     let least_correlation = LEAST_AUTOCORRELATION.max(ERRORS / (values.len() as f64).sqrt());
@@ -416,7 +405,7 @@ pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
         least = least.min(correlation);
         let is_top = correlation >= correlations[lag - 1] && correlation >= correlations[lag + 1];
         let stands_out = correlation >= least_correlation && correlation - least >= LEAST_PROMINENCE;
-        // Multiples of a period are no better than the period itself, but for chance.
+        // Multiples of a period are better only by chance.
         let is_better = best.is_none_or(|(_, so_far)| correlation > so_far * 1.15);
         if lag >= SHORTEST && is_top && stands_out && is_better {
             best = Some((lag, correlation));
@@ -429,7 +418,6 @@ pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
     (dips >= fewest_dips && is_explained(values, &course)).then_some(period)
 }
 
-/// The usual course of a period.
 fn fold(values: &[f64], period: usize) -> Vec<f64> {
     // A pause that fell somewhere once is not the course.
     let usual = |phase| compute_median(values.iter().skip(phase).step_by(period).copied().collect()).unwrap_or(0.0);
@@ -452,14 +440,13 @@ fn is_explained(values: &[f64], course: &[f64]) -> bool {
 
 // ---- segment ----
 
-/// Penalty of a further level, in variances times the logarithm of the number of values. The variance is one that the noise
-/// of whole levels has, so autocorrelation is in it.
+/// Penalty of another level, in variances times ln n. The variance includes autocorrelation.
 const PENALTY: f64 = 6.0;
 
-/// A dip that lasts a smaller share of the series than this and recovers does not end a level.
+/// A shorter dip that recovers does not end a level.
 const DIP_SHARE: f64 = 0.1;
 
-/// Cuts the values where their mean changes: the least sum of squares plus penalty, exactly, in n² steps.
+/// Cuts where the mean changes: least squares plus penalty, exactly, in n² steps.
 pub fn find_segments(values: &[f64], sigma: f64) -> Vec<Range<usize>> {
     let n = values.len();
     let sums = prefix_sums(values, |value| value);
@@ -495,8 +482,8 @@ fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
     sums
 }
 
-/// Where the stretch begins that has kept the level of the end: `mean` gives the level of a segment, as the logarithm of its
-/// share of the end's. `tolerance` says by how much the level of so many values may differ, below the end's or above it.
+/// Finds the start of the stretch that has kept the end's level. `mean` is the level of a segment, as the logarithm of
+/// its share of the end's; `tolerance` the allowed difference for so many values, below or above it.
 pub fn find_tail_start(
     segments: &[Range<usize>],
     mean: impl Fn(&Range<usize>) -> f64,
@@ -521,6 +508,62 @@ pub fn find_tail_start(
     start
 }
 
+// ---- statistics ----
+//
+// Small statistics of noisy, autocorrelated series.
+
+/// Standard deviation of normal noise ÷ its median absolute deviation.
+const MAD_TO_SIGMA: f64 = 1.4826;
+
+/// A standard deviation that outliers do not move; 0 of an empty list.
+pub fn compute_robust_sigma(values: &[f64]) -> f64 {
+    let Some(median) = compute_median(values.to_vec()) else { return 0.0 };
+    let deviations = values.iter().map(|value| (value - median).abs()).collect();
+    MAD_TO_SIGMA * compute_median(deviations).unwrap_or(0.0)
+}
+
+/// Autocorrelation at `lag`, -1 to 1; 0 for a constant series.
+pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let shifted = values.iter().zip(values.iter().skip(lag));
+    let covariance: f64 = shifted.map(|(one, other)| (one - mean) * (other - mean)).sum();
+    if variance > 0.0 { covariance / variance } else { 0.0 }
+}
+
+/// Factor of autocorrelation on a standard error: √((1 + ρ) ÷ (1 − ρ)) of a first-order process.
+pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
+    // Small samples underestimate ρ by about (1 + 3ρ) ÷ n (Kendall 1954).
+    let estimate = compute_autocorrelation(residuals, 1);
+    let unbiased = estimate + (1.0 + 3.0 * estimate) / residuals.len().max(1) as f64;
+    let rho = unbiased.clamp(0.0, 0.97);
+    ((1.0 + rho) / (1.0 - rho)).sqrt()
+}
+
+/// The median of five neighbours.
+pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
+    compute_medians_around(values, 2)
+}
+
+fn compute_medians_around(values: &[f64], reach: usize) -> Vec<f64> {
+    let window = |place: usize| &values[place.saturating_sub(reach)..(place + reach + 1).min(values.len())];
+    (0..values.len()).filter_map(|place| compute_median(window(place).to_vec())).collect()
+}
+
+/// The nearest rising values (isotonic regression): nothing below a later fall is reached before it.
+pub fn compute_rising_means(values: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    for value in values {
+        let mut pool = (*value, 1);
+        while let Some((mean, count)) = pools.pop_if(|(mean, _)| *mean >= pool.0) {
+            let both = count + pool.1;
+            pool = ((mean * count as f64 + pool.0 * pool.1 as f64) / both as f64, both);
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(mean, count)| std::iter::repeat_n(mean, count)).collect()
+}
+
 #[cfg(test)]
 mod noise_tests {
     use rand::rngs::StdRng;
@@ -541,7 +584,6 @@ mod noise_tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// The median over many draws of what is estimated for the mean of 50 values.
     fn estimate(rho: f64, slope: f64) -> f64 {
         let of = |seed: u64| {
             let values: Vec<f64> =
@@ -553,7 +595,6 @@ mod noise_tests {
 
     #[test]
     fn the_error_of_a_mean_is_that_of_the_noise() {
-        // √((1 + ρ) ÷ (1 − ρ)) × σ ÷ √n, for n far above the correlation time.
         for rho in [0.0_f64, 0.5, 0.8, 0.9] {
             let truth = 0.1 * ((1.0 + rho) / (1.0 - rho) / 50.0).sqrt();
             let ratio = estimate(rho, 0.0) / truth;
@@ -649,5 +690,30 @@ mod segment_tests {
         assert_eq!(tail_start(&steps(&[(-0.5, 5), (0.0, 95)])), 5, "what it began with is no dip");
         assert_eq!(tail_start(&steps(&[(0.0, 30), (-0.5, 30), (0.0, 40)])), 60, "long ones end it");
         assert_eq!(tail_start(&steps(&[(0.3, 50), (0.0, 50)])), 50, "it was faster before");
+    }
+}
+
+#[cfg(test)]
+mod statistics_tests {
+    use super::*;
+
+    #[test]
+    fn a_period_shows_in_the_autocorrelation() {
+        let values: Vec<f64> = (0..200).map(|place| if place % 10 == 0 { 0.0 } else { 1.0 }).collect();
+        assert!(compute_autocorrelation(&values, 10) > 0.9);
+        assert!(compute_autocorrelation(&values, 5) < 0.0);
+        assert_eq!(compute_autocorrelation(&[2.0; 9], 1), 0.0);
+    }
+
+    #[test]
+    fn rising_means_pool_what_falls() {
+        assert_eq!(compute_rising_means(&[1.0, 3.0, 2.0, 4.0, 3.5, 3.0]), [1.0, 2.5, 2.5, 3.5, 3.5, 3.5]);
+        assert_eq!(compute_rising_means(&[3.0, 2.0, 1.0]), [2.0; 3]);
+        assert!(compute_rising_means(&[]).is_empty());
+    }
+
+    #[test]
+    fn single_outliers_vanish_in_the_running_median() {
+        assert_eq!(compute_running_median(&[1.0, 1.0, 9.0, 1.0, 1.0]), [1.0; 5]);
     }
 }

@@ -32,7 +32,7 @@ fn random_noise(random: &mut StdRng) -> Noise {
     Noise { sigma: random.random_range(0.01..0.04), rho: random.random_range(0.0..0.6), stalls_per_second: 0.0 }
 }
 
-/// A pace at which `curve` reaches a share of its throughput after so many seconds: time stretched.
+/// A pace that reaches a share of `curve` after so many seconds.
 fn stretched(curve: &WarmUp, share: f64, seconds: f64) -> WarmUp {
     let factor = curve.seconds_to_share(share).unwrap() / seconds;
     let [cold, hit] = [curve.seconds_per_transaction(0.0), 1.0 / curve.steady_throughput()];
@@ -109,7 +109,6 @@ fn make_case(kind: u64, seed: u64) -> Case {
     }
 }
 
-/// A cold plateau after some seconds that were slower still.
 fn make_slow_start(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     let seconds: u32 = random.random_range(30..300);
     let cold = 10_f64.powf(random.random_range(-3.3..-2.0));
@@ -126,7 +125,7 @@ fn make_slow_start(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     Case { kind, series, truth: Verdict::NotReached, steady_from: None, period: None }
 }
 
-/// Table and index, cold on a device at its limit until the end: of its pages a part was read.
+/// Table and index, cold at a device's limit until the end, partly read.
 fn make_device_limited(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     let seconds: u32 = random.random_range(30..600);
     let reads_per_second = 10_f64.powf(random.random_range(2.0..4.0));
@@ -205,7 +204,6 @@ fn a_limited_rate_proves_nothing_but_its_reads_may() {
             let start = f64::from(second);
             collector.add(start, start + 1.0, 5000.0 + f64::from(second % 7), reads);
         }
-        // By its scale it is long enough to be told from a cold run.
         collector.finish(Facts { scale: Some(1), is_rate_limited, ..Facts::default() }, Vec::new())
     };
     assert_eq!(judge(&series(None, false), None).verdict, Verdict::Steady);
@@ -245,7 +243,7 @@ fn a_run_that_ends_in_a_stall_is_not_steady() {
     }
 }
 
-/// Neighbours that come and go: levels of 15 % more or less for 5 to 40 s.
+/// Neighbours: levels 15 % up or down for 5 to 40 s.
 fn neighbours(seconds: u32, seed: u64) -> Vec<f64> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut factors = Vec::new();
@@ -281,7 +279,7 @@ fn neighbours_are_noise_and_a_rise_beneath_them_is_none() {
     assert!(called.len() <= 1 && early.len() <= 1, "called steady: {called:?}, too early: {early:?}");
 }
 
-/// What is asked for most is warm after a tenth of the transactions that all pages would need.
+/// The hot part is warm after a tenth of the needed transactions.
 #[test]
 fn a_plateau_of_the_hot_part_is_no_warm_server_where_the_pages_are_known() {
     let (quiet, pages) = (Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 }, 500_000.0);

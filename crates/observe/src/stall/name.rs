@@ -1,13 +1,73 @@
-//! What held the work up: from what was seen in a stall and before it to its kind and its sentence. Nothing but values.
+//! A stall as it is told, and what held the work up: from what was seen in it and before it to its kind and its sentence. Nothing but values.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use super::found::StallKind;
-use super::means::Means;
-use super::step::{CheckpointPhase, LOG_DEVICE, SeenCall, Step};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::step::{CheckpointPhase, LOG_DEVICE, Means, SeenCall, Step};
 use crate::time::{FileCallKind, FileKind, WrittenTo};
 use host::units::Bytes;
 use postgres::LockHolder;
+
+/// What held the work up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StallKind {
+    /// A file that was synchronised with the disk: of a relation, of transaction status.
+    FileSync,
+    /// The log that did not get to its disk.
+    WalFlush,
+    /// Temporary files that were written.
+    TemporaryFiles,
+    /// Somebody held a lock.
+    Lock,
+    /// Somebody held a pin of a buffer.
+    BufferPin,
+    /// A checkpoint, and no single file of it.
+    Checkpoint,
+    /// Others had the processors.
+    Processors,
+    /// The device had more to do than it can.
+    Device,
+    /// Memory was short, and had to be taken back first.
+    Memory,
+    /// All clients were silent while the server had nothing to do.
+    ClientPause,
+    /// Clients answered, and answered late: they are slow, or the network is.
+    ClientDelay,
+    /// Nothing that was seen explains it.
+    Unexplained,
+}
+
+/// A span in which throughput fell far below its surroundings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Milliseconds since 1970 UTC.
+    pub begin_ms: i64,
+    /// `None` while it lasts.
+    pub end_ms: Option<i64>,
+    pub length_ns: u64,
+    pub kind: StallKind,
+    /// What happened, without the time of the day. While it lasts it may change as more is seen.
+    pub sentence: String,
+    /// Of what is counted (`counted`) in a second: the least of a step, and what was usual before.
+    pub least_per_second: f64,
+    pub usual_per_second: f64,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clock = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%H:%M:%S").to_string();
+        let end = self.end_ms.map_or_else(|| "now".to_owned(), clock);
+        write!(f, "{}–{end} UTC: {}", clock(self.begin_ms), self.sentence)
+    }
+}
+
+// ---- what held the work up ----
 
 /// Waits in which somebody else keeps a backend from going on.
 const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
@@ -288,7 +348,7 @@ impl<'a> Seen<'a> {
     /// A checkpoint has its buffers written, and the log waits behind them where it has no device of its own.
     fn checkpoint_writes(&self) -> Option<(StallKind, String)> {
         let writes = self.during.iter().filter(|step| step.checkpoint == Some(CheckpointPhase::Writes)).count();
-        let has_own_device = self.during.iter().any(|step| step.machine.devices.contains_key(LOG_DEVICE));
+        let has_own_device = self.during.iter().any(|step| step.machine.parts.contains_key(LOG_DEVICE));
         let log = self.candidate().filter(|one| one.longest.call.file.kind == FileKind::Wal)?;
         let (WrittenTo { others, .. }, seconds) = self.written_lately();
         if writes * 2 < self.during.len() || has_own_device || !self.is_behind(others.bytes) {
@@ -388,7 +448,7 @@ impl<'a> Seen<'a> {
     }
 
     fn device(&self) -> Option<(StallKind, String)> {
-        let (name, busy) = self.now.busiest.filter(|(_, busy)| *busy >= SATURATED)?;
+        let (name, busy) = self.now.busiest.as_ref().filter(|(_, busy)| *busy >= SATURATED)?;
         let told = || {
             let share = 100.0 * busy;
             (StallKind::Device, format!("the device of {name} was busy {share:.0} % of the time{}.", self.victims()))
@@ -398,7 +458,7 @@ impl<'a> Seen<'a> {
 
     /// A device that is not busy is not what they wait for: they wait for leave to use it.
     fn limited_device(&self) -> Option<(StallKind, String)> {
-        let (name, busy) = self.now.busiest.filter(|(_, busy)| *busy < SATURATED)?;
+        let (name, busy) = self.now.busiest.as_ref().filter(|(_, busy)| *busy < SATURATED)?;
         let told = || {
             let share = 100.0 * busy;
             let told = format!(
@@ -486,4 +546,25 @@ fn group_digits(number: u64) -> String {
     let (head, rest) = digits.split_at(first);
     let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
     std::iter::once(head.to_owned()).chain(groups).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_begins_with_the_time_of_the_day() {
+        let mut stall = Stall {
+            begin_ms: 1_790_000_000_000,
+            end_ms: Some(1_790_000_008_100),
+            length_ns: 8_100_000_000,
+            kind: StallKind::Unexplained,
+            sentence: "no command for 8.1 s.".into(),
+            least_per_second: 0.0,
+            usual_per_second: 5000.0,
+        };
+        assert_eq!(stall.to_string(), "14:13:20–14:13:28 UTC: no command for 8.1 s.");
+        stall.end_ms = None;
+        assert!(stall.to_string().starts_with("14:13:20–now UTC: "));
+    }
 }

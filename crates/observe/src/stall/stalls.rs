@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::found::Stall;
-use super::name::name_stall;
-use super::step::Step;
+use crate::stall::name::{Stall, name_stall};
+use crate::stall::step::Step;
 use model::{StallFinder, StallSpan};
 
 /// Steps in a second.

@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::gauges::{DeviceUse, OsSample, PressureRatios};
 use crate::time::{FileCall, FileCallKind, FileName, Written, WrittenTo};
 use postgres::LockHolder;
 
 const STEP_NS: u64 = 250_000_000;
+
+fn device(busy_ratio: f64) -> DeviceUse {
+    DeviceUse { busy_ratio, ..DeviceUse::default() }
+}
 
 /// A server of 16 clients on two processors that has all it needs.
 fn quiet() -> Step {
@@ -26,12 +31,12 @@ fn quiet() -> Step {
             ]),
         },
         server_processors: 0.9,
-        machine: Machine {
-            processors: 2.0,
-            busy: 1.5,
-            devices: BTreeMap::from([("the data directory", 0.3)]),
-            memory_wait: Some(0.0),
-            ..Machine::default()
+        processors: 2.0,
+        machine: OsSample {
+            processors_busy_seconds: 1.5,
+            parts: BTreeMap::from([("the data directory".to_owned(), device(0.3))]),
+            pressure: PressureRatios { memory_some: Some(0.0), ..PressureRatios::default() },
+            ..OsSample::default()
         },
         ..Step::default()
     }
@@ -42,7 +47,7 @@ fn stopped(waits: &[(&str, &str, f64)]) -> Step {
     let quiet = quiet();
     let waits = waits.iter().map(|(class, event, count)| (((*class).to_owned(), (*event).to_owned()), *count));
     let backends = Backends { running: 0.0, ready: 0.0, waits: waits.collect(), ..quiet.backends };
-    let machine = Machine { busy: 0.1, ..quiet.machine };
+    let machine = OsSample { processors_busy_seconds: 0.1, ..quiet.machine };
     Step { commands: 0, backends, server_processors: 0.0, machine, ..quiet }
 }
 
@@ -160,7 +165,7 @@ fn the_log_waits_behind_the_buffers_that_a_checkpoint_writes() {
         ),
         "{sentence}"
     );
-    during.machine.devices.insert(step::LOG_DEVICE, 1.0);
+    during.machine.parts.insert(step::LOG_DEVICE.to_owned(), device(1.0));
     assert_eq!(name(&window(vec![during; 8])).0, StallKind::WalFlush);
 }
 
@@ -261,14 +266,15 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
 #[test]
 fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
     let mut hog = stopped(&[("Client", "ClientRead", 13.0)]);
-    (hog.commands, hog.backends.ready, hog.machine.busy, hog.server_processors) = (200, 3.0, 2.0, 0.2);
-    hog.machine.processor_wait = Some(1.0);
+    (hog.commands, hog.backends.ready, hog.machine.processors_busy_seconds, hog.server_processors) =
+        (200, 3.0, 2.0, 0.2);
+    hog.machine.pressure.cpu_some = Some(1.0);
     let (kind, sentence) = name(&window(vec![hog.clone(); 8]));
     assert_eq!(kind, StallKind::Processors);
     assert!(sentence.ends_with(
         "others than the server had 1.8 of 2 processors, 0.6 before; 3 of 16 backends were ready and had none."
     ));
-    (hog.machine.busy, hog.machine.steal) = (0.5, 1.4);
+    (hog.machine.processors_busy_seconds, hog.machine.processors_steal_seconds) = (0.5, 1.4);
     assert!(name(&window(vec![hog; 8])).1.contains("other virtual machines had 1.4 of 2 processors, 0.0 before"));
 }
 
@@ -276,13 +282,13 @@ fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
 fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
     // A compiler with a thread for each processor, beside a server whose clients are stopped.
     let mut silent = stopped(&[("Client", "ClientRead", 16.0)]);
-    (silent.machine.busy, silent.machine.processor_wait) = (2.0, Some(0.3));
+    (silent.machine.processors_busy_seconds, silent.machine.pressure.cpu_some) = (2.0, Some(0.3));
     assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::ClientPause);
     // With so many threads that the clients get no processor, though the server needs none.
-    silent.machine.processor_wait = Some(0.95);
+    silent.machine.pressure.cpu_some = Some(0.95);
     assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::Processors);
     // A kernel that does not tell.
-    silent.machine.processor_wait = None;
+    silent.machine.pressure.cpu_some = None;
     assert_eq!(name(&window(vec![silent; 8])).0, StallKind::Processors);
 }
 
@@ -290,9 +296,10 @@ fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
 fn a_crowd_that_was_there_before_is_told_as_one() {
     // Compilers had all that the server left before, too.
     let mut before = quiet();
-    (before.machine.busy, before.backends.ready) = (2.0, 1.5);
+    (before.machine.processors_busy_seconds, before.backends.ready) = (2.0, 1.5);
     let mut during = stopped(&[("Client", "ClientRead", 9.0)]);
-    (during.commands, during.backends.ready, during.machine.busy, during.server_processors) = (400, 5.3, 2.0, 0.6);
+    (during.commands, during.backends.ready, during.machine.processors_busy_seconds, during.server_processors) =
+        (400, 5.3, 2.0, 0.6);
     let (kind, sentence) = name_stall(&window(vec![during; 8]), &window(vec![before; 40]), 5000.0);
     assert_eq!(kind, StallKind::Processors, "{sentence}");
     assert!(
@@ -304,7 +311,7 @@ fn a_crowd_that_was_there_before_is_told_as_one() {
 #[test]
 fn who_is_blocked_misses_no_processor() {
     let mut during = stopped(&[("Lock", "relation", 15.0)]);
-    during.machine.busy = 2.0;
+    during.machine.processors_busy_seconds = 2.0;
     during.holders = vec![holder("idle in transaction", Some(("Client", "ClientRead")))];
     assert_eq!(name(&window(vec![during.clone(); 8])).0, StallKind::Lock);
     // Those that have locks are ready, and get none.
@@ -329,14 +336,14 @@ fn temporary_files_are_behind_what_waits_for_their_device() {
 #[test]
 fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
     let mut memory = stopped(&[("sleep", "no event", 12.0)]);
-    memory.machine.memory_wait = Some(0.63);
+    memory.machine.pressure.memory_some = Some(0.63);
     let (kind, sentence) = name(&window(vec![memory; 8]));
     assert_eq!(kind, StallKind::Memory);
     assert!(sentence.contains("waited for it 63 % of the time, 0 % before"), "{sentence}");
     let mut reads = stopped(&[("IO", "DataFileRead", 15.0)]);
     reads.checkpoint = Some(CheckpointPhase::Writes);
     assert_eq!(name(&window(vec![reads.clone(); 8])).0, StallKind::Checkpoint);
-    reads.machine.devices.insert("the data directory", 1.0);
+    reads.machine.parts.insert("the data directory".to_owned(), device(1.0));
     let (kind, sentence) = name(&window(vec![reads; 8]));
     assert_eq!(kind, StallKind::Device);
     assert!(sentence.contains("the device of the data directory was busy 100 % of the time; 15 of 16"), "{sentence}");

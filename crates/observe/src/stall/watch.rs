@@ -1,20 +1,19 @@
 //! Joins what a source of times tells with what the machine does and the server says, step by step, and finds the stalls.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
-use super::found::Stall;
+use super::name::Stall;
 use super::stalls::Stalls;
-use super::step::{DATA_DEVICE, LOG_DEVICE, Machine, SeenCall, Step, Stepper};
+use super::step::{DATA_DEVICE, LOG_DEVICE, SeenCall, Step, Stepper};
+use crate::gauges::GaugeReading;
 use crate::time::{FileName, Reading, Roster, WaitNames, show_query};
+use host::linux::DeviceNumber;
 use host::linux::block_device::{Devices, read_block_device};
 use host::linux::clock::read_wall_ms;
-use host::linux::pressure::{Resource, read_pressure};
-use host::linux::schedule::read_processor_times;
-use host::linux::{DeviceNumber, ProcessorTimes};
 use postgres::{LockHolder, read_lock_holders, read_relation_of_file};
 
 /// A call that is as long is one whose relation is asked for.
@@ -33,20 +32,11 @@ pub struct StallWatch {
     stepper: Stepper,
     stalls: Stalls,
     devices: Devices,
-    machine: Counters,
+    machine: GaugeReading,
     holders: Vec<LockHolder>,
     holders_at_ns: u64,
     /// By database and number of the file.
     relations: HashMap<(u32, u32), Option<String>>,
-}
-
-/// What the machine has done so far.
-#[derive(Clone, Debug, Default)]
-struct Counters {
-    processors: ProcessorTimes,
-    busy_ms: BTreeMap<&'static str, u64>,
-    memory_wait_us: Option<u64>,
-    processor_wait_us: Option<u64>,
 }
 
 impl StallWatch {
@@ -63,7 +53,7 @@ impl StallWatch {
             names,
             stepper: Stepper::default(),
             stalls: Stalls::default(),
-            machine: Counters::read(&devices),
+            machine: GaugeReading::read_machine(&devices),
             devices,
             holders: Vec::new(),
             holders_at_ns: 0,
@@ -84,8 +74,9 @@ impl StallWatch {
         }
         let Some(mut step) = self.stepper.add(reading, &self.names, |process| roster.who(process)) else { return 0 };
         step.wall_ms = read_wall_ms();
-        let machine = Counters::read(&self.devices);
-        step.machine = machine.since(&self.machine, step.length_ns);
+        let machine = GaugeReading::read_machine(&self.devices);
+        step.processors = f64::from(machine.processors.count);
+        step.machine = machine.since(&self.machine);
         self.machine = machine;
         let asked = match connection {
             Some(connection) => self.ask(&step, connection).await,
@@ -147,37 +138,5 @@ impl StallWatch {
         // To prepare a statement is a transaction too.
         let prepared = connection.cached_statements_size().saturating_sub(statements);
         asked + (self.relations.len() - relations + prepared) as u64
-    }
-}
-
-impl Counters {
-    /// What cannot be read is as if nothing had happened.
-    fn read(devices: &Devices) -> Counters {
-        let waited_us = |resource| read_pressure(resource).ok().flatten().map(|pressure| pressure.some_us_total);
-        Counters {
-            processors: read_processor_times().unwrap_or_default(),
-            busy_ms: devices.read_parts().into_iter().map(|(name, device)| (name, device.busy_ms)).collect(),
-            memory_wait_us: waited_us(Resource::Memory),
-            processor_wait_us: waited_us(Resource::Cpu),
-        }
-    }
-
-    fn since(&self, earlier: &Counters, length_ns: u64) -> Machine {
-        let seconds = (length_ns as f64 / 1e9).max(f64::MIN_POSITIVE);
-        let busy = |(name, now): (&&'static str, &u64)| {
-            let grown = now.saturating_sub(*earlier.busy_ms.get(name)?);
-            Some((*name, (grown as f64 / 1e3 / seconds).min(1.0)))
-        };
-        let waited = |now: Option<u64>, before: Option<u64>| {
-            now.zip(before).map(|(now, before)| (now.saturating_sub(before) as f64 / 1e6 / seconds).min(1.0))
-        };
-        Machine {
-            processors: f64::from(self.processors.count),
-            busy: self.processors.busy.saturating_sub(earlier.processors.busy).as_secs_f64() / seconds,
-            steal: self.processors.steal.saturating_sub(earlier.processors.steal).as_secs_f64() / seconds,
-            devices: self.busy_ms.iter().filter_map(busy).collect(),
-            memory_wait: waited(self.memory_wait_us, earlier.memory_wait_us),
-            processor_wait: waited(self.processor_wait_us, earlier.processor_wait_us),
-        }
     }
 }

@@ -1,11 +1,24 @@
 //! Looks at processes at an interval, added up as if each had done all the time since the look before what it was seen doing; and until a
 //! reading between two looks what it was seen doing before it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use super::source::{ProcessTimes, Reading, WaitEvent};
+use sqlx::postgres::PgConnection;
+use tokio::sync::oneshot;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::Error;
 use crate::statistic::Statistic;
+use crate::time::source::{ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
+use host::linux;
+use host::linux::clock::{read_monotonic, read_own_cpu_time};
+use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer};
+use host::linux::process::{read_activity, read_children};
+use postgres::{Session, read_backend_pid, read_sessions};
 
 /// What a process was seen doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +109,309 @@ fn charge(process: &mut ProcessTimes, doing: &Doing, elapsed: u64) {
     }
 }
 
+// ---- in the memory of the processes ----
+
+/// So often processes are looked at, unless that costs too much.
+pub const LOOKS_PER_SECOND: f64 = 50.0;
+
+/// It is looked once a second at least, whatever that costs.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// New processes are looked for this often, and at each look where looks are fewer.
+const LISTED_FOR: Duration = Duration::from_millis(200);
+
+/// A thread that looks. Dropping it ends it.
+#[derive(Debug)]
+pub struct MemoryLooks {
+    sums: LookSums,
+    interval_ms: Arc<AtomicU64>,
+    /// Processor time of the first look, without that of finding the processes, which is not done for each.
+    look_cost: Duration,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MemoryLooks {
+    /// Looks at the server of this postmaster from now on.
+    pub fn start(postmaster_pid: u32) -> Result<MemoryLooks, Error> {
+        let word = EventWord::find(postmaster_pid)?;
+        // Who may not read one of them may read none.
+        word.read(postmaster_pid)?;
+        let (sums, stop) = (LookSums::default(), Arc::new(AtomicBool::new(false)));
+        let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
+        let (to_add, stopped, interval) = (sums.clone(), Arc::clone(&stop), Arc::clone(&interval_ms));
+        let pids = list(postmaster_pid);
+        let cpu_before = read_own_cpu_time();
+        to_add.add(read_monotonic().as_nanos() as u64, look(&pids, word));
+        let look_cost = read_own_cpu_time().saturating_sub(cpu_before);
+        let run = move || {
+            let (mut pids, mut listed_at) = (list(postmaster_pid), read_monotonic());
+            while !stopped.load(Ordering::Relaxed) {
+                let now = read_monotonic();
+                if now.saturating_sub(listed_at) >= LISTED_FOR {
+                    (pids, listed_at) = (list(postmaster_pid), now);
+                }
+                to_add.add(now.as_nanos() as u64, look(&pids, word));
+                // Who ends it wakes it.
+                std::thread::park_timeout(Duration::from_millis(interval.load(Ordering::Relaxed)));
+            }
+        };
+        let thread = std::thread::Builder::new().name("waits".into()).spawn(run).map_err(Error::Thread)?;
+        Ok(MemoryLooks { sums, interval_ms, look_cost, stop, thread: Some(thread) })
+    }
+
+    /// Looks so seldom that this costs no more processors than these, by what the first look cost; how often a second from now on. As
+    /// with [`TimeSource::look_less`] there are bounds.
+    pub fn look_within(&mut self, processors: f64) -> f64 {
+        let interval = interval_within(self.look_cost, processors);
+        self.interval_ms.store(interval.as_millis() as u64, Ordering::Relaxed);
+        1.0 / interval.as_secs_f64()
+    }
+}
+
+/// From look to look, where each costs so much.
+fn interval_within(look_cost: Duration, processors: f64) -> Duration {
+    let seconds = look_cost.as_secs_f64() / processors.max(f64::MIN_POSITIVE);
+    let millis = (1e3 * seconds).clamp(1e3 / LOOKS_PER_SECOND, LONGEST_INTERVAL.as_millis() as f64);
+    Duration::from_millis(millis as u64)
+}
+
+impl TimeSource for MemoryLooks {
+    fn tier(&self) -> Tier {
+        Tier::Memory
+    }
+
+    fn read(&mut self) -> Result<Reading, Error> {
+        Ok(self.sums.read_until(read_monotonic().as_nanos() as u64))
+    }
+
+    fn look_less(&mut self) -> Option<f64> {
+        let longer_ms = 2 * self.interval_ms.load(Ordering::Relaxed);
+        if longer_ms > LONGEST_INTERVAL.as_millis() as u64 {
+            return None;
+        }
+        self.interval_ms.store(longer_ms, Ordering::Relaxed);
+        Some(1e3 / longer_ms as f64)
+    }
+
+    fn look_at_most(&mut self, looks_per_second: f64) {
+        let interval_ms = (1e3 / looks_per_second).min(LONGEST_INTERVAL.as_millis() as f64) as u64;
+        self.interval_ms.fetch_max(interval_ms, Ordering::Relaxed);
+    }
+}
+
+impl Drop for MemoryLooks {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn list(postmaster_pid: u32) -> Vec<u32> {
+    let children = read_children(postmaster_pid).unwrap_or_default();
+    children.into_iter().chain([postmaster_pid]).collect()
+}
+
+fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
+    let look_at = |pid: &u32| {
+        // A process may end at any time.
+        let activity = read_activity(*pid).ok()?;
+        let doing = match activity.is_running {
+            // One that was woken still has its event.
+            true => Doing::Running,
+            false => Doing::Waiting(word.read(*pid).map_or(WaitEvent::Unknown, WaitEvent::Number)),
+        };
+        Some((*pid, activity.start_ticks, doing))
+    };
+    pids.iter().filter_map(look_at).collect()
+}
+
+// ---- where a process has the number of its event ----
+//
+// Since PostgreSQL 14 a variable points to it. PostgreSQL 13 has it within the entry of the process in shared memory (`MyProc`), at a
+// place that no symbol names and that the build decides. There it is found by what idle background processes must say.
+
+const SINCE_14: &str = "my_wait_event_info";
+const UNTIL_13: &str = "MyProc";
+
+/// Words of an entry that are looked at, 32 bits each: an entry of PostgreSQL 13 has some 900 bytes.
+const WORDS: usize = 256;
+
+/// The class of processes that wait for something to do, in the highest byte, and more than there are events in it.
+const ACTIVITY: u32 = 0x05;
+const ACTIVITIES: u32 = 64;
+
+/// So many processes that all wait for something else have to agree.
+const WITNESSES: usize = 3;
+
+/// An address in the memory of each process of one server: a pointer, and how far behind what it points to the number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventWord {
+    pub pointer: u64,
+    pub offset: u64,
+}
+
+impl EventWord {
+    /// Of the server of this postmaster.
+    ///
+    /// # Errors
+    /// When its program does not tell, or too few of its processes can be looked at.
+    pub fn find(postmaster_pid: u32) -> Result<EventWord, Error> {
+        let missing = match find_variable(postmaster_pid, SINCE_14) {
+            Ok(pointer) => return Ok(EventWord { pointer, offset: 0 }),
+            Err(error @ linux::Error::Unavailable { .. }) => error,
+            Err(error) => return Err(error.into()),
+        };
+        // What is no server of that age has neither.
+        let Ok(pointer) = find_variable(postmaster_pid, UNTIL_13) else { return Err(missing.into()) };
+        let children = read_children(postmaster_pid)?;
+        let mut entries = Vec::new();
+        for pid in &children {
+            match read_pointed_words(*pid, pointer, WORDS) {
+                Ok(words) => entries.extend(words),
+                Err(error) if entries.is_empty() && Some(pid) == children.last() => return Err(error.into()),
+                // It may have ended.
+                Err(_) => {}
+            }
+        }
+        let offset = find_place(&entries).ok_or(missing)? as u64 * 4;
+        Ok(EventWord { pointer, offset })
+    }
+
+    /// What a process waits for now; 0: nothing, or it has no place to say it.
+    pub fn read(&self, pid: u32) -> Result<u32, Error> {
+        Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
+    }
+
+    /// Where the pointer of a process leads to now; 0: nowhere. That of a postmaster leads to a place of its own, as in each process that
+    /// has no entry in shared memory yet or any more.
+    pub fn read_pointer(&self, pid: u32) -> Result<u64, Error> {
+        Ok(read_pointer(pid, self.pointer)?.unwrap_or(0))
+    }
+}
+
+/// The one place at which enough entries have different events of the class, and no entry has anything that is no event.
+fn find_place(entries: &[Vec<u32>]) -> Option<usize> {
+    let is_activity = |word: u32| word >> 24 == ACTIVITY && word & 0x00ff_ffff < ACTIVITIES;
+    let mut places: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
+    for entry in entries {
+        for (place, word) in entry.iter().enumerate().filter(|(_, word)| is_activity(**word)) {
+            places.entry(place).or_default().insert(*word);
+        }
+    }
+    let mut agreed = places.into_iter().filter(|(_, events)| events.len() >= WITNESSES).map(|(place, _)| place);
+    agreed.next().filter(|_| agreed.next().is_none())
+}
+
+// ---- over SQL ----
+
+/// Ten looks a second.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A task that looks. Dropping it ends it.
+#[derive(Debug)]
+pub struct SqlLooks {
+    sums: LookSums,
+    _stop: oneshot::Sender<()>,
+}
+
+impl SqlLooks {
+    /// Looks through this connection from now on, each of which is counted as `own`, where somebody wants to know. Where the server does not answer any more it looks no more.
+    pub async fn start(
+        mut connection: PgConnection,
+        own: Option<OwnTransactions>,
+    ) -> Result<SqlLooks, postgres::Error> {
+        let (sums, (stop, mut stopped)) = (LookSums::default(), oneshot::channel::<()>());
+        let to_add = sums.clone();
+        let own_pid = read_backend_pid(&mut connection).await?;
+        to_add.add(read_monotonic().as_nanos() as u64, seen(read_sessions(&mut connection).await?, own_pid));
+        tokio::spawn(async move {
+            let mut ticks = interval(INTERVAL);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    _ = &mut stopped => return,
+                    _ = ticks.tick() => {}
+                }
+                let asked = own.as_ref().map(OwnTransactions::begin);
+                let Ok(sessions) = read_sessions(&mut connection).await else { return };
+                drop(asked);
+                to_add.add(read_monotonic().as_nanos() as u64, seen(sessions, own_pid));
+            }
+        });
+        Ok(SqlLooks { sums, _stop: stop })
+    }
+}
+
+impl TimeSource for SqlLooks {
+    fn tier(&self) -> Tier {
+        Tier::Sql
+    }
+
+    fn read(&mut self) -> Result<Reading, Error> {
+        Ok(self.sums.read())
+    }
+}
+
+/// All but the one that looks, which is always seen looking.
+fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
+    let see = |session: Session| {
+        let doing = match (session.event_type, session.event) {
+            (Some(class), Some(event)) => Doing::Waiting(WaitEvent::Named(class, event)),
+            // A process that it shows nothing of, for want of a privilege.
+            _ if session.backend.is_none() => Doing::Waiting(WaitEvent::Unknown),
+            _ => Doing::Running,
+        };
+        (session.pid, session.started_us, doing)
+    };
+    sessions.into_iter().filter(|session| session.pid != own_pid).map(see).collect()
+}
+
+// ---- what the server counts of pgthaw's own looks ----
+
+/// Statements that pgthaw's sessions have had, each of which the server counts as a transaction. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct OwnTransactions(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// A statement that runs, until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct OwnStatement(OwnTransactions);
+
+impl OwnTransactions {
+    /// Counts one, which has begun.
+    pub fn begin(&self) -> OwnStatement {
+        self.0.begun.fetch_add(1, Ordering::Relaxed);
+        OwnStatement(self.clone())
+    }
+
+    /// Counts some that have ended.
+    pub fn add(&self, count: u64) {
+        self.0.begun.fetch_add(count, Ordering::Relaxed);
+        self.0.ended.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Those that have begun and those that have ended. While the two differ it is not known what the server has counted.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.0.begun.load(Ordering::Relaxed), self.0.ended.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for OwnStatement {
+    fn drop(&mut self) {
+        self.0.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,5 +454,38 @@ mod tests {
         sums.add(3560, Vec::new());
         let ended = sums.read_until(4000);
         assert_eq!((ended.at_ns, ended.processes[0].ended_ns, ended.processes[0].running_ns), (4000, Some(3000), 1000));
+    }
+}
+
+#[cfg(test)]
+mod memory_looks_tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_looks_as_may_be_paid_for() {
+        let look = Duration::from_micros(500);
+        let millis = |processors| interval_within(look, processors).as_millis();
+        assert_eq!([1.0, 0.025, 0.005, 0.0005, 0.0].map(millis), [20, 20, 100, 1000, 1000]);
+    }
+}
+
+#[cfg(test)]
+mod event_word_tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_where_several_wait_for_something_else_to_do() {
+        let entry = |event: u32| vec![7, 0x0500_0001, event, 0x0500_0000, 9];
+        let idle = [entry(0x0500_0001), entry(0x0500_0004), entry(0x0500_0005), entry(0)];
+        assert_eq!(find_place(&idle), Some(2));
+        assert_eq!(find_place(&idle[..2]), None, "too few");
+        let twice = [0x0500_0001, 0x0500_0004, 0x0500_0005].map(|event| vec![event, event]);
+        assert_eq!(find_place(&twice), None, "two places");
+    }
+
+    #[test]
+    fn a_program_that_is_no_server_has_none() {
+        let missing = EventWord::find(std::process::id()).unwrap_err().to_string();
+        assert!(missing.contains("has no symbol my_wait_event_info"), "{missing}");
     }
 }

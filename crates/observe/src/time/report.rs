@@ -5,11 +5,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::account::{By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, is_idle};
-use super::file_name::FileKind;
-use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _, Written};
+use super::source::{FileKind, FileTimes, ProbeCost, Tier, TimeSource as _, Written};
 use super::watch::Watched;
-use crate::budget::{BudgetedSource, Reduction};
-use crate::open::RefusedSource;
+use crate::budget::{BudgetedSource, Reduction, RefusedSource};
 use crate::stall::Stall;
 use crate::statistic::Statistic;
 

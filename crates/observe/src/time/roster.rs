@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, SHORT_LIVED, Who};
-use super::numbers::Numbers;
-use super::source::ProcessTimes;
-use host::linux::process::read_title;
+use crate::gauges::{OTHER, kind_of_title};
+use crate::time::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, SHORT_LIVED, Who};
+use crate::time::source::ProcessTimes;
+use host::linux::process::{read_own_number, read_title};
 use postgres::{Session, background_kind, show_statement};
 
 /// Of a query so much is shown.
@@ -16,6 +16,8 @@ const QUERY_CHARS: usize = 60;
 pub struct Roster {
     postmaster_pid: Option<u32>,
     own_pids: Vec<u32>,
+    /// Are the workload's own backends alone clients?
+    is_of_trial: bool,
     numbers: Numbers,
     /// What was shown of each process since the last reading.
     seen: HashMap<u32, Session>,
@@ -26,7 +28,13 @@ impl Roster {
     /// Of the server of this postmaster, with the backends that serve pgthaw.
     pub fn new(postmaster_pid: Option<u32>, own_pids: Vec<u32>) -> Roster {
         let numbers = Numbers::new(postmaster_pid);
-        Roster { postmaster_pid, own_pids, numbers, seen: HashMap::new(), known: HashMap::new() }
+        let (is_of_trial, seen, known) = Default::default();
+        Roster { postmaster_pid, own_pids, is_of_trial, numbers, seen, known }
+    }
+
+    /// Of a trial's server, which is not asked: its processes are known by their titles.
+    pub fn of_trial(postmaster_pid: u32, observer_pid: Option<u32>) -> Roster {
+        Roster { is_of_trial: true, ..Roster::new(Some(postmaster_pid), observer_pid.into_iter().collect()) }
     }
 
     /// What the server says of its processes at this moment.
@@ -54,7 +62,7 @@ impl Roster {
                 // Numbers come round after thousands of processes: within a second it is the same one.
                 Some(session) => self.of_session(session, process.pid),
                 // It is known already, or cannot be asked any more.
-                None if self.known.contains_key(&key) || process.ended_ns.is_some() => None,
+                None if self.is_known(&key) || process.ended_ns.is_some() => None,
                 None => self.kind_of_title(process.pid).map(|kind| Who { kind, ..Who::default() }),
             };
             self.known.extend(who.map(|who| (key, who)));
@@ -66,6 +74,11 @@ impl Roster {
         let kind = if process.commands > 0 { CLIENT_BACKEND } else { SHORT_LIVED };
         let unseen = || Who { kind: kind.into(), ..Who::default() };
         self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
+    }
+
+    /// One that may not have said yet whom it serves is asked again.
+    fn is_known(&self, key: &(u32, u64)) -> bool {
+        self.known.get(key).is_some_and(|who| who.kind != OTHER)
     }
 
     /// `None` of one that has not said yet who it is.
@@ -84,7 +97,11 @@ impl Roster {
             return Some("not shown".into());
         }
         let title = read_title(pid).ok().filter(|title| title.starts_with("postgres:"))?;
-        Some(background_kind(&title).unwrap_or(CLIENT_BACKEND).to_owned())
+        let kind = match self.is_of_trial {
+            true => kind_of_title(&title),
+            false => background_kind(&title).unwrap_or(CLIENT_BACKEND),
+        };
+        Some(kind.to_owned())
     }
 }
 
@@ -94,6 +111,41 @@ pub fn show_query(query: &str) -> String {
     match shown.char_indices().nth(QUERY_CHARS) {
         Some((end, _)) => format!("{}…", &shown[..end]),
         None => shown,
+    }
+}
+
+// ---- pids in a container ----
+
+/// The server's numbers for processes that are told by pid and birth.
+#[derive(Debug)]
+pub struct Numbers {
+    /// Does the server live in a pid namespace below this one?
+    is_below: bool,
+    known: HashMap<(u32, u64), u32>,
+}
+
+impl Numbers {
+    pub fn new(postmaster_pid: Option<u32>) -> Numbers {
+        let is_below = postmaster_pid.is_some_and(|pid| read_own_number(pid).is_ok_and(|number| number != pid));
+        Numbers { is_below, known: HashMap::new() }
+    }
+
+    /// What a process is called there; `None` of one that had ended before anybody asked.
+    pub fn of(&mut self, pid: u32, birth: u64) -> Option<u32> {
+        if !self.is_below {
+            return Some(pid);
+        }
+        if let Some(known) = self.known.get(&(pid, birth)) {
+            return Some(*known);
+        }
+        let number = read_own_number(pid).ok()?;
+        self.known.insert((pid, birth), number);
+        Some(number)
+    }
+
+    /// Forgets all but these.
+    pub fn keep(&mut self, there: &HashSet<(u32, u64)>) {
+        self.known.retain(|key, _| there.contains(key));
     }
 }
 
@@ -140,5 +192,17 @@ mod tests {
     fn queries_are_cut_between_characters() {
         let shown = show_query(&"é".repeat(100));
         assert_eq!(shown.chars().count(), QUERY_CHARS + 1);
+    }
+}
+
+#[cfg(test)]
+mod numbers_tests {
+    use super::*;
+
+    #[test]
+    fn where_all_live_together_a_pid_is_the_number() {
+        let mut numbers = Numbers::new(Some(std::process::id()));
+        assert_eq!(numbers.of(7, 1), Some(7));
+        assert!(numbers.known.is_empty());
     }
 }

@@ -3,22 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::account::{Accounting, By, PGTHAW, POSTMASTER, Who};
-use super::activity::ActivityReports;
-use super::names::WaitNames;
-use super::source::{ProbeCost, ProcessTimes, Reading, TimeSource};
-use super::trial::{Looking, compute_time_use, describe_trial};
 use crate::Error;
-use crate::OsSample;
-use crate::gauges::ServerPart;
-use crate::open::RefusedSource;
-use crate::sampler::wait_until;
-use crate::time::{TimeFigures, TimeUse, TrialTime};
+use crate::budget::RefusedSource;
+use crate::gauges::OsSample;
+use crate::sampler::{Sampling, wait_until};
+use crate::time::account::{Accounting, By, CLIENT_BACKEND};
+use crate::time::figures::{Looking, TimeFigures, TimeUse, TrialTime, compute_time_use, describe_trial};
+use crate::time::names::WaitNames;
+use crate::time::roster::Roster;
+use crate::time::source::{ProbeCost, ProcessTimes, Reading, TimeSource};
 use host::linux::clock::{read_monotonic, read_thread_cpu_time};
-use host::linux::process::read_title;
+use host::linux::foreign_memory::{find_variable, read_pointed};
+use host::linux::process::read_children;
 
 /// For so long backends come, whose reports are counted from when they are seen first.
 const COMING: Duration = Duration::from_secs(3);
@@ -64,11 +62,10 @@ type Schedule = (Duration, u32);
 /// The thread that looks. Dropping it ends it at its next tick.
 #[derive(Debug)]
 pub struct TimeSampler {
-    thread: JoinHandle<TimeSamples>,
+    sampling: Sampling<TimeSamples>,
     /// Is closed when the source is open, or cannot be had.
     opening: Receiver<Infallible>,
     begin: Sender<Schedule>,
-    stop: Sender<()>,
 }
 
 impl TimeSampler {
@@ -77,18 +74,17 @@ impl TimeSampler {
         server: TimedServer,
         open: impl FnOnce() -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> + Send + 'static,
     ) -> Result<TimeSampler, Error> {
-        let ((begin, begins), (stop, stopped), (is_opening, opening)) = (channel(), channel(), channel());
-        let work = move || {
+        let ((begin, begins), (is_opening, opening)) = (channel(), channel());
+        let sampling = Sampling::start("time", move |stopped| {
             let opened = open();
             drop(is_opening);
             let reports = ActivityReports::of(server.postmaster_pid);
             // Nobody begins where the trial failed before its start.
             let (Ok((source, refused)), Ok(schedule)) = (opened, begins.recv()) else { return TimeSamples::default() };
-            let looker = Looker { server, source, refused, reports, parts: HashMap::new() };
-            looker.look_on(schedule, &stopped)
-        };
-        let thread = std::thread::Builder::new().name("time".into()).spawn(work).map_err(Error::Thread)?;
-        Ok(TimeSampler { thread, opening, begin, stop })
+            let roster = Roster::of_trial(server.postmaster_pid, server.observer_pid);
+            Looker { server, source, refused, reports, roster }.look_on(schedule, stopped)
+        })?;
+        Ok(TimeSampler { sampling, opening, begin })
     }
 
     /// Waits until the source is open or cannot be had: what opening it costs belongs to no second of a trial.
@@ -102,22 +98,12 @@ impl TimeSampler {
         let _ = self.begin.send((start, seconds));
     }
 
-    /// Ends before the schedule does, and returns what there is.
-    pub fn stop(self) -> TimeSamples {
-        let TimeSampler { thread, stop, .. } = self;
-        drop(stop);
-        join(thread)
+    /// Waits for the last look, or ends before the schedule does, and returns what there is.
+    pub fn finish(self, is_early: bool) -> TimeSamples {
+        // Where it never began there is nothing to wait for.
+        drop(self.begin);
+        self.sampling.finish(is_early)
     }
-
-    /// Waits for the last look, and returns all of them.
-    pub fn finish(self) -> TimeSamples {
-        join(self.thread)
-    }
-}
-
-fn join(thread: JoinHandle<TimeSamples>) -> TimeSamples {
-    // A panic in the thread is a defect, not a state to go on from.
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 struct Looker {
@@ -125,8 +111,7 @@ struct Looker {
     source: Box<dyn TimeSource>,
     refused: Vec<RefusedSource>,
     reports: Option<ActivityReports>,
-    /// Who the processes are, as far as they had said it.
-    parts: HashMap<(u32, u64), ServerPart>,
+    roster: Roster,
 }
 
 impl Looker {
@@ -147,9 +132,9 @@ impl Looker {
         while is_whole && second <= seconds && above < SECONDS_ABOVE {
             is_whole = self.wait(start, start + Duration::from_secs(second.into()), stopped);
             let Ok(reading) = self.source.read() else { break };
-            self.learn(&reading.processes);
+            self.roster.learn(&reading.processes);
             let mut within = Accounting::begin(before, By::Kind, names.clone());
-            within.add(reading.clone(), |process| self.who(process));
+            within.add(reading.clone(), |process| self.roster.who(process));
             let (cost_now, cpu_now) = (self.source.cost(), read_thread_cpu_time());
             let looking = Looking {
                 cost_ns: total_ns(&cost_now).saturating_sub(total_ns(&cost)) + (cpu_now - cpu).as_nanos() as u64,
@@ -157,7 +142,7 @@ impl Looker {
                 lost: reading.lost.saturating_sub(whole.imperfect.lost_processes),
             };
             let used = compute_time_use(&within, &looking);
-            whole.add(reading.clone(), |process| self.who(process));
+            whole.add(reading.clone(), |process| self.roster.who(process));
             total.add(&used);
             // What is left over when the trial ends early belongs to the whole alone.
             if is_whole {
@@ -182,8 +167,15 @@ impl Looker {
             is_cut_short: above == SECONDS_ABOVE,
         };
         let own_cpu = cpu - cpu_at_start;
-        found.trial = (whole.length_ns() > 0)
-            .then(|| describe_trial(figures, whole, &self.refused, since(cost, cost_at_start), own_cpu));
+        found.trial = (whole.length_ns() > 0).then(|| {
+            describe_trial(
+                figures,
+                whole,
+                &self.refused,
+                cost.unwrap_or_default().since(&cost_at_start.unwrap_or_default()),
+                own_cpu,
+            )
+        });
         found
     }
 
@@ -202,37 +194,8 @@ impl Looker {
         wait_until(instant, stopped)
     }
 
-    /// Learns who the processes are; one that has not said it yet is asked again.
-    fn learn(&mut self, processes: &[ProcessTimes]) {
-        for process in processes {
-            let key = (process.pid, process.birth);
-            let is_known = self.parts.get(&key).is_some_and(|part| *part != ServerPart::Other);
-            if is_known || process.ended_ns.is_some() {
-                continue;
-            }
-            let part = match self.server.observer_pid == Some(process.pid) {
-                true => ServerPart::Observer,
-                false => read_title(process.pid).map_or(ServerPart::Other, |title| ServerPart::of_title(&title)),
-            };
-            self.parts.insert(key, part);
-        }
-    }
-
-    fn who(&self, process: &ProcessTimes) -> Who {
-        let kind = match self.parts.get(&(process.pid, process.birth)) {
-            _ if process.pid == self.server.postmaster_pid => POSTMASTER,
-            Some(ServerPart::Observer) => PGTHAW,
-            Some(part) => part.name(),
-            // One that came and went between two looks, and served a client.
-            None if process.commands > 0 => ServerPart::ClientBackend.name(),
-            None => ServerPart::Other.name(),
-        };
-        Who { kind: kind.to_owned(), ..Who::default() }
-    }
-
     fn take_reports(&mut self, reading: &Reading) -> Option<f64> {
-        let serving =
-            |process: &&ProcessTimes| self.parts.get(&(process.pid, process.birth)) == Some(&ServerPart::ClientBackend);
+        let serving = |process: &&ProcessTimes| self.roster.who(process).kind == CLIENT_BACKEND;
         let pids: Vec<u32> = reading.processes.iter().filter(serving).map(|process| process.pid).collect();
         let reports = self.reports.as_mut()?;
         reports.look();
@@ -242,7 +205,7 @@ impl Looker {
 
 /// Seconds within a second that client backends waited, by `class::event`.
 fn compute_waited(within: &Accounting, per_second: f64) -> BTreeMap<String, f64> {
-    let of_clients = within.statistics.iter().filter(|(name, _)| name.place == ServerPart::ClientBackend.name());
+    let of_clients = within.statistics.iter().filter(|(name, _)| name.place == CLIENT_BACKEND);
     let waits = of_clients.filter(|(name, statistic)| name.part != "processor" && statistic.total_ns > 0);
     let seconds = |ns: u64| (ns as f64 * per_second / 1e3).round() / 1e6;
     waits.map(|(name, one)| (format!("{}::{}", name.part, name.detail), seconds(one.total_ns))).collect()
@@ -252,13 +215,72 @@ fn total_ns(cost: &Option<ProbeCost>) -> u64 {
     cost.as_ref().map_or(0, ProbeCost::total_ns)
 }
 
-/// What was added to the cost of each program.
-fn since(cost: Option<ProbeCost>, earlier: Option<ProbeCost>) -> ProbeCost {
-    let (mut cost, earlier) = (cost.unwrap_or_default(), earlier.unwrap_or_default());
-    for program in &mut cost.programs {
-        let Some(before) = earlier.programs.iter().find(|before| before.name == program.name) else { continue };
-        program.runs -= before.runs;
-        program.total_ns -= before.total_ns;
+// ---- reports of activity ----
+//
+// Each report to pg_stat_activity counts up a number in shared memory, twice: the first of a backend's entry there (`st_changecount` of
+// `src/include/utils/backend_status.h`, before 14 of `src/include/pgstat.h`). It is odd while the entry is written, so two steps are one
+// report.
+
+/// Where a process has the address of its entry.
+const ENTRY: &str = "MyBEEntry";
+
+/// Counts the reports of the processes of one server.
+#[derive(Debug)]
+pub struct ActivityReports {
+    postmaster_pid: u32,
+    address: u64,
+    /// The number as it was read last, and steps since they were taken.
+    counted: HashMap<u32, (u32, u32)>,
+}
+
+impl ActivityReports {
+    /// Of the server of this postmaster; `None` where its memory may not be read, or its program does not tell where.
+    pub fn of(postmaster_pid: u32) -> Option<ActivityReports> {
+        let address = find_variable(postmaster_pid, ENTRY).ok()?;
+        let is_readable = |pid: &u32| read_pointed(*pid, address, 0).is_ok();
+        let children = read_children(postmaster_pid).ok()?;
+        let reports = ActivityReports { postmaster_pid, address, counted: HashMap::new() };
+        children.iter().any(is_readable).then_some(reports)
     }
-    cost
+
+    /// Reads the numbers of all processes that there are. What a process reported before it was seen first is not known.
+    pub fn look(&mut self) {
+        for pid in read_children(self.postmaster_pid).unwrap_or_default() {
+            // A process may end at any time, and some have no entry.
+            let Ok(Some(now)) = read_pointed(pid, self.address, 0) else { continue };
+            let (before, steps) = self.counted.get(&pid).copied().unwrap_or((now, 0));
+            // A process of the same number may have come, with another entry.
+            let added = Some(now.wrapping_sub(before)).filter(|added| *added < u32::MAX / 2).unwrap_or(0);
+            self.counted.insert(pid, (now, steps.saturating_add(added)));
+        }
+    }
+
+    /// Reports of those that are meant, since they were taken last.
+    pub fn take(&mut self, is_meant: impl Fn(u32) -> bool) -> f64 {
+        let mut taken = 0.0;
+        for (pid, (_, steps)) in &mut self.counted {
+            let steps = std::mem::take(steps);
+            if is_meant(*pid) {
+                taken += f64::from(steps) / 2.0;
+            }
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_no_postmaster_has_none() {
+        assert!(ActivityReports::of(std::process::id()).is_none());
+    }
+
+    #[test]
+    fn two_steps_are_one_report_and_are_taken_once() {
+        let counted = HashMap::from([(1, (10, 6)), (2, (7, 1000))]);
+        let mut reports = ActivityReports { postmaster_pid: 0, address: 0, counted };
+        assert_eq!((reports.take(|pid| pid == 1), reports.take(|_| true)), (3.0, 0.0));
+    }
 }

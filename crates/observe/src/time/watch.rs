@@ -6,13 +6,13 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
-use super::account::{Accounting, By};
-use super::names::WaitNames;
-use super::own_transactions::OwnTransactions;
-use super::roster::Roster;
-use super::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
 use crate::Error;
 use crate::stall::{Stall, StallWatch};
+use crate::time::account::{Accounting, By};
+use crate::time::looks::OwnTransactions;
+use crate::time::names::WaitNames;
+use crate::time::roster::Roster;
+use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
 use postgres::read_sessions;
 
 /// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So

@@ -1,23 +1,263 @@
-//! Totals as Prometheus reads them: the text format 0.0.4
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>).
+//! Steps added up since the begin, as Prometheus reads them: the text format 0.0.4
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>). No clock and no process here.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
 use super::checkpoint::CheckpointPhase;
-use super::totals::{Name, Totals};
+use super::frame::TopFrame;
+use crate::gauges::DeviceUse;
 use crate::statistic::{BUCKETS, Statistic, upper_bound};
-use crate::time::Tier;
+use crate::time::{ProgramCost, Tier};
 use host::units::is_treacherous;
+
+/// So many names are told apart. What is more is added up under one.
+const NAMES_MAX: usize = 2000;
+
+/// Where the times of all names beyond those go.
+const FURTHER: &str = "further";
+
+/// Who, the class of what of his time, and what exactly.
+type Name = (String, String, String);
+
+/// A figure: its name and one label, if any; what it is; and what a step has of it, `None` where that is not known. Of a counter, whose name
+/// ends in `_total`, steps are added up; any other is told as it was last. Those of one name follow each other.
+struct Metric {
+    name: &'static str,
+    label: Option<(&'static str, &'static str)>,
+    help: &'static str,
+    of: fn(&TopFrame) -> Option<f64>,
+}
+
+const fn metric(name: &'static str, help: &'static str, of: fn(&TopFrame) -> Option<f64>) -> Metric {
+    Metric { name, label: None, help, of }
+}
+
+const fn labelled(
+    name: &'static str,
+    label: (&'static str, &'static str),
+    help: &'static str,
+    of: fn(&TopFrame) -> Option<f64>,
+) -> Metric {
+    Metric { name, label: Some(label), help, of }
+}
+
+impl Metric {
+    fn is_counter(&self) -> bool {
+        self.name.ends_with("_total")
+    }
+}
+
+const TRANSACTIONS: &str = "Transactions that ended, by pg_stat_database.";
+const SESSIONS: &str = "Sessions of clients, but for pgthaw's own.";
+const CHECKPOINTS: &str = "Checkpoints that began.";
+const MEMORY: &str =
+    "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.";
+
+const METRICS: [Metric; 39] = [
+    metric("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
+    metric("pgthaw_steps_total", "Readings since pgthaw began.", |_| Some(1.0)),
+    metric("pgthaw_explained_ratio", "Part of the processes' time in the last step that is explained.", |step| {
+        step.explained
+    }),
+    metric("pgthaw_lived_seconds_total", "Time that processes of the server lived, by a clock outside.", |step| {
+        seconds(step.time.lived_ns)
+    }),
+    metric("pgthaw_unknown_seconds_total", "Time in a wait whose event could not be read.", |step| {
+        seconds(step.time.unknown_ns)
+    }),
+    metric("pgthaw_commands_total", "Receipts from clients, where the source counts them.", |step| {
+        step.time.commands.map(|commands| commands as f64)
+    }),
+    metric("pgthaw_processes", "Processes of the server in the last step.", |step| Some(step.processes.into())),
+    metric("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", |step| {
+        count(step.imperfect.lost_processes)
+    }),
+    // Who looks now and then is told of neither.
+    metric("pgthaw_recovered_total", "Times on a processor whose begin the kernel did not tell.", |step| {
+        count(step.imperfect.recovered).filter(|_| is_counted(step))
+    }),
+    metric("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", |step| {
+        count(step.imperfect.wakes_missed).filter(|_| is_counted(step))
+    }),
+    labelled("pgthaw_transactions_total", ("outcome", "commit"), TRANSACTIONS, |step| count(step.server?.commits)),
+    labelled("pgthaw_transactions_total", ("outcome", "rollback"), TRANSACTIONS, |step| count(step.server?.rollbacks)),
+    metric("pgthaw_buffer_hits_total", "Blocks that were found in shared_buffers.", |step| {
+        count(step.server?.blocks_hit)
+    }),
+    metric("pgthaw_buffer_reads_total", "Blocks that were read into shared_buffers.", |step| {
+        count(step.server?.blocks_read)
+    }),
+    metric("pgthaw_temporary_bytes_total", "Written to temporary files.", |step| count(step.server?.temporary_bytes.0)),
+    metric("pgthaw_deadlocks_total", "Deadlocks that were found.", |step| count(step.server?.deadlocks)),
+    metric("pgthaw_fetched_bytes_total", "Fetched from storage for the server's processes.", |step| {
+        count(step.machine.as_ref()?.fetched_bytes?.0)
+    }),
+    labelled("pgthaw_sessions", ("state", "active"), SESSIONS, |step| Some(step.server?.active.into())),
+    labelled("pgthaw_sessions", ("state", "idle in transaction"), SESSIONS, |step| {
+        Some(step.server?.idle_in_transaction.into())
+    }),
+    labelled("pgthaw_sessions", ("state", "idle"), SESSIONS, |step| {
+        let server = step.server?;
+        Some(server.clients.saturating_sub(server.active).saturating_sub(server.idle_in_transaction).into())
+    }),
+    metric("pgthaw_longest_transaction_seconds", "Age of the oldest transaction of a client.", |step| {
+        seconds(step.server?.longest_transaction_ns.unwrap_or(0))
+    }),
+    labelled("pgthaw_checkpoints_total", ("reason", "timed"), CHECKPOINTS, |step| count(step.checkpoint?.timed_added)),
+    labelled("pgthaw_checkpoints_total", ("reason", "requested"), CHECKPOINTS, |step| {
+        count(step.checkpoint?.requested_added)
+    }),
+    metric("pgthaw_checkpoint_write_seconds_total", "Time in which checkpoints that ended wrote.", |step| {
+        Some(step.checkpoint?.write_ms_added / 1e3)
+    }),
+    metric("pgthaw_checkpoint_sync_seconds_total", "Time in which checkpoints that ended synchronised.", |step| {
+        Some(step.checkpoint?.sync_ms_added / 1e3)
+    }),
+    metric("pgthaw_checkpoint_buffers_total", "Buffers that checkpoints wrote.", |step| {
+        count(step.checkpoint?.buffers_added)
+    }),
+    metric("pgthaw_checkpoint_running", "Whether a checkpoint runs.", |step| {
+        flag(matches!(step.checkpoint?.phase, CheckpointPhase::Writing | CheckpointPhase::Syncing))
+    }),
+    metric(
+        "pgthaw_wal_since_checkpoint_bytes",
+        "WAL since the redo point of the last checkpoint that ended.",
+        |step| count(step.checkpoint?.wal_bytes),
+    ),
+    metric("pgthaw_device_reads_total", "Reads of the server's device, for anybody.", |step| {
+        device(step, |one| one.reads as f64)
+    }),
+    metric("pgthaw_device_read_bytes_total", "Bytes read from the server's device.", |step| {
+        device(step, |one| one.read_bytes.0 as f64)
+    }),
+    metric("pgthaw_device_writes_total", "Writes to the server's device.", |step| {
+        device(step, |one| one.writes as f64)
+    }),
+    metric("pgthaw_device_written_bytes_total", "Bytes written to the server's device.", |step| {
+        device(step, |one| one.written_bytes.0 as f64)
+    }),
+    metric("pgthaw_device_busy_seconds_total", "Time in which the device had requests.", |step| {
+        device(step, |one| one.busy_ratio)
+    }),
+    metric("pgthaw_device_queue_seconds_total", "Time of requests in the device's queue, added up.", |step| {
+        device(step, |one| one.queue)
+    }),
+    labelled("pgthaw_memory_bytes", ("state", "available"), MEMORY, |step| {
+        count(step.machine.as_ref()?.gauges.available_bytes.0)
+    }),
+    labelled("pgthaw_memory_bytes", ("state", "cached"), MEMORY, |step| {
+        count(step.machine.as_ref()?.gauges.cached_bytes.0)
+    }),
+    labelled("pgthaw_memory_bytes", ("state", "dirty"), MEMORY, |step| {
+        count(step.machine.as_ref()?.gauges.dirty_bytes.0)
+    }),
+    labelled("pgthaw_memory_bytes", ("state", "writeback"), MEMORY, |step| {
+        count(step.machine.as_ref()?.gauges.writeback_bytes.0)
+    }),
+    metric("pgthaw_own_cpu_seconds_total", "Processor time of pgthaw itself.", |step| seconds(step.cost.own_cpu_ns)),
+];
+
+fn flag(is_so: bool) -> Option<f64> {
+    Some(f64::from(u8::from(is_so)))
+}
+
+fn count(number: u64) -> Option<f64> {
+    Some(number as f64)
+}
+
+fn seconds(ns: u64) -> Option<f64> {
+    Some(ns as f64 / 1e9)
+}
+
+fn is_counted(step: &TopFrame) -> bool {
+    step.source == Some(Tier::Bpf)
+}
+
+/// What the device did in a step, from what it did a second.
+fn device(step: &TopFrame, a_second: fn(&DeviceUse) -> f64) -> Option<f64> {
+    let machine = step.machine.as_ref()?;
+    Some(a_second(machine.gauges.device.as_ref()?) * machine.length_ns as f64 / 1e9)
+}
+
+/// Everything added up since the begin, and the last step.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    statistics: BTreeMap<Name, Statistic>,
+    programs: BTreeMap<String, ProgramCost>,
+    /// By the place of each metric; what was never known is not there.
+    counters: BTreeMap<usize, f64>,
+    last: TopFrame,
+}
+
+impl Totals {
+    /// Adds a step.
+    pub fn add(&mut self, frame: &TopFrame) {
+        for (place, metric) in METRICS.iter().enumerate().filter(|(_, metric)| metric.is_counter()) {
+            if let Some(more) = (metric.of)(frame) {
+                *self.counters.entry(place).or_default() += more;
+            }
+        }
+        for one in &frame.statistics {
+            let mut name = (one.named.place.clone(), one.named.part.clone(), one.named.detail.clone());
+            if self.statistics.len() >= NAMES_MAX && !self.statistics.contains_key(&name) {
+                name = (FURTHER.into(), FURTHER.into(), FURTHER.into());
+            }
+            self.statistics.entry(name).or_default().merge(&one.named.statistic);
+        }
+        for program in frame.cost.kernel.iter().flat_map(|kernel| &kernel.programs) {
+            let sum = self.programs.entry(program.name.clone()).or_default();
+            (sum.runs, sum.total_ns) = (sum.runs + program.runs, sum.total_ns + program.total_ns);
+        }
+        // What was not asked for in this step is as it was.
+        let before = std::mem::replace(&mut self.last, frame.clone());
+        if frame.failure.is_none() {
+            self.last.server = self.last.server.or(before.server);
+            self.last.checkpoint = self.last.checkpoint.or(before.checkpoint);
+            self.last.machine = self.last.machine.take().or(before.machine);
+        }
+        self.last.statistics = Vec::new();
+    }
+
+    fn value(&self, place: usize, metric: &Metric) -> Option<f64> {
+        let now = (metric.of)(&self.last);
+        match metric.is_counter() {
+            // One that is counted no more would look like one that stands still. A server that is away counts nothing for now.
+            true => self.counters.get(&place).copied().filter(|_| now.is_some() || self.last.failure.is_some()),
+            false => now,
+        }
+    }
+}
 
 /// All metrics. What is not known is left out.
 pub fn render_metrics(totals: &Totals) -> String {
     let mut page = Page(String::new());
-    render_source(&mut page, totals);
+    let mut told = "";
+    for (place, metric) in METRICS.iter().enumerate() {
+        let Some(value) = totals.value(place, metric) else { continue };
+        if metric.name != told {
+            told = metric.name;
+            page.family(metric.name, if metric.is_counter() { "counter" } else { "gauge" }, metric.help);
+        }
+        page.sample(metric.name, metric.label.as_slice(), value);
+    }
+    if let Some(source) = totals.last.source {
+        let what = "Where the times come from: bpf counts all, memory and sql look now and then.";
+        page.family("pgthaw_source_info", "gauge", what);
+        page.sample("pgthaw_source_info", &[("source", source.name()), ("version", env!("CARGO_PKG_VERSION"))], 1);
+    }
     render_times(&mut page, totals);
-    render_server(&mut page, totals);
-    render_checkpoints(&mut page, totals);
-    render_machine(&mut page, totals);
-    render_cost(&mut page, totals);
+    if !totals.programs.is_empty() {
+        page.family("pgthaw_probe_runs_total", "counter", "Runs of pgthaw's programs in the kernel.");
+        for (program, cost) in &totals.programs {
+            page.sample("pgthaw_probe_runs_total", &[("program", program)], cost.runs);
+        }
+        let what = "Time of pgthaw's programs in the kernel, by its own count.";
+        page.family("pgthaw_probe_seconds_total", "counter", what);
+        for (program, cost) in &totals.programs {
+            page.sample("pgthaw_probe_seconds_total", &[("program", program)], cost.total_ns as f64 / 1e9);
+        }
+    }
     page.0
 }
 
@@ -39,19 +279,6 @@ impl Page {
             false => writeln!(self.0, "{name}{{{}}} {value}", labels.join(",")),
         };
     }
-
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.family(name, kind, help);
-        self.sample(name, &[], value);
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
-        self.one(name, "counter", help, value);
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.one(name, "gauge", help, value);
-    }
 }
 
 /// The format knows no escape for this, and the page may be read on a terminal, which would obey it.
@@ -70,81 +297,21 @@ fn escape(text: &str, is_label: bool) -> String {
     text.chars().map(escape).collect()
 }
 
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
-fn render_source(page: &mut Page, totals: &Totals) {
-    let last = &totals.last;
-    page.gauge("pgthaw_up", "Whether the server answered in the last step.", u8::from(last.failure.is_none()));
-    page.counter("pgthaw_steps_total", "Readings since pgthaw began.", totals.steps);
-    if let Some(source) = last.source {
-        let source = format!("{source:?}").to_lowercase();
-        page.family(
-            "pgthaw_source_info",
-            "gauge",
-            "Where the times come from: bpf counts all, memory and sql look now and then.",
-        );
-        page.sample("pgthaw_source_info", &[("source", &source), ("version", env!("CARGO_PKG_VERSION"))], 1);
-    }
-    if let Some(explained) = last.explained {
-        page.gauge(
-            "pgthaw_explained_ratio",
-            "Part of the processes' time in the last step that is explained.",
-            explained,
-        );
-    }
-}
-
 fn render_times(page: &mut Page, totals: &Totals) {
-    let label = |name: &Name| [("where", name.0.clone()), ("class", name.1.clone()), ("event", name.2.clone())];
-    page.family(
-        "pgthaw_process_time_seconds_total",
-        "counter",
-        "Time that processes of the server spent so, waits that last included.",
-    );
+    fn labels((place, class, event): &Name) -> [(&str, &str); 3] {
+        [("where", place), ("class", class), ("event", event)]
+    }
+    let (time, duration) = ("pgthaw_process_time_seconds_total", "pgthaw_wait_duration_seconds");
+    page.family(time, "counter", "Time that processes of the server spent so, waits that last included.");
     for (name, statistic) in &totals.statistics {
-        let labels = label(name);
-        let labels: Vec<(&str, &str)> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
-        page.sample("pgthaw_process_time_seconds_total", &labels, seconds(statistic.total_ns));
+        page.sample(time, &labels(name), statistic.total_ns as f64 / 1e9);
     }
-    let timed: Vec<(&Name, &Statistic)> =
-        totals.statistics.iter().filter(|(_, one)| one.longest_ns().is_some()).collect();
-    if !timed.is_empty() {
-        page.family(
-            "pgthaw_wait_duration_seconds",
-            "histogram",
-            "Lengths of waits that have ended; the sum has the time of those that last too.",
-        );
+    let mut timed = totals.statistics.iter().filter(|(_, one)| one.longest_ns().is_some()).peekable();
+    if timed.peek().is_some() {
+        let what = "Lengths of waits that have ended; the sum has the time of those that last too.";
+        page.family(duration, "histogram", what);
     }
-    for (name, statistic) in timed {
-        let labels = label(name);
-        let labels: Vec<(&str, &str)> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
-        render_histogram(page, "pgthaw_wait_duration_seconds", &labels, statistic);
-    }
-    page.counter(
-        "pgthaw_lived_seconds_total",
-        "Time that processes of the server lived, by a clock outside.",
-        seconds(totals.lived_ns),
-    );
-    page.counter(
-        "pgthaw_unknown_seconds_total",
-        "Time in a wait whose event could not be read.",
-        seconds(totals.unknown_ns),
-    );
-    // One that is counted no more would look like one that stands still.
-    if let Some(commands) = totals.last.time.commands.and(totals.commands) {
-        page.counter("pgthaw_commands_total", "Receipts from clients, where the source counts them.", commands);
-    }
-    page.gauge("pgthaw_processes", "Processes of the server in the last step.", totals.last.processes);
-    let lost = totals.last.imperfect.lost_processes;
-    page.gauge("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", lost);
-    // Who looks now and then is told of neither.
-    if totals.last.source == Some(Tier::Bpf) {
-        let what = "Times on a processor whose begin the kernel did not tell.";
-        page.counter("pgthaw_recovered_total", what, totals.recovered);
-        page.counter("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", totals.wakes_missed);
-    }
+    timed.for_each(|(name, statistic)| render_histogram(page, duration, &labels(name), statistic));
 }
 
 /// Buckets are cumulative: how many were at most so long.
@@ -154,121 +321,21 @@ fn render_histogram(page: &mut Page, name: &str, labels: &[(&str, &str)], statis
         below += count;
         let bound = match bucket {
             _ if bucket == BUCKETS - 1 => "+Inf".to_owned(),
-            _ => seconds(upper_bound(bucket)).to_string(),
+            _ => (upper_bound(bucket) as f64 / 1e9).to_string(),
         };
         page.sample(&format!("{name}_bucket"), &[labels, &[("le", bound.as_str())]].concat(), below);
     }
-    page.sample(&format!("{name}_sum"), labels, seconds(statistic.total_ns));
+    page.sample(&format!("{name}_sum"), labels, statistic.total_ns as f64 / 1e9);
     page.sample(&format!("{name}_count"), labels, below);
-}
-
-fn render_server(page: &mut Page, totals: &Totals) {
-    let sum = &totals.server;
-    page.family("pgthaw_transactions_total", "counter", "Transactions that ended, by pg_stat_database.");
-    page.sample("pgthaw_transactions_total", &[("outcome", "commit")], sum.commits);
-    page.sample("pgthaw_transactions_total", &[("outcome", "rollback")], sum.rollbacks);
-    page.counter("pgthaw_buffer_hits_total", "Blocks that were found in shared_buffers.", sum.blocks_hit);
-    page.counter("pgthaw_buffer_reads_total", "Blocks that were read into shared_buffers.", sum.blocks_read);
-    page.counter("pgthaw_temporary_bytes_total", "Written to temporary files.", sum.temporary_bytes);
-    page.counter("pgthaw_deadlocks_total", "Deadlocks that were found.", sum.deadlocks);
-    if let Some(bytes) = totals.fetched_bytes {
-        page.counter("pgthaw_fetched_bytes_total", "Fetched from storage for the server's processes.", bytes);
-    }
-    if let Some(server) = &totals.last.server {
-        page.family("pgthaw_sessions", "gauge", "Sessions of clients, but for pgthaw's own.");
-        let idle = server.clients.saturating_sub(server.active).saturating_sub(server.idle_in_transaction);
-        for (state, count) in
-            [("active", server.active), ("idle in transaction", server.idle_in_transaction), ("idle", idle)]
-        {
-            page.sample("pgthaw_sessions", &[("state", state)], count);
-        }
-        let longest = seconds(server.longest_transaction_ns.unwrap_or(0));
-        page.gauge("pgthaw_longest_transaction_seconds", "Age of the oldest transaction of a client.", longest);
-    }
-}
-
-fn render_checkpoints(page: &mut Page, totals: &Totals) {
-    let Some(last) = &totals.last.checkpoint else { return };
-    let sum = &totals.server;
-    page.family("pgthaw_checkpoints_total", "counter", "Checkpoints that began.");
-    page.sample("pgthaw_checkpoints_total", &[("reason", "timed")], sum.checkpoints_timed);
-    page.sample("pgthaw_checkpoints_total", &[("reason", "requested")], sum.checkpoints_requested);
-    page.counter(
-        "pgthaw_checkpoint_write_seconds_total",
-        "Time in which checkpoints that ended wrote.",
-        sum.checkpoint_write_seconds,
-    );
-    page.counter(
-        "pgthaw_checkpoint_sync_seconds_total",
-        "Time in which checkpoints that ended synchronised.",
-        sum.checkpoint_sync_seconds,
-    );
-    page.counter("pgthaw_checkpoint_buffers_total", "Buffers that checkpoints wrote.", sum.checkpoint_buffers);
-    let is_running = matches!(last.phase, CheckpointPhase::Writing | CheckpointPhase::Syncing);
-    page.gauge("pgthaw_checkpoint_running", "Whether a checkpoint runs.", u8::from(is_running));
-    page.gauge(
-        "pgthaw_wal_since_checkpoint_bytes",
-        "WAL since the redo point of the last checkpoint that ended.",
-        last.wal_bytes,
-    );
-}
-
-fn render_machine(page: &mut Page, totals: &Totals) {
-    if let Some(sum) = &totals.device {
-        page.counter("pgthaw_device_reads_total", "Reads of the server's device, for anybody.", sum.reads.round());
-        page.counter("pgthaw_device_read_bytes_total", "Bytes read from the server's device.", sum.read_bytes.round());
-        page.counter("pgthaw_device_writes_total", "Writes to the server's device.", sum.writes.round());
-        page.counter(
-            "pgthaw_device_written_bytes_total",
-            "Bytes written to the server's device.",
-            sum.written_bytes.round(),
-        );
-        page.counter("pgthaw_device_busy_seconds_total", "Time in which the device had requests.", sum.busy_seconds);
-        page.counter(
-            "pgthaw_device_queue_seconds_total",
-            "Time of requests in the device's queue, added up.",
-            sum.queue_seconds,
-        );
-    }
-    if let Some(machine) = &totals.last.machine {
-        page.family(
-            "pgthaw_memory_bytes",
-            "gauge",
-            "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.",
-        );
-        for (state, bytes) in [
-            ("available", machine.available_bytes),
-            ("cached", machine.cached_bytes),
-            ("dirty", machine.dirty_bytes),
-            ("writeback", machine.writeback_bytes),
-        ] {
-            page.sample("pgthaw_memory_bytes", &[("state", state)], bytes.0);
-        }
-    }
-}
-
-fn render_cost(page: &mut Page, totals: &Totals) {
-    page.counter("pgthaw_own_cpu_seconds_total", "Processor time of pgthaw itself.", seconds(totals.own_cpu_ns));
-    if totals.programs.is_empty() {
-        return;
-    }
-    page.family("pgthaw_probe_runs_total", "counter", "Runs of pgthaw's programs in the kernel.");
-    for (program, cost) in &totals.programs {
-        page.sample("pgthaw_probe_runs_total", &[("program", program)], cost.runs);
-    }
-    page.family("pgthaw_probe_seconds_total", "counter", "Time of pgthaw's programs in the kernel, by its own count.");
-    for (program, cost) in &totals.programs {
-        page.sample("pgthaw_probe_seconds_total", &[("program", program)], seconds(cost.total_ns));
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use super::super::frame::tests::{SECOND, span};
-    use super::super::frame::{Activity, MachineStep, ServerStep, TopFrame, TopStatistic};
     use super::*;
+    use crate::top::frame::tests::{SECOND, span};
+    use crate::top::frame::{Activity, MachineStep, ServerStep, TopFrame, TopStatistic};
     use host::units::Bytes;
 
     fn totals(steps: usize) -> Totals {

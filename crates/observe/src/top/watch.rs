@@ -1,29 +1,32 @@
 //! Looks at a server step after step, and sends what happened in each.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::checkpoint::CheckpointWatch;
-use super::fetched::FetchedBytes;
-use super::frame::{Activity, Missing, ServerStep, TopFrame, TopStatistic};
-use super::machine::MachineWatch;
-use super::pulse::{PulseReader, PulseReading};
-use super::rates::RateWindow;
-use crate::open::RefusedSource;
+use crate::budget::RefusedSource;
+use crate::gauges::GaugeReading;
 use crate::stall::StallWatch;
 use crate::time::{
     Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
 };
+use crate::top::checkpoint::CheckpointWatch;
+use crate::top::frame::{Activity, MachineStep, Missing, RateWindow, ServerStep, TopFrame, TopStatistic};
 use crate::{BudgetedSource, Error, looks_after, looks_in_words, open_time_source};
 use host::failure::Explain as _;
 use host::linux::clock::{read_own_cpu_time, read_wall_ms};
-use host::linux::{Devices, count_cores};
+use host::linux::process::{read_children, read_fetched_bytes};
+use host::linux::{Devices, count_cores, read_monotonic};
 use host::units::Bytes;
-use postgres::{ServerPulse, can_tell_at_once, read_sessions, tell_statistics};
+use postgres::{
+    CheckpointPulse, ServerPulse, can_tell_at_once, read_checkpoint_pulse, read_pulse, read_sessions, tell_statistics,
+};
 
 /// The server and the machine are asked no more often: that costs more than reading the times.
 const SLOWEST_TICK: Duration = Duration::from_secs(1);
@@ -197,7 +200,7 @@ impl Steps {
     fn take(&mut self, span: TimeSpan, source: &BudgetedSource, stalls: Option<&StallWatch>) -> TopFrame {
         let at_ms = read_wall_ms();
         let due = |machine: &&mut MachineWatch| machine.age() + self.half_step >= self.period;
-        let machine = self.machine.as_mut().filter(due).and_then(MachineWatch::take);
+        let machine = self.machine.as_mut().filter(due).map(MachineWatch::take);
         let reading = self.pulse.take();
         let checkpoint = reading.as_ref().and_then(|reading| {
             let event = reading.server.checkpointer_event.as_deref();
@@ -320,4 +323,225 @@ fn find_missing(
         missing.push(Missing { what: "checkpoints".into(), why: why.clone(), remedy: None });
     }
     missing
+}
+
+// ---- the server's counters ----
+
+/// What the server said, and when by the monotonic clock.
+#[derive(Clone, Debug, PartialEq)]
+struct PulseReading {
+    pub at_ns: u64,
+    pub server: ServerPulse,
+    /// What pgthaw had asked by then; since version 15 all of it is among what the server counts.
+    pub own: u64,
+    /// `None` where it may not be known.
+    pub checkpoints: Option<CheckpointPulse>,
+}
+
+/// The task that asks. Dropping it ends it.
+#[derive(Debug)]
+struct PulseReader {
+    /// What was said at the begin.
+    pub first: PulseReading,
+    /// Why nothing is known of checkpoints.
+    pub checkpoint_refusal: Option<String>,
+    latest: Arc<Mutex<Option<PulseReading>>>,
+    task: JoinHandle<()>,
+}
+
+impl PulseReader {
+    /// Asks at each `period` from now on, a little before it is over. When the server does not answer any more, `gone` is told why.
+    pub async fn start(
+        mut connection: PgConnection,
+        version_num: u32,
+        (own_pids, own): (Vec<u32>, OwnTransactions),
+        period: Duration,
+        gone: oneshot::Sender<String>,
+    ) -> Result<PulseReader, postgres::Error> {
+        let (checkpoints, checkpoint_refusal) = match read_checkpoint_pulse(&mut connection, version_num).await {
+            Ok(checkpoints) => (Some(checkpoints), None),
+            Err(error) if error.is_server_gone() => return Err(error),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let knows_checkpoints = checkpoints.is_some();
+        // The first time statements are prepared, which the server counts too.
+        read_pulse(&mut connection, &own_pids).await?;
+        let (server, own_before) = read_apart(&mut connection, &own_pids, &own, 0).await?;
+        let first = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, own: own_before, checkpoints };
+        let latest = Arc::new(Mutex::new(None));
+        let to_fill = Arc::clone(&latest);
+        let ask = async move {
+            let mut ticks = interval_at(Instant::now() + period - period / 5, period);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            loop {
+                ticks.tick().await;
+                // A session that has looked into no table tells nothing, so this is told with the next question.
+                let checkpoints = match knows_checkpoints {
+                    true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
+                    false => None,
+                };
+                let (server, own_before) =
+                    match read_apart(&mut connection, &own_pids, &own, knows_checkpoints.into()).await {
+                        Ok(read) => read,
+                        Err(error) => {
+                            let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                            // Who does not listen has ended.
+                            let _ = gone.send(format!("{error}{hint}"));
+                            return;
+                        }
+                    };
+                let at_ns = read_monotonic().as_nanos() as u64;
+                let reading = PulseReading { at_ns, server, own: own_before, checkpoints };
+                *to_fill.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
+            }
+        };
+        Ok(PulseReader { first, checkpoint_refusal, latest, task: tokio::spawn(ask) })
+    }
+
+    /// What was said since it was taken the last time.
+    pub fn take(&self) -> Option<PulseReading> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The counters, and how many of pgthaw's own transactions are among them: the question itself is not. Where another of pgthaw's sessions
+/// asked something meanwhile, which may be among them or not, they are asked for once more. `untold`: transactions of this connection that
+/// the server counts with the question.
+async fn read_apart(
+    connection: &mut PgConnection,
+    own_pids: &[u32],
+    own: &OwnTransactions,
+    mut untold: u64,
+) -> Result<(ServerPulse, u64), postgres::Error> {
+    let mut is_again = false;
+    loop {
+        let (begun, ended) = own.counts();
+        let asked = own.begin();
+        let server = read_pulse(connection, own_pids).await?;
+        let is_apart = (begun, ended) == (ended, own.counts().0 - 1);
+        drop(asked);
+        own.add(std::mem::take(&mut untold));
+        if is_apart || is_again {
+            return Ok((server, ended));
+        }
+        is_again = true;
+    }
+}
+
+impl Drop for PulseReader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+// ---- the machine ----
+
+/// Looks at the machine again and again.
+#[derive(Debug)]
+struct MachineWatch {
+    devices: Devices,
+    device_name: Option<String>,
+    fetched: Option<FetchedBytes>,
+    before: GaugeReading,
+}
+
+impl MachineWatch {
+    /// Begins with what there is.
+    pub fn begin(devices: Devices, device_name: Option<String>, fetched: Option<FetchedBytes>) -> MachineWatch {
+        let before = GaugeReading::read_machine(&devices);
+        MachineWatch { devices, device_name, fetched, before }
+    }
+
+    /// Since the last look.
+    pub fn age(&self) -> Duration {
+        read_monotonic().saturating_sub(self.before.monotonic)
+    }
+
+    /// What happened since the last look, scaled to a second.
+    pub fn take(&mut self) -> MachineStep {
+        let now = GaugeReading::read_machine(&self.devices);
+        let before = std::mem::replace(&mut self.before, now.clone());
+        MachineStep {
+            length_ns: now.monotonic.saturating_sub(before.monotonic).as_nanos() as u64,
+            device_name: self.device_name.clone(),
+            gauges: now.since(&before),
+            fetched_bytes: self.fetched.as_mut().map(FetchedBytes::read_added),
+        }
+    }
+}
+
+// ---- what was fetched from storage ----
+
+/// Adds up what all of them fetched, also those that ended meanwhile, as far as it was seen.
+#[derive(Debug)]
+struct FetchedBytes {
+    postmaster_pid: u32,
+    seen: HashMap<u32, u64>,
+}
+
+impl FetchedBytes {
+    /// Begins with what they have fetched by now.
+    ///
+    /// # Errors
+    /// Where this user may not know it.
+    pub fn begin(postmaster_pid: u32) -> Result<FetchedBytes, Error> {
+        read_fetched_bytes(postmaster_pid)?;
+        let mut fetched = FetchedBytes { postmaster_pid, seen: HashMap::new() };
+        fetched.read_added();
+        Ok(fetched)
+    }
+
+    /// What was fetched since the last time. A process that came since then has fetched all that it has; the last bytes of one
+    /// that went are not seen.
+    pub fn read_added(&mut self) -> Bytes {
+        let children = read_children(self.postmaster_pid).unwrap_or_default();
+        let read = |pid: u32| Some((pid, read_fetched_bytes(pid).ok()?.0));
+        self.take(children.into_iter().chain([self.postmaster_pid]).filter_map(read).collect())
+    }
+
+    fn take(&mut self, now: HashMap<u32, u64>) -> Bytes {
+        let added = |(pid, bytes): (&u32, &u64)| {
+            let before = self.seen.get(pid).copied().unwrap_or(0);
+            // Less than before has another process of the same number.
+            if *bytes < before { *bytes } else { bytes - before }
+        };
+        let sum = now.iter().map(added).fold(0, u64::saturating_add);
+        self.seen = now;
+        Bytes(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_tells_what_happened_since_the_one_before() {
+        let mut watch = MachineWatch::begin(Devices::default(), None, None);
+        std::thread::sleep(Duration::from_millis(30));
+        let step = watch.take();
+        assert!(step.length_ns >= 30_000_000 && step.gauges.available_bytes.0 > 0, "{step:?}");
+        assert_eq!((step.gauges.device, step.fetched_bytes), (None, None));
+        assert!(watch.age() < Duration::from_nanos(step.length_ns) + Duration::from_secs(60));
+    }
+}
+
+#[cfg(test)]
+mod fetched_tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_counts_from_nothing_and_a_number_may_be_given_again() {
+        let mut fetched = FetchedBytes { postmaster_pid: 1, seen: HashMap::from([(5, 100), (6, 900)]) };
+        assert_eq!(fetched.take(HashMap::from([(5, 130), (6, 50), (7, 8)])), Bytes(30 + 50 + 8));
+        assert_eq!(fetched.take(HashMap::from([(5, 130)])), Bytes(0));
+        assert_eq!(fetched.seen.len(), 1, "who went is forgotten");
+    }
+
+    #[test]
+    fn what_was_fetched_before_does_not_count() {
+        let mut fetched = FetchedBytes::begin(std::process::id()).unwrap();
+        assert!(fetched.read_added().0 < 1 << 30);
+        assert!(FetchedBytes::begin(u32::MAX >> 1).is_err());
+    }
 }

@@ -1,12 +1,12 @@
 //! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::resident::{Looker, Probe};
 use super::warmer::{ActiveContender, Contender};
-use crate::lab::{Error, Generator, Lab, Start, Stop};
+use crate::lab::{Error, Generator, Lab, Start, Stop, Work};
 use crate::study::{Event, Events, LiveSecond, LoadBegins, Measured, Strategy};
 use crate::verdict::{PassedSecond, WarmGoal, compute_until_warm};
 use host::linux::cgroup::DiskLimit;
@@ -14,12 +14,10 @@ use host::linux::page_cache::PageCache as _;
 use host::linux::{Devices, clock, process};
 use host::units::Bytes;
 use model::{Collector, Facts, Verdict, judge};
-use observe::OsSample;
 use observe::time::TimeSampler;
-use observe::time::TrialTime;
 use observe::{
-    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Reading, Sampler, Sources,
-    compute_seconds, compute_tenths,
+    BackendReads, BackendRole, Cadence, GaugeSources, MachineReading, Reading, Sources, compute_seconds,
+    compute_tenths, sample_counters, sample_gauges,
 };
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
@@ -59,8 +57,8 @@ pub struct Entrants<'a> {
     /// Looks at what is wanted, beside a warmer of an idle server: the race is over when all of it is there.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
-    /// Is the machine gauged each second?
-    pub gauged: Option<Gauged>,
+    /// The backend that serves pgthaw's own looks at the server meanwhile.
+    pub observer_pid: Option<u32>,
     /// Accounts for the time of the server's processes, where that is wanted.
     pub time: Option<TimeSampler>,
 }
@@ -72,57 +70,9 @@ impl Entrants<'_> {
             backends: BackendReads::new(lab.postmaster_pid(), self.io_workers_serve),
             files: lab.open_files_of(&self.relations)?,
             relations: self.relations.len(),
-            page_bytes: lab.page_cache().page_bytes(),
+            page_bytes: lab.page_cache.page_bytes(),
             cadence: self.cadence,
         })
-    }
-}
-
-/// What to know of gauging the machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Gauged {
-    /// The backend that serves pgthaw's own looks at the server meanwhile.
-    pub observer_pid: Option<u32>,
-}
-
-impl Gauged {
-    fn start(
-        self,
-        lab: &Lab,
-        devices: Devices,
-        generator_pids: Vec<u32>,
-        start: Start,
-        seconds: u32,
-    ) -> Result<GaugeSampler, Error> {
-        let sources = GaugeSources {
-            devices,
-            generator_pids,
-            postmaster_pid: lab.postmaster_pid(),
-            observer_pid: self.observer_pid,
-        };
-        Ok(GaugeSampler::start(sources, start.monotonic, seconds)?)
-    }
-}
-
-/// What tells of each second what the machine did, and where the server's time went.
-struct Accounts {
-    gauges: Option<GaugeSampler>,
-    time: Option<TimeSampler>,
-}
-
-impl Accounts {
-    fn begin(gauges: Option<GaugeSampler>, time: Option<TimeSampler>, start: Start, seconds: u32) -> Accounts {
-        time.iter().for_each(|time| time.begin(start.monotonic, seconds));
-        Accounts { gauges, time }
-    }
-
-    fn finish(self, is_early: bool) -> (Vec<OsSample>, Option<TrialTime>) {
-        let Accounts { gauges, time } = self;
-        let time = time.map(|time| if is_early { time.stop() } else { time.finish() }).unwrap_or_default();
-        let samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() });
-        let mut samples = samples.unwrap_or_default();
-        time.add_to(&mut samples);
-        (samples, time.trial)
     }
 }
 
@@ -134,49 +84,60 @@ pub fn wait_for_server_start() {
 
 /// Runs workload and strategy against the started server, for so many seconds or until it is steady. `limit` ends with the
 /// generator, or a while after the last second, so that what is still queued behind it does not hold up the end.
-pub fn run_race(
-    lab: &Lab,
-    entrants: Entrants,
-    limit: Option<DiskLimit>,
-    directory: &Path,
-    events: &Events,
-    stop: &Stop,
-) -> Result<Measured, Error> {
+pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured, Error> {
     let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let load_waits =
         entrants.load_begins == LoadBegins::AfterWarmer && entrants.contender.strategy != Strategy::Nothing;
     let generator = entrants.generator;
-    let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
+    let mut contender = entrants.contender.ready(lab, work.directory, limit.as_ref())?;
 
     let start = choose_start(entrants.time.as_ref(), generator.lead());
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
-    let sampler = Sampler::start(sources, start.monotonic, entrants.seconds, move |reading| {
+    let sampler = sample_counters(sources, start.monotonic, entrants.seconds, move |reading| {
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
     })?;
-    let gauge = |gauged: Gauged| gauged.start(lab, devices.clone(), generator_pids.clone(), start, seconds);
-    let accounts = Accounts::begin(entrants.gauged.map(gauge).transpose()?, entrants.time, start, seconds);
+    let gauged = GaugeSources {
+        devices: devices.clone(),
+        generator_pids: generator_pids.clone(),
+        postmaster_pid: lab.postmaster_pid(),
+        observer_pid: entrants.observer_pid,
+    };
+    let gauges = sample_gauges(gauged, start.monotonic, seconds)?;
+    let time = entrants.time;
+    time.iter().for_each(|time| time.begin(start.monotonic, seconds));
     let machine_before = MachineReading::read(lab.postmaster_pid(), &devices);
     let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
     if !load_waits {
         generator.go();
     }
-    let mut contender = contender.go(start.monotonic);
+    contender.go(start.monotonic);
 
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
-    let mut watch = Watch::new(entrants.watched, readings, events, generator_pids);
+    let mut watch = Watch {
+        watched: entrants.watched,
+        readings,
+        events: work.events,
+        generator_pids,
+        previous: None,
+        passed: Vec::new(),
+        steady_seconds: 0,
+        generator_shares: Vec::new(),
+    };
     let Entrants { ends_by_itself, cadence, .. } = entrants;
-    let course = Course { lab, start, seconds, ends_by_itself, cadence, stop };
+    let course = Course { lab, start, seconds, ends_by_itself, cadence, stop: work.stop };
     let load_began_after = if load_waits { course.begin_after(&mut contender, generator)? } else { Duration::ZERO };
     let is_early = course.follow(generator, &mut contender, &mut watch, probe.as_ref())?;
     if is_early {
         generator.end_early();
     }
-    let (os_samples, time) = accounts.finish(is_early);
-    let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
+    let time = time.map(|time| time.finish(is_early)).unwrap_or_default();
+    let mut os_samples = gauges.finish(is_early);
+    time.add_to(&mut os_samples);
+    let readings = sampler.finish(is_early)?;
     // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
     let used = limit.as_ref().map(read_used).transpose()?;
@@ -185,7 +146,7 @@ pub fn run_race(
     let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, limited_read_bytes));
     let outcome = contender.finish(lab);
     let seen = probe.map(Probe::finish).transpose()?;
-    let ended_at = wait_for_end(generator, start.after(seconds), limit, stop)?;
+    let ended_at = wait_for_end(generator, start.after(seconds), limit, work.stop)?;
     Ok(Measured {
         start_unix: start.unix,
         start_monotonic: start.monotonic,
@@ -198,7 +159,7 @@ pub fn run_race(
         relations: readings.relations,
         generator_shares: watch.generator_shares,
         os_samples,
-        time,
+        time: time.trial,
         head_start_bytes,
         seen,
         others,
@@ -331,25 +292,7 @@ pub struct Watch<'a> {
     pub generator_shares: Vec<f64>,
 }
 
-impl<'a> Watch<'a> {
-    pub fn new(
-        watched: Watched,
-        readings: Receiver<Reading>,
-        events: &'a Events,
-        generator_pids: Vec<u32>,
-    ) -> Watch<'a> {
-        Watch {
-            watched,
-            readings,
-            events,
-            generator_pids,
-            previous: None,
-            passed: Vec::new(),
-            steady_seconds: 0,
-            generator_shares: Vec::new(),
-        }
-    }
-
+impl Watch<'_> {
     /// Takes what was read meanwhile. True when the trial may end, for it is steady.
     pub fn poll(&mut self, generator: &dyn Generator) -> bool {
         while let Ok(reading) = self.readings.try_recv() {

@@ -113,7 +113,7 @@ pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> R
     let mut buffers = Vec::new();
     // Without pg_buffercache there is nothing to draw of the buffers.
     let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
-    relations.iter().map(|one| one.read(&lab.data_directory(), lab.page_cache(), &buffers)).collect()
+    relations.iter().map(|one| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }
 
 /// Bytes resident in each of equal pieces.

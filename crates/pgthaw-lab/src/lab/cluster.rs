@@ -16,9 +16,6 @@ use postgres::{
     ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
 
-/// Of the database's files, at most this share may be resident in a cold start.
-const COLD_SHARE: f64 = 0.01;
-
 /// Evictions before a start counts as lukewarm: the kernel may keep pages that are under way.
 const EVICTION_TRIES: u32 = 3;
 
@@ -48,20 +45,20 @@ impl Place {
 #[derive(Debug)]
 pub struct Lab {
     // Dropped in this order: the server first, then its lender gets the cluster back.
-    cluster: ScratchCluster,
+    pub cluster: ScratchCluster,
     lender: Option<Lender>,
     /// What the lender's server preloads.
-    preloaded: String,
+    pub preloaded: String,
     pub programs: Programs,
-    cache: SystemPageCache,
+    pub page_cache: SystemPageCache,
     /// Where pgbench on other hosts reaches the server.
-    listening: Option<Listening>,
+    pub listening: Option<Listening>,
     /// The benchmark database.
     database: String,
-    /// The files that its file systems lie in, if these are one's own.
-    backing_files: Vec<PathBuf>,
+    /// The files that its file systems lie in, if these are one's own: what of them is in the page cache has to go too.
+    pub backing_files: Vec<PathBuf>,
     /// Parts of the cluster that lie elsewhere, and where their file systems are mounted.
-    parts: Vec<(Part, PathBuf)>,
+    pub parts: Vec<(Part, PathBuf)>,
     /// Where the benchmark database's files are; known once it is made.
     database_directory: PathBuf,
 }
@@ -87,7 +84,7 @@ impl Lab {
     }
 
     fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Result<Lab, Error> {
-        let cache = SystemPageCache::of(&DataDirectory::open_files(&cluster.data_directory())?);
+        let page_cache = SystemPageCache::of(&DataDirectory::open_files(&cluster.data_directory())?);
         Ok(Lab {
             database_directory: cluster.data_directory().join("base"),
             database: DATABASE.to_owned(),
@@ -95,7 +92,7 @@ impl Lab {
             backing_files: Vec::new(),
             parts: Vec::new(),
             programs: programs.clone(),
-            cache,
+            page_cache,
             listening: None,
             cluster,
             lender,
@@ -109,11 +106,6 @@ impl Lab {
     /// Appends settings, which count from the next start.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
         Ok(self.cluster.configure(settings)?)
-    }
-
-    /// Says what the server preloads by itself.
-    pub fn set_preloaded(&mut self, libraries: String) {
-        self.preloaded = libraries;
     }
 
     /// From the next start on the server warms itself with autoprewarm, or does not.
@@ -130,33 +122,9 @@ impl Lab {
         Ok(())
     }
 
-    /// Where that is.
-    pub fn listening(&self) -> Option<&Listening> {
-        self.listening.as_ref()
-    }
-
-    /// The cluster, whose settings may be replaced and whose log may be read.
-    pub fn cluster(&self) -> &ScratchCluster {
-        &self.cluster
-    }
-
-    /// Says in which files the cluster's file systems lie: what of them is in the page cache has to go too.
-    pub fn set_backing_files(&mut self, paths: Vec<PathBuf>) {
-        self.backing_files = paths;
-    }
-
-    /// Says which parts lie elsewhere.
-    pub fn set_parts(&mut self, parts: Vec<(Part, PathBuf)>) {
-        self.parts = parts;
-    }
-
-    pub fn parts(&self) -> &[(Part, PathBuf)] {
-        &self.parts
-    }
-
     /// Opens the data directory again, which another has taken the place of.
     pub fn open_again(&mut self) -> Result<(), Error> {
-        self.cache = SystemPageCache::of(&DataDirectory::open_files(&self.data_directory())?);
+        self.page_cache = SystemPageCache::of(&DataDirectory::open_files(&self.data_directory())?);
         Ok(())
     }
 
@@ -208,11 +176,6 @@ impl Lab {
         }
     }
 
-    /// The last lines of the server's log.
-    pub fn log_tail(&self) -> String {
-        self.cluster.log_tail()
-    }
-
     /// How the study itself connects: as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         self.cluster.connect_options(database)
@@ -228,10 +191,6 @@ impl Lab {
         ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(&self.database) }
     }
 
-    pub fn page_cache(&self) -> &SystemPageCache {
-        &self.cache
-    }
-
     /// Opens the benchmark database's files, to count what of them is resident.
     pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>, Error> {
         Ok(self.open_files_of(&[])?.into_iter().map(|(_, file)| file).collect())
@@ -243,7 +202,7 @@ impl Lab {
         for directory in self.database_directories()? {
             visit_files(&directory, &mut |path| {
                 let of = first_segments.iter().position(|first| is_segment_of(path, first));
-                files.extend(self.cache.open(path)?.map(|file| (of, file)));
+                files.extend(self.page_cache.open(path)?.map(|file| (of, file)));
                 Ok(())
             })?;
         }
@@ -269,11 +228,11 @@ impl Lab {
     pub fn read_resident(&self) -> Result<(Bytes, Bytes), Error> {
         let (mut pages, mut total) = (0, 0);
         for file in self.open_database_files()? {
-            let range = PageRange::new(0, file.size_bytes().div_ceil(self.cache.page_bytes()));
+            let range = PageRange::new(0, file.size_bytes().div_ceil(self.page_cache.page_bytes()));
             pages += file.read_counts(range)?.cached;
             total += file.size_bytes();
         }
-        Ok((Bytes(pages * self.cache.page_bytes()), Bytes(total)))
+        Ok((Bytes(pages * self.page_cache.page_bytes()), Bytes(total)))
     }
 
     /// Takes every file of the stopped cluster out of the page cache, and measures whether that worked. PostgreSQL's
@@ -302,14 +261,14 @@ impl Lab {
 
     fn evict_once(&self) -> Result<StartState, Error> {
         visit_files(&self.data_directory(), &mut |path| {
-            let file = self.cache.open(path)?;
+            let file = self.page_cache.open(path)?;
             Ok(file.map_or(Ok(()), |file| file.apply_evict())?)
         })?;
         self.parts.iter().try_for_each(|(_, elsewhere)| evict_files(elsewhere))?;
         let backing: Bytes =
             self.backing_files.iter().map(|path| self.evict_backing_file(path)).sum::<Result<Bytes, Error>>()?;
         let (os_resident_bytes, total_bytes) = self.read_resident()?;
-        Ok(judge_start(os_resident_bytes + backing, total_bytes))
+        Ok(StartState::of(os_resident_bytes + backing, total_bytes))
     }
 
     /// What stays of it in the page cache.
@@ -317,7 +276,7 @@ impl Lab {
         // It lies beside the cluster.
         let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
         file.apply_evict()?;
-        let page_bytes = self.cache.page_bytes();
+        let page_bytes = self.page_cache.page_bytes();
         let pages = file.read_counts(PageRange::new(0, file.size_bytes().div_ceil(page_bytes)))?.cached;
         Ok(Bytes(pages * page_bytes))
     }
@@ -368,13 +327,6 @@ fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String)
     [("shared_preload_libraries", libraries.join(",")), ("pg_prewarm.autoprewarm", switch.to_owned())]
 }
 
-/// Cold, or not: by what was measured.
-fn judge_start(os_resident_bytes: Bytes, total_bytes: Bytes) -> StartState {
-    let is_cold = os_resident_bytes.0 as f64 <= COLD_SHARE * total_bytes.0 as f64;
-    let verdict = if is_cold { "cold" } else { "lukewarm" };
-    StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() }
-}
-
 /// Takes every file below a directory out of the page cache.
 pub fn evict_files(directory: &Path) -> Result<(), Error> {
     let cache = SystemPageCache::new();
@@ -421,13 +373,6 @@ mod tests {
         assert_eq!(settings("", false), ["", "off"]);
         assert_eq!(settings("pg_stat_statements, x", true), ["pg_stat_statements,x,pg_prewarm", "on"]);
         assert_eq!(settings("pg_prewarm", false), ["pg_prewarm", "off"]);
-    }
-
-    #[test]
-    fn cold_is_at_most_one_percent() {
-        assert_eq!(judge_start(Bytes(10), Bytes(1000)).verdict, "cold");
-        assert_eq!(judge_start(Bytes(11), Bytes(1000)).verdict, "lukewarm");
-        assert_eq!(judge_start(Bytes(0), Bytes(0)).verdict, "cold");
     }
 
     #[test]

@@ -1,26 +1,27 @@
 //! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use sqlx::postgres::PgConnection;
 
-use super::availability::find_obstacle;
-use super::cluster::{Lab, Place, drop_benchmark, run_statement};
+use super::cluster::{Lab, Place, drop_benchmark, evict_files, run_statement};
 use super::error::Error;
-use super::generator::run_pgbench;
-use super::launch::{Launch, Stop};
-use super::left::{claim, find_left};
-use super::server::connect;
+use super::launch::{Launch, Stop, Work, run_program};
+use super::left::{claim, find_left, read_held_bytes};
+use super::server::{connect, find_obstacle};
+use crate::study::{
+    CopyWay, DatabaseKey, DatabaseSpec, Event, Events, FreshCopy, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep,
+    expected_bytes, read_named, render_digest,
+};
+use host::files::{Directory, directory_of};
+use host::units::Bytes;
 use observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use pgbench::{Said, parse_initialized, parse_said};
-
-use crate::study::{
-    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep, read_named,
-    render_digest, size,
-};
 use postgres::{
     ConnectOptions, Load, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Script, Server, apply_create_extension,
     has_cluster, read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
@@ -55,7 +56,7 @@ pub fn open_lab(
         let claim = claim(&directory, text)?;
         if has_cluster(&directory) {
             let mut lab = Lab::adopt(programs, &directory)?;
-            lab.set_parts(parts);
+            lab.parts = parts;
             return Ok(OpenLab { lab, is_adopted: true, claim: Some(claim) });
         }
         // Whoever was killed was removing it.
@@ -64,14 +65,14 @@ pub fn open_lab(
     let settings = base_settings(clients_max);
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let mut lab = Lab::open(programs, place, &settings)?;
-    lab.cluster().allow_replaceable_settings()?;
+    lab.cluster.allow_replaceable_settings()?;
     for (part, elsewhere) in &parts {
         match part.directory() {
-            Some(name) => lab.cluster().move_directory(name, elsewhere)?,
-            None => lab.cluster().make_directory(part.name(), elsewhere)?,
+            Some(name) => lab.cluster.move_directory(name, elsewhere)?,
+            None => lab.cluster.make_directory(part.name(), elsewhere)?,
         }
     }
-    lab.set_parts(parts);
+    lab.parts = parts;
     let data_directory = lab.data_directory();
     let claim = claim(data_directory.parent().unwrap_or(&data_directory), text)?;
     Ok(OpenLab { lab, is_adopted: false, claim: Some(claim) })
@@ -102,12 +103,12 @@ pub struct MadeDatabase {
 pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>, Error> {
     // The warm state is theirs too, as far as the points do not differ.
     let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
-    lab.cluster().replace_settings(&settings)?;
+    lab.cluster.replace_settings(&settings)?;
     lab.start(None)?;
     stop.check()?;
     let (server, mut connection) = connect(lab).await?;
     if lab.is_borrowed() && !lab.has_database() {
-        lab.set_preloaded(read_preloaded(&mut connection).await?);
+        lab.preloaded = read_preloaded(&mut connection).await?;
         drop_benchmark(&mut connection).await?;
     }
     make_roles(&mut connection).await?;
@@ -133,16 +134,14 @@ pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<B
 pub async fn make_databases(
     sweep: &Sweep,
     lab: &mut Lab,
-    directory: &Path,
-    events: &Events,
-    stop: &Stop,
+    work: Work<'_>,
 ) -> Result<BTreeMap<DatabaseKey, MadeDatabase>, Error> {
     let (server, mut connection) = connect(lab).await?;
     let has_pgfincore = sweep.strategies().contains(&Strategy::Pgfincore);
     let mut databases = BTreeMap::new();
     for key in DatabaseKey::all(&sweep.axes) {
         let Some(spec) = sweep.databases.get(&key.name) else { continue };
-        let maker = Maker { sweep, key: &key, spec, has_pgfincore, directory, events, stop };
+        let maker = Maker { sweep, key: &key, spec, has_pgfincore, work };
         let made = maker.make(lab, &server, &mut connection).await?;
         databases.insert(key, made);
     }
@@ -166,7 +165,7 @@ async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<()
         .fetch_all(&mut *connection)
         .await
         .map_err(|source| postgres::Error::Query { action: "read the tablespaces", source })?;
-    for (part, elsewhere) in lab.parts() {
+    for (part, elsewhere) in &lab.parts {
         let Some(name) = part.tablespace().filter(|name| !known.iter().any(|one| one == name)) else { continue };
         let location = elsewhere.join(part.name()).display().to_string().replace('\'', "''");
         let make = format!("CREATE TABLESPACE {name} LOCATION '{location}'");
@@ -209,14 +208,31 @@ pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect()
 }
 
+/// psql with these arguments, which stops at the first error.
+pub fn plan_psql(
+    lab: &Lab,
+    options: &ConnectOptions,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Launch, Error> {
+    let own = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(OsString::from);
+    let arguments = own.into_iter().chain(connection_arguments(options)).chain(arguments);
+    Ok(Launch::new(lab.programs.path("psql")?, arguments))
+}
+
+/// psql's options, which are pgthaw's too.
+pub fn connection_arguments(options: &ConnectOptions) -> Vec<OsString> {
+    let port = options.port.map(|port| port.to_string());
+    let given = [("-h", &options.host), ("-p", &port), ("-U", &options.user), ("-d", &options.database)];
+    let given = given.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
+    given.flat_map(|(option, value)| [option.into(), value.into()]).collect()
+}
+
 struct Maker<'a> {
     sweep: &'a Sweep,
     key: &'a DatabaseKey,
     spec: &'a DatabaseSpec,
     has_pgfincore: bool,
-    directory: &'a Path,
-    events: &'a Events,
-    stop: &'a Stop,
+    work: Work<'a>,
 }
 
 impl Maker<'_> {
@@ -244,7 +260,7 @@ impl Maker<'_> {
         let began = Instant::now();
         let steps = self.fill(lab)?;
         database.making = Some((began.elapsed().as_secs_f64(), steps));
-        for (part, _) in lab.parts() {
+        for (part, _) in &lab.parts {
             move_relations(&mut inside, *part).await?;
         }
         let mark = format!("COMMENT ON DATABASE {name} IS '{}'", self.mark());
@@ -280,15 +296,15 @@ impl Maker<'_> {
     }
 
     fn make_pgbench_tables(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
-        let bytes = size::expected_bytes(self.key.scale);
-        self.events.tell(Event::Step(format!("making pgbench's tables, {} ({bytes})", self.key.render())));
+        let bytes = expected_bytes(self.key.scale);
+        self.work.step(format!("making pgbench's tables, {} ({bytes})", self.key.render()));
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let own = self.spec.initialize.iter().map(Into::into);
         let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
         let launch = Launch::new(pgbench.program(), arguments);
-        let said = run_pgbench(launch, "initialize", self.directory, self.stop, |said| {
+        let said = run_program("pgbench", &launch, self.work, |said| {
             if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
-                self.events.tell(Event::StepShare(share));
+                self.work.events.tell(Event::StepShare(share));
             }
         })?;
         let steps = said.lines().find_map(parse_initialized).unwrap_or_default();
@@ -303,12 +319,11 @@ impl Maker<'_> {
         let given = client_variables(lab.workload_options());
         let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
         let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
-        self.events.tell(Event::Step(format!("running {told}")));
+        self.work.step(format!("running {told}"));
         let launch = Launch::new("env", variables.chain(command.iter().cloned()));
-        run_pgbench(launch, "command", self.directory, self.stop, |_| ()).map(drop).map_err(|error| match error {
-            Error::Program { output, .. } => {
-                Error::Program { program: "a command of database.commands", output: format!("{told}: {output}") }
-            }
+        run_program("a command of database.commands", &launch, self.work, |_| ()).map(drop).map_err(|error| match error
+        {
+            Error::Program { program, output } => Error::Program { program, output: format!("{told}: {output}") },
             other => other,
         })
     }
@@ -316,18 +331,10 @@ impl Maker<'_> {
     /// The user's own SQL.
     fn run_setup(&self, lab: &Lab, setup: &Path) -> Result<(), Error> {
         read_unchanged(self.sweep, setup)?;
-        self.events.tell(Event::Step(format!("running {}", setup.display())));
-        let ConnectOptions { host, port, user, database, .. } = lab.workload_options();
-        let mut arguments: Vec<String> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(str::to_owned).to_vec();
-        let given = [("-h", host), ("-p", port.map(|port| port.to_string())), ("-U", user), ("-d", database)];
-        let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));
-        arguments.extend(given.flatten());
-        arguments.extend(["-v".into(), format!("scale={}", self.key.scale), "-f".into(), setup.display().to_string()]);
-        let launch = Launch::new(lab.programs.path("psql")?, arguments);
-        run_pgbench(launch, "setup", self.directory, self.stop, |_| ()).map(drop).map_err(|error| match error {
-            Error::Program { output, .. } => Error::Program { program: "psql", output },
-            other => other,
-        })
+        self.work.step(format!("running {}", setup.display()));
+        let told = ["-v".into(), format!("scale={}", self.key.scale).into(), "-f".into(), setup.into()];
+        let launch = plan_psql(lab, &lab.workload_options(), told)?;
+        run_program("psql", &launch, self.work, |_| ()).map(drop)
     }
 }
 
@@ -379,10 +386,152 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
+// ---- a fresh copy for each trial ----
+
+/// What is kept stands beside what it is kept of, under this name.
+const KEPT: &str = "fresh";
+
+/// A copy that is not whole.
+const UNFINISHED: &str = "unfinished";
+
+/// What a copy takes the place of, while it is removed.
+const REPLACED: &str = "replaced";
+
+/// What trials' databases are copied from.
+#[derive(Clone, Debug)]
+pub struct FreshDatabase {
+    /// The parts of the cluster that lie elsewhere, then the data directory: while that is not whole no part counts.
+    places: Vec<KeptDirectory>,
+    way: CopyWay,
+    /// For what programs say meanwhile.
+    directory: PathBuf,
+    events: Events,
+    stop: Stop,
+}
+
+/// A directory of the cluster, by the one that it stands in and its name there.
+#[derive(Clone, Debug)]
+struct KeptDirectory {
+    parent: PathBuf,
+    name: &'static str,
+}
+
+impl KeptDirectory {
+    fn open(&self) -> Result<Directory, Error> {
+        Directory::open(&self.parent).map_err(self.failed_to("open"))
+    }
+
+    fn failed_to(&self, action: &'static str) -> impl Fn(io::Error) -> Error + '_ {
+        move |source| Error::file(action, &self.parent, source)
+    }
+
+    /// Removes what has this name, if anything has.
+    fn remove(&self, name: &str) -> Result<(), Error> {
+        match self.open()?.remove_tree(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed_to("remove a copy in")(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn kept_bytes(&self) -> Bytes {
+        read_held_bytes(&self.parent.join(KEPT))
+    }
+}
+
+impl FreshDatabase {
+    /// Keeps the databases of the stopped server as they are. What a run of the same sweep has kept before it was killed stays: it is
+    /// from before the first trial.
+    pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase, Error> {
+        let parts = lab.parts.iter().map(|(part, elsewhere)| KeptDirectory {
+            parent: elsewhere.clone(),
+            name: part.directory().unwrap_or_else(|| part.name()),
+        });
+        let data = lab.data_directory();
+        let rest = KeptDirectory { parent: directory_of(&data).to_owned(), name: "data" };
+        let mut fresh = FreshDatabase {
+            places: parts.chain([rest]).collect(),
+            way: CopyWay::Reflink,
+            directory: work.directory.to_owned(),
+            events: work.events.clone(),
+            stop: work.stop.clone(),
+        };
+        let probe = fresh.places.iter().try_for_each(|place| fresh.probe(place));
+        if probe.is_err() {
+            work.stop.check()?;
+            fresh.way = CopyWay::Copy;
+        }
+        if !fresh.places.iter().all(|place| place.parent.join(KEPT).exists()) {
+            work.step(format!("keeping the databases as they are ({})", <&str>::from(fresh.way)));
+            for place in &fresh.places {
+                place.remove(KEPT)?;
+                fresh.copy(place, place.name, KEPT, &|| ())?;
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// Can the file system of a place share blocks? Tried, not deduced.
+    fn probe(&self, place: &KeptDirectory) -> Result<(), Error> {
+        let probe = place.parent.join(UNFINISHED);
+        std::fs::write(&probe, "probe").map_err(place.failed_to("write in"))?;
+        let copied = self.run_cp(CopyWay::Reflink, &probe, &place.parent.join(REPLACED), &|| ());
+        place.remove(UNFINISHED)?;
+        place.remove(REPLACED)?;
+        copied
+    }
+
+    /// Puts the databases of the stopped server back as they were kept.
+    pub fn put_back(&self, lab: &mut Lab) -> Result<FreshCopy, Error> {
+        let began = Instant::now();
+        self.events.tell(Event::Step(format!("copying the databases anew ({})", <&str>::from(self.way))));
+        // Whoever is killed from here on leaves no cluster, until all of it is whole again.
+        for place in self.places.iter().rev() {
+            place.remove(REPLACED)?;
+            match place.open()?.rename(place.name, REPLACED) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(place.failed_to("replace what is in")(error));
+                }
+                _ => {}
+            }
+        }
+        let bytes: Bytes = self.places.iter().map(KeptDirectory::kept_bytes).sum();
+        for place in &self.places {
+            place.remove(REPLACED)?;
+            let target = place.parent.join(UNFINISHED);
+            let share = || read_held_bytes(&target).0 as f64 / bytes.0.max(1) as f64;
+            self.copy(place, KEPT, place.name, &|| self.events.tell(Event::StepShare(share().min(1.0))))?;
+            // Else it takes memory from the trial.
+            evict_files(&place.parent.join(KEPT))?;
+        }
+        lab.open_again()?;
+        Ok(FreshCopy { way: self.way, bytes, seconds: began.elapsed().as_secs_f64() })
+    }
+
+    /// Copies a directory, and gives the copy its name when all of it is on the disk.
+    fn copy(&self, place: &KeptDirectory, from: &str, to: &str, tell: &dyn Fn()) -> Result<(), Error> {
+        place.remove(UNFINISHED)?;
+        self.run_cp(self.way, &place.parent.join(from), &place.parent.join(UNFINISHED), tell)?;
+        let synchronised = File::open(&place.parent).and_then(|parent| Ok(rustix::fs::syncfs(parent)?));
+        synchronised.map_err(place.failed_to("synchronise"))?;
+        place.open()?.rename(UNFINISHED, to).map_err(place.failed_to("name the copy in"))
+    }
+
+    fn run_cp(&self, way: CopyWay, from: &Path, to: &Path, tell: &dyn Fn()) -> Result<(), Error> {
+        let how = match way {
+            CopyWay::Reflink => "--reflink=always",
+            CopyWay::Copy => "--reflink=never",
+        };
+        let options = ["-aT", how].map(OsString::from);
+        let launch = Launch::new("cp", options.into_iter().chain([from.into(), to.into()]));
+        let work = Work { directory: &self.directory, events: &self.events, stop: &self.stop };
+        run_program("cp", &launch, work, |_| tell()).map(drop)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::sweep::spec::tests::sweep;
+    use crate::study::spec::tests::sweep;
 
     #[test]
     fn what_is_edited_meanwhile_is_not_measured() {

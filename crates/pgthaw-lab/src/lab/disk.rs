@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
-use super::launch::Stop;
+use super::launch::Work;
 use super::left::{FILE_SYSTEM_PREFIX, claim, find_left};
 use crate::study::{
     Disk, Event, Events, FileSystemSpec, Finding, Part, Places, Sweep, TrialDevice, image_bytes, part_image_bytes,
@@ -126,16 +126,6 @@ pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
     disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
 }
 
-/// Tells what of the disk asked for is not in force.
-pub fn tell_disk_remarks(disk: &Disk, events: &Events) {
-    if let Some(reason) = &disk.not_enforced {
-        events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
-    }
-    if let Some(reason) = &disk.read_ahead_not_enforced {
-        events.tell(Event::Remark(format!("the device keeps its own read-ahead: {reason}")));
-    }
-}
-
 /// Puts back the read-ahead that a killed run left changed.
 pub fn repair_read_ahead(directory: &Path, events: &Events) {
     // Who may not see whether there is anything to repair has no part in it.
@@ -159,8 +149,7 @@ pub struct FileSystemMaker<'a> {
     pub spec: &'a FileSystemSpec,
     pub places: &'a Places,
     pub sweep: &'a Sweep,
-    pub events: &'a Events,
-    pub stop: &'a Stop,
+    pub work: Work<'a>,
 }
 
 /// What a trial's file systems were set to while it ran.
@@ -210,10 +199,10 @@ impl FileSystemMaker<'_> {
         opened.map_err(|source| Error::file("open to others", &directory, source))?;
         let file_system = LoopFileSystem::in_directory(&directory);
         let mut parts = BTreeMap::new();
-        self.events.tell(Event::Step(format!("making the file system {}", self.name)));
+        self.work.step(format!("making the file system {}", self.name));
         self.make_one(&file_system, image_bytes(self.spec, self.sweep))?;
         for part in self.places.keys() {
-            self.events.tell(Event::Step(format!("making the file system {} for the {}", self.name, part.name())));
+            self.work.step(format!("making the file system {} for the {}", self.name, part.name()));
             let one = file_system.create_part(part.name())?;
             self.make_one(&one, part_image_bytes(*part, self.spec, self.sweep))?;
             parts.insert(*part, one);
@@ -223,20 +212,20 @@ impl FileSystemMaker<'_> {
 
     fn make_one(&self, file_system: &LoopFileSystem, size: host::units::Bytes) -> Result<(), Error> {
         let is_written = file_system.write_images(&self.spec.asked, size, |share| {
-            self.events.tell(Event::StepShare(share));
-            !self.stop.is_requested()
+            self.work.events.tell(Event::StepShare(share));
+            !self.work.stop.is_requested()
         })?;
         if !is_written {
             return Err(Error::Interrupted);
         }
-        let made = file_system.make(&self.spec.asked, &|| !self.stop.is_requested());
+        let made = file_system.make(&self.spec.asked, &|| !self.work.stop.is_requested());
         // What was stopped failed for that.
-        self.stop.check()?;
+        self.work.stop.check()?;
         Ok(made?)
     }
 
     fn mount_again(&self, left: &LoopFileSystem) -> Result<BTreeMap<Part, LoopFileSystem>, Error> {
-        let goes_on = || !self.stop.is_requested();
+        let goes_on = || !self.work.stop.is_requested();
         left.mount_again(&self.spec.asked, &goes_on)?;
         let mount = |part: &Part| {
             let one = left.create_part(part.name())?;

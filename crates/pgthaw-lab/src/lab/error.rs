@@ -1,7 +1,7 @@
 //! Failures of the ground that a study stands on and of its measuring, beside those of the layers below.
 
-use std::path::{Path, PathBuf};
-use std::{fmt, io};
+use std::io;
+use std::path::Path;
 
 use crate::study::{self, ANOTHER_PLACE};
 use host::failure::{ErrorKind, Explain, FullDisk};
@@ -30,8 +30,6 @@ pub enum Error {
     Generator { host: String, output: String },
     #[error("{program} failed: {output}")]
     Program { program: &'static str, output: String },
-    #[error("cannot {action} {}: {source}", path.display())]
-    File { action: &'static str, path: PathBuf, source: io::Error },
     #[error("stopped by the user")]
     Interrupted,
     #[error(transparent)]
@@ -39,23 +37,11 @@ pub enum Error {
     #[error(transparent)]
     Postgres(postgres::Error),
     #[error(transparent)]
-    Measuring(#[from] Measuring),
-}
-
-/// A failure of a room above this one, which explains itself.
-#[derive(Debug)]
-pub struct Measuring(pub Box<dyn Explain + Send + Sync>);
-
-impl fmt::Display for Measuring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Measuring {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
-    }
+    Cache(#[from] cache::Error),
+    #[error(transparent)]
+    Observe(#[from] observe::Error),
+    #[error(transparent)]
+    Model(#[from] model::Error),
 }
 
 impl From<postgres::Error> for Error {
@@ -70,7 +56,7 @@ impl From<postgres::Error> for Error {
 impl Error {
     /// The error of doing `action` (a verb, such as "open") to `path`.
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
+        Error::Study(study::Error::file(action, path, source))
     }
 
     /// What explains itself below.
@@ -79,7 +65,9 @@ impl Error {
             Error::Study(error) => Some(error),
             Error::Linux(error) => Some(error),
             Error::Postgres(error) => Some(error),
-            Error::Measuring(error) => Some(&*error.0),
+            Error::Cache(error) => Some(error),
+            Error::Observe(error) => Some(error),
+            Error::Model(error) => Some(error),
             _ => None,
         }
     }
@@ -104,9 +92,6 @@ impl Explain for Error {
             Error::Generator { .. } => {
                 Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
             }
-            Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("name a file that is there; docs/sweep.md shows how a study is written".into())
-            }
             Error::SettingRefused { .. } => {
                 Some("mend or remove it in [settings] of the study; `postgres --describe-config` lists what there is".into())
             }
@@ -122,7 +107,6 @@ impl Explain for Error {
     fn full_disk(&self) -> Option<FullDisk> {
         let another = Some(ANOTHER_PLACE);
         let full = match self {
-            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
             Error::Generator { output, .. } | Error::Program { output, .. } => FullDisk::of_output(output, another),
             other => other.inner().and_then(Explain::full_disk),
         };

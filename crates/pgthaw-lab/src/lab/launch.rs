@@ -1,6 +1,7 @@
 //! Programs that start at a given instant: each is made ready behind a gate, and what it cost is read when it ends.
 
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -14,11 +15,11 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::cluster::Place;
 use super::error::Error;
+use crate::study::{Event, Events};
 use host::files::read_at_most;
 use host::linux::{DiskLimit, clock, process};
-
-use crate::study::{Event, Events};
 use host::units::Bytes;
+use pgbench::{Said, parse_said};
 use postgres::MarkedDirectory;
 
 /// Waits for a word, then becomes the program. A gate that closes without the word ends it.
@@ -50,11 +51,12 @@ impl Launch {
 
     /// Starts the process and stops it at the gate. Its output goes to `NAME.out` and `NAME.err` in `directory`. With
     /// a `limit` it reads under the limit.
-    pub fn ready(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Gated, Error> {
-        let output = OutputFiles::new(directory, name);
+    pub fn ready(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running, Error> {
+        let [stdout, stderr] = ["out", "err"].map(|ending| directory.join(format!("{name}.{ending}")));
+        let create = |path: &Path| File::create(path).map_err(|source| Error::file("create", path, source));
         let mut command = Command::new("/bin/sh");
         command.args(["-c", GATE_SCRIPT, "sh"]).arg(&self.program).args(&self.arguments);
-        command.stdin(Stdio::piped()).stdout(output.create(&output.stdout)?).stderr(output.create(&output.stderr)?);
+        command.stdin(Stdio::piped()).stdout(create(&stdout)?).stderr(create(&stderr)?);
         // The user's own server is not meant.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
@@ -65,8 +67,15 @@ impl Launch {
             limit.limit_command(&mut command)?;
         }
         let mut child = command.spawn().map_err(|source| Error::Launch { command: self.render(), source })?;
-        let Some(gate) = child.stdin.take() else { unreachable!("standard input was asked to be a pipe") };
-        Ok(Gated { running: Running { child, output, ended: None }, gate })
+        let gate = child.stdin.take();
+        Ok(Running { child, gate, stdout, stderr, ended: None })
+    }
+
+    /// Starts the process without a gate to wait behind.
+    pub fn start(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running, Error> {
+        let mut running = self.ready(name, directory, limit)?;
+        running.go();
+        Ok(running)
     }
 }
 
@@ -79,49 +88,14 @@ fn quote(word: &str) -> String {
     }
 }
 
-#[derive(Debug)]
-struct OutputFiles {
-    stdout: PathBuf,
-    stderr: PathBuf,
-}
-
-impl OutputFiles {
-    fn new(directory: &Path, name: &str) -> OutputFiles {
-        let file = |ending: &str| directory.join(format!("{name}.{ending}"));
-        OutputFiles { stdout: file("out"), stderr: file("err") }
-    }
-
-    fn create(&self, path: &Path) -> Result<File, Error> {
-        File::create(path).map_err(|source| Error::file("create", path, source))
-    }
-}
-
-/// A program that is ready to go.
-#[derive(Debug)]
-pub struct Gated {
-    running: Running,
-    gate: ChildStdin,
-}
-
-impl Gated {
-    /// Of the process that becomes the program.
-    pub fn pid(&self) -> u32 {
-        self.running.pid()
-    }
-
-    /// Opens the gate.
-    pub fn go(mut self) -> Running {
-        // If the process is gone already, its end is seen by the first poll.
-        let _ = self.gate.write_all(b"go\n");
-        self.running
-    }
-}
-
-/// A program under way. Dropping it kills it, with everything it started in its group.
+/// A program behind its gate or under way. Dropping it kills it, with everything it started in its group.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    output: OutputFiles,
+    /// `None` once it is open.
+    gate: Option<ChildStdin>,
+    stdout: PathBuf,
+    stderr: PathBuf,
     ended: Option<Ended>,
 }
 
@@ -138,8 +112,17 @@ pub struct Ended {
 }
 
 impl Running {
+    /// Of the process that is, or becomes, the program.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Opens the gate.
+    pub fn go(&mut self) {
+        if let Some(mut gate) = self.gate.take() {
+            // If the process is gone already, its end is seen by the first poll.
+            let _ = gate.write_all(b"go\n");
+        }
     }
 
     /// Has it ended? The counters of a dead process can be read until it is waited for.
@@ -173,12 +156,12 @@ impl Running {
 
     /// Standard output so far.
     pub fn read_stdout(&self) -> String {
-        read_lossy(&self.output.stdout)
+        read_lossy(&self.stdout)
     }
 
     /// The lines of standard error so far.
     pub fn read_stderr(&self) -> String {
-        read_lossy(&self.output.stderr)
+        read_lossy(&self.stderr)
     }
 
     /// The end of what it printed: standard output, then standard error.
@@ -220,7 +203,8 @@ impl Drop for Running {
 /// Bytes that a program may have printed.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
-fn read_lossy(path: &Path) -> String {
+/// What a program has printed into a file; the error where it cannot be read.
+pub fn read_lossy(path: &Path) -> String {
     read_at_most(path, OUTPUT_BYTES_MAX)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_else(|error| error.to_string())
@@ -243,6 +227,32 @@ impl Stop {
     /// An error once a stop was asked for.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_requested() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// Where a study keeps things for a while, whom it tells what happens, and what stops it.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    pub directory: &'a Path,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
+}
+
+impl Work<'_> {
+    /// Tells that a step of the preparation begins.
+    pub fn step(&self, what: impl Into<String>) {
+        self.events.tell(Event::Step(what.into()));
+    }
+
+    /// Tells something to know.
+    pub fn remark(&self, what: impl Into<String>) {
+        self.events.tell(Event::Remark(what.into()));
+    }
+
+    /// A directory below its own that is gone when it is dropped.
+    pub fn make_temporary(&self) -> Result<tempfile::TempDir, Error> {
+        let directory = self.directory;
+        tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))
     }
 }
 
@@ -276,6 +286,115 @@ pub fn remove_abandoned(place: &Place, events: &Events) {
     }
 }
 
+// ---- load that starts at an instant ----
+
+/// The start is at least this far away when everything is ready.
+const LEAD: Duration = Duration::from_millis(100);
+
+/// Load that is ready to start, runs, or has ended. Dropping it ends it.
+pub trait Generator: Debug {
+    /// How far away the start has to be at least when it is chosen.
+    fn lead(&self) -> Duration {
+        LEAD
+    }
+
+    /// Is told before when the start will be. Returns the processes of this host that make the load.
+    fn announce(&mut self, start: Start) -> Result<Vec<u32>, Error>;
+
+    /// The start has come.
+    fn go(&mut self);
+
+    /// When it ended, since the machine booted; `None` while it runs. An error when it failed.
+    fn poll(&mut self) -> Result<Option<Duration>, Error>;
+
+    /// Asks it to end before its time: what is under way is finished.
+    fn end_early(&mut self);
+
+    /// Transactions in each second that it has told of.
+    fn read_paces(&self) -> Vec<f64>;
+
+    /// Why it did not end by itself, as far as it says so.
+    fn failure(&self) -> Error;
+}
+
+/// What a program complained of.
+pub fn program_error(program: &'static str, running: &Running) -> Error {
+    let nothing = || "it did not end by itself, and said nothing".to_owned();
+    Error::Program { program, output: complaints_of(&running.read_stderr()).unwrap_or_else(nothing) }
+}
+
+/// What is said on standard error beside pgbench's progress, if anything.
+pub fn complaints_of(said: &str) -> Option<String> {
+    let complaints: Vec<&str> = said.lines().filter(|line| parse_said(line) == Said::Other).collect();
+    (!complaints.is_empty()).then(|| complaints.join("\n"))
+}
+
+/// A workload or a load of the tables that takes longer than this is stuck.
+pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+/// Runs a program to its end, and returns what it said on standard error; `hear` is given what it has said so far, now and then.
+/// Errors call it `program`.
+pub fn run_program(
+    program: &'static str,
+    launch: &Launch,
+    work: Work<'_>,
+    hear: impl Fn(&str),
+) -> Result<String, Error> {
+    work.stop.check()?;
+    let mut running = launch.start("program", work.directory, None)?;
+    let deadline = clock::read_monotonic() + PATIENCE;
+    loop {
+        let tick = (clock::read_monotonic() + Duration::from_millis(500)).min(deadline);
+        let ended = running.wait_until(tick, || !work.stop.is_requested());
+        work.stop.check()?;
+        match ended {
+            Some(ended) if ended.status.success() => return Ok(running.read_stderr()),
+            None if clock::read_monotonic() < deadline => {}
+            _ => return Err(program_error(program, &running)),
+        }
+        hear(&running.read_stderr());
+    }
+}
+
+/// The instant at which everything starts, on both clocks. It is a whole second of the wall clock, because pgbench logs
+/// by these.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Seconds since 1970.
+    pub unix: i64,
+    /// Since the machine booted.
+    pub monotonic: Duration,
+}
+
+impl Start {
+    pub fn choose(lead: Duration) -> Start {
+        let (wall_ms, monotonic) = (clock::read_wall_ms(), clock::read_monotonic());
+        let unix = (wall_ms + lead.as_millis() as i64).div_euclid(1000) + 1;
+        Start { unix, monotonic: monotonic + Duration::from_millis((unix * 1000 - wall_ms) as u64) }
+    }
+
+    pub fn after(self, seconds: u32) -> Duration {
+        self.monotonic + Duration::from_secs(seconds.into())
+    }
+
+    /// The end of the second that a monotonic instant is in.
+    pub fn end_of_second(self, instant: Duration) -> Duration {
+        self.monotonic + Duration::from_secs(instant.saturating_sub(self.monotonic).as_secs() + 1)
+    }
+}
+
+/// Transactions in each second that pgbench told of. A line that comes late stands for several.
+pub fn read_paces(said: &str) -> Vec<f64> {
+    let mut paces = Vec::new();
+    for line in said.lines() {
+        if let Said::Progress(progress) = parse_said(line) {
+            let whole_seconds = progress.until_seconds.round().max(0.0) as usize;
+            paces.resize(whole_seconds.max(paces.len() + 1), progress.tps);
+        }
+    }
+    paces
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,10 +411,10 @@ mod tests {
     fn nothing_happens_before_the_gate_opens() {
         let directory = tempfile::tempdir().unwrap();
         let marker = directory.path().join("marker");
-        let gated =
+        let mut running =
             shell(&format!("touch {}; echo done", marker.display())).ready("x", directory.path(), None).unwrap();
         assert!(!marker.exists());
-        let mut running = gated.go();
+        running.go();
         let ended = running.wait_until(soon(), || true).unwrap();
         assert!(ended.status.success() && ended.read_bytes.is_some());
         assert!(marker.exists());
@@ -307,7 +426,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let marker = directory.path().join("marker");
         let gated = shell(&format!("touch {}", marker.display())).ready("x", directory.path(), None).unwrap();
-        let pid = gated.running.pid();
+        let pid = gated.pid();
         drop(gated);
         assert!(!process::is_alive(pid) && !marker.exists());
     }
@@ -315,7 +434,7 @@ mod tests {
     #[test]
     fn dropping_kills_what_the_shell_started_too() {
         let directory = tempfile::tempdir().unwrap();
-        let mut running = shell("sleep 60 & echo $!; wait").ready("x", directory.path(), None).unwrap().go();
+        let mut running = shell("sleep 60 & echo $!; wait").start("x", directory.path(), None).unwrap();
         let sleeper = loop {
             if let Ok(pid) = running.read_output_tail().parse::<u32>() {
                 break pid;
@@ -333,7 +452,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_ends_with_what_the_shell_says() {
         let directory = tempfile::tempdir().unwrap();
-        let mut running = Launch::new("/no/such/program", [""; 0]).ready("x", directory.path(), None).unwrap().go();
+        let mut running = Launch::new("/no/such/program", [""; 0]).start("x", directory.path(), None).unwrap();
         let ended = running.wait_until(soon(), || true).unwrap();
         assert_eq!(ended.status.code(), Some(127));
         assert!(running.read_output_tail().contains("/no/such/program"));

@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::availability::{check_settings_known, find_servers};
 use super::cluster::{Lab, Place};
-use super::databases::{MadeDatabase, OpenLab, make_databases, open_lab, start_server};
-use super::disk::{DeviceUse, PartDisk, choose_in_force_on, leaves_files_as_they_were};
-use super::disk::{FileSystemMaker, GroundFacts, OwnFileSystem};
+use super::databases::{FreshDatabase, MadeDatabase, OpenLab, make_databases, open_lab, start_server};
+use super::disk::{
+    DeviceUse, FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, choose_in_force_on, leaves_files_as_they_were,
+};
 use super::error::Error;
-use super::fresh_database::FreshDatabase;
-use super::launch::Stop;
+use super::launch::Work;
 use super::left::{disclaim, find_left, read_held_bytes, remove_left};
-use super::server::connect;
+use super::server::{check_settings_known, connect, find_servers};
 use crate::study::{
-    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, NATIVE, Places, Point, Sweep, TOGETHER, TrialDevice, check_room,
+    DEFAULT_SERVER, DatabaseKey, Disk, NATIVE, Places, Point, Sweep, SweepRun, TOGETHER, TrialDevice, check_room,
     needed_bytes_on,
 };
 use host::linux::{Devices, read_block_device, read_free_bytes};
@@ -70,29 +69,48 @@ impl SiteKey {
     }
 }
 
-/// What a sweep asks of its sites.
-#[derive(Clone, Copy, Debug)]
-pub struct SitesAsked<'a> {
-    /// The sweep's.
-    pub id: &'a str,
-    pub sweep: &'a Sweep,
-    /// Of the server that a study means when it names none.
-    pub programs: &'a Programs,
-    pub place: &'a Place,
-    /// Ids of all sweeps that did not get to their end: what killed runs have left of them stays.
-    pub unfinished: &'a BTreeSet<String>,
+/// What is asked of a study.
+#[derive(Clone, Debug)]
+pub struct StudyAsked {
+    pub programs: Programs,
+    /// Where the cluster is made, on the disk that is measured; or the lab server's that is borrowed.
+    pub place: Place,
+    pub sweep: Sweep,
+    /// Leave the cluster, or the benchmark's databases in a borrowed one, in place.
+    pub is_kept: bool,
+    /// What the device gives, for a forecast; `None` when nobody knows.
+    pub device: Option<model::Device>,
+}
+
+/// A study that begins, or goes on.
+#[derive(Clone, Debug)]
+pub struct SweepOptions {
+    /// Whoever runs it holds its [lock](crate::lab::SweepLock).
+    pub id: String,
+    pub asked: StudyAsked,
+    /// A run of the same study that did not get to its end.
+    pub earlier: Option<Earlier>,
+    /// Ids of all sweeps that did not: what killed runs have left of them stays.
+    pub unfinished: BTreeSet<String>,
+    /// Does somebody go on with it after a kill? Then its clusters stay.
+    pub goes_on: bool,
+}
+
+/// What an interrupted run has left.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    pub run: SweepRun,
+    /// Number and repeat of the trials that were kept.
+    pub finished: BTreeSet<(u32, u32)>,
 }
 
 /// What sites are made of.
 #[derive(Debug)]
 pub struct SiteMaker<'a> {
-    pub asked: SitesAsked<'a>,
+    options: &'a SweepOptions,
     /// Of each server of the study.
     pub programs: BTreeMap<String, Programs>,
-    /// For what programs say meanwhile.
-    pub directory: &'a Path,
-    pub events: &'a Events,
-    pub stop: &'a Stop,
+    pub work: Work<'a>,
 }
 
 /// A cluster with its databases, and what it stands on.
@@ -121,53 +139,49 @@ pub struct Site {
 
 impl SiteMaker<'_> {
     /// Looks for everything that sites are made of, before anything is made.
-    pub fn new<'a>(
-        asked: SitesAsked<'a>,
-        directory: &'a Path,
-        events: &'a Events,
-        stop: &'a Stop,
-    ) -> Result<SiteMaker<'a>, Error> {
+    pub fn new<'a>(options: &'a SweepOptions, work: Work<'a>) -> Result<SiteMaker<'a>, Error> {
+        let asked = &options.asked;
         for spec in asked.sweep.file_systems.values() {
             spec.asked.check_available()?;
         }
         asked.sweep.check_memory()?;
-        let programs = find_servers(asked.sweep, asked.programs)?;
-        for remark in check_settings_known(asked.sweep, &programs)? {
-            events.tell(Event::Remark(remark));
+        let programs = find_servers(&asked.sweep, &asked.programs)?;
+        for remark in check_settings_known(&asked.sweep, &programs)? {
+            work.remark(remark);
         }
-        Ok(SiteMaker { asked, programs: with_common_pgbench(programs), directory, events, stop })
+        Ok(SiteMaker { options, programs: with_common_pgbench(programs), work })
     }
 
     /// Of the server by which the sweep is described.
     pub fn first_programs(&self) -> &Programs {
-        let first = self.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
-        first.unwrap_or(self.asked.programs)
+        let first = self.options.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
+        first.unwrap_or(&self.options.asked.programs)
     }
 
     /// Makes a site, or takes over what a killed run of the sweep has left of it. Its server runs afterwards; it has no databases
     /// yet, and a new one goes with this process until it [outlives](Site::outlive) it.
     pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
-        self.stop.check()?;
-        let programs = self.programs.get(&key.server).unwrap_or(self.asked.programs);
-        let clients_max = self.asked.sweep.axes.clients.iter().copied().max().unwrap_or(1);
-        let text = key.claim_text(self.asked.id);
+        self.work.stop.check()?;
+        let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
+        let clients_max = self.options.asked.sweep.axes.clients.iter().copied().max().unwrap_or(1);
+        let text = key.claim_text(&self.options.id);
         let file_system = self.make_file_system(key, &text)?;
         let own_place = file_system.as_ref().map(|own| Place::Scratch { parent: own.mount_point() });
         let parts = file_system.as_ref().map(OwnFileSystem::part_mount_points).unwrap_or_default();
-        let place = own_place.as_ref().unwrap_or(self.asked.place);
-        self.events.tell(Event::Step(match place {
-            Place::Scratch { .. } => "making a scratch cluster".into(),
-            Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket".into(),
-        }));
+        let place = own_place.as_ref().unwrap_or(&self.options.asked.place);
+        self.work.step(match place {
+            Place::Scratch { .. } => "making a scratch cluster",
+            Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket",
+        });
         let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, place, &text, clients_max, parts)?;
         if is_adopted {
-            self.events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
+            self.work.remark("a run that was killed has left its cluster: it is used again");
         }
-        if let Some(generators) = &self.asked.sweep.generators {
+        if let Some(generators) = &self.options.asked.sweep.generators {
             lab.listen(&generators.address)?;
         }
         if let Some(own) = &file_system {
-            lab.set_backing_files(own.images());
+            lab.backing_files = own.images();
         }
         let device_use = if file_system.is_some() { DeviceUse::Own } else { DeviceUse::Shared };
         let native = || read_block_device(place.directory()).ok().map(|device| device.number).into();
@@ -195,30 +209,30 @@ impl SiteMaker<'_> {
     /// Makes a site that an earlier study has used ready for this one; its databases stay. Its server runs afterwards. What the
     /// trials left in memory would pass for the heat of this study's workload.
     pub async fn use_again(&self, site: &mut Site) -> Result<(), Error> {
-        self.stop.check()?;
+        self.work.stop.check()?;
         site.rest()?;
         site.lab.apply_evict()?;
-        site.disks = self.find_disks(self.asked.place.directory(), site.device_use);
+        site.disks = self.find_disks(self.options.asked.place.directory(), site.device_use);
         self.start(site).await
     }
 
     async fn start(&self, site: &mut Site) -> Result<(), Error> {
-        site.left_out = start_server(self.asked.sweep, &mut site.lab, self.stop).await?;
+        site.left_out = start_server(&self.options.asked.sweep, &mut site.lab, self.work.stop).await?;
         Ok(())
     }
 
     /// Makes the databases of a site whose server runs, but for those that are there and whole.
     pub async fn fill(&self, site: &mut Site) -> Result<(), Error> {
-        let sweep = self.asked.sweep;
-        site.databases = make_databases(sweep, &mut site.lab, self.directory, self.events, self.stop).await?;
+        let sweep = &self.options.asked.sweep;
+        site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
         Ok(())
     }
 
     /// An error when the disk has not enough room for the sites, beside what a killed run of the sweep has left of them.
     pub fn check_room(&self) -> Result<(), Error> {
-        let (sweep, parent) = (self.asked.sweep, self.asked.place.directory());
+        let (sweep, parent) = (&self.options.asked.sweep, self.options.asked.place.directory());
         let missing = |key: SiteKey| {
-            let left = find_left(parent, &key.claim_text(self.asked.id));
+            let left = find_left(parent, &key.claim_text(&self.options.id));
             let held = left.map_or(Bytes(0), |directory| read_held_bytes(&directory));
             needed_bytes_on(&key.file_system, &key.places, sweep).0.saturating_sub(held.0)
         };
@@ -227,31 +241,31 @@ impl SiteMaker<'_> {
     }
 
     fn make_file_system(&self, key: &SiteKey, text: &str) -> Result<Option<OwnFileSystem>, Error> {
-        let SitesAsked { sweep, place, .. } = self.asked;
+        let StudyAsked { sweep, place, .. } = &self.options.asked;
         let Some(spec) = sweep.file_systems.get(&key.file_system) else { return Ok(None) };
         let (none, name) = (Places::new(), key.file_system.as_str());
         let places = sweep.places.get(&key.places).unwrap_or(&none);
-        let Self { events, stop, .. } = *self;
-        let maker = FileSystemMaker { parent: place.directory(), name, spec, places, sweep, events, stop };
+        let maker = FileSystemMaker { parent: place.directory(), name, spec, places, sweep, work: self.work };
         maker.make(text).map(Some)
     }
 
     /// Removes what killed runs have left that nobody comes back for; what the sweep itself has left only when it `is_over`.
     pub fn remove_left(&self, is_over: bool) {
-        let SitesAsked { id, place: Place::Scratch { parent }, unfinished, .. } = self.asked else { return };
-        let own = (!is_over).then_some(id);
+        let SweepOptions { id, asked, unfinished, .. } = self.options;
+        let Place::Scratch { parent } = &asked.place else { return };
+        let own = (!is_over).then_some(id.as_str());
         let others = unfinished.iter().filter(|other| *other != id).cloned().collect();
-        remove_left(parent, own, &others, self.events);
+        remove_left(parent, own, &others, self.work.events);
     }
 
     /// Each disk of the study, or why it cannot be had.
     fn find_disks(&self, place: &Path, device_use: DeviceUse) -> BTreeMap<String, Disk> {
         let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), device_use));
-        let disks: BTreeMap<String, Disk> = self.asked.sweep.disks.iter().map(find).collect();
+        let disks: BTreeMap<String, Disk> = self.options.asked.sweep.disks.iter().map(find).collect();
         for (name, disk) in &disks {
             let reasons = [&disk.not_enforced, &disk.writes_not_enforced, &disk.read_ahead_not_enforced];
             for reason in reasons.into_iter().flatten() {
-                self.events.tell(Event::Remark(format!("the disk {name} is not in force: {reason}")));
+                self.work.remark(format!("the disk {name} is not in force: {reason}"));
             }
         }
         disks
@@ -281,8 +295,8 @@ impl Site {
     }
 
     /// Keeps the databases of the stopped server as they are, for a copy before each trial; what a killed run has kept stays.
-    pub fn keep_fresh(&mut self, directory: &Path, events: &Events, stop: &Stop) -> Result<(), Error> {
-        self.fresh = Some(FreshDatabase::keep(&self.lab, directory, events, stop)?);
+    pub fn keep_fresh(&mut self, work: Work<'_>) -> Result<(), Error> {
+        self.fresh = Some(FreshDatabase::keep(&self.lab, work)?);
         Ok(())
     }
 
@@ -293,7 +307,7 @@ impl Site {
 
     /// From now on the cluster stays when this process is killed: the sweep is kept, and goes on with it.
     pub fn outlive(&self) {
-        self.lab.cluster().outlive_owner();
+        self.lab.cluster.outlive_owner();
     }
 
     /// Says after a trial how the server runs, for a trial that starts as it is.
@@ -341,7 +355,7 @@ fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::sweep::spec::tests::sweep;
+    use crate::study::spec::tests::sweep;
 
     #[test]
     fn every_pair_of_file_system_and_server_is_a_site_with_a_claim_of_its_own() {

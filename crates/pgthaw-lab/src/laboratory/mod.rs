@@ -2,15 +2,13 @@
 
 pub mod bench;
 pub mod judge;
-mod measured;
 pub mod report;
 pub mod results;
-mod running;
 pub mod serve;
 mod store;
 pub mod text;
 
-pub use measured::MeasuredError;
+pub use judge::MeasuredError;
 pub use store::StoreArguments;
 
 // Hidden: the laboratory starts it as a process of its own.

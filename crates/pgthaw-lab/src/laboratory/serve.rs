@@ -1,6 +1,6 @@
 //! `pgthaw serve`: the work is done in `crates/pgthaw-lab/src/serve/`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -17,14 +17,10 @@ use command::http::{ListenOptions, Listener, Token};
 /// a network that others share, put a proxy with TLS before it or reach it through ssh -L.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// The port on the loopback address; 0 is any that is free
-    #[arg(long, value_name = "PORT", default_value_t = 8432, conflicts_with = "listen")]
-    port: u16,
-
-    /// Listen on this address and port, such as 0.0.0.0:8432. One that others can reach takes a token; those of 127.0.0.0/8
-    /// and ::1 are this machine's
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
+    /// Listen on this port of the loopback address (0 is any that is free), or on an address and port, such as 0.0.0.0:8432. One that
+    /// others can reach takes a token; those of 127.0.0.0/8 and ::1 are this machine's
+    #[arg(long, value_name = "[ADDRESS:]PORT", default_value = "8432", value_parser = parse_listen)]
+    listen: SocketAddr,
 
     /// A file whose first line is the secret that a browser must know, and that only you can read
     #[arg(long, value_name = "FILE")]
@@ -34,13 +30,15 @@ pub struct ServeArguments {
     store: StoreArguments,
 }
 
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    port.or_else(|_| text.parse()).map_err(|_| "it is a port, or an address and a port".to_owned())
+}
+
 /// Runs the command.
 pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
-    let options = match arguments.listen {
-        Some(address) => ListenOptions::listening(address, token)?,
-        None => ListenOptions::loopback(arguments.port, token),
-    };
+    let options = ListenOptions::listening(arguments.listen, token)?;
     let store = arguments.store.open_existing().await?;
     let listener = Listener::bind(options).await?;
     // Heard from the moment on at which somebody knows that it serves.

@@ -108,7 +108,7 @@ pub async fn close_written(store: Store) -> Result<(), results::Error> {
         Err(error) => {
             let waiting = store.count_unsent().await?;
             terminal::print_remark(&format!(
-                "{error}; {waiting} results wait in {}, and `pgthaw results send` sends them",
+                "{error}; {waiting} results wait in {}, and `pgthaw results` sends them",
                 store.place()
             ));
         }

@@ -1,11 +1,13 @@
 //! Failures of the results store.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use super::place::{Place, ServerPlace};
+use serde::{Serialize, Serializer};
+
 use command::table;
-use host::failure::quote_argument;
-use host::failure::{ErrorKind, Explain, FullDisk};
+use host::failure::{ErrorKind, Explain, FullDisk, quote_argument};
+use postgres::PlainServer;
 
 /// What can go wrong with the results store.
 #[derive(Debug, thiserror::Error)]
@@ -118,16 +120,6 @@ impl Explain for Error {
         match self {
             Error::Stranger(error) => error.kind(),
             Error::Table(error) => error.kind(),
-            Error::Missing(_)
-            | Error::NoHome
-            | Error::Address(_)
-            | Error::Foreign(_)
-            | Error::Untrusted { .. }
-            | Error::Pooled { .. }
-            | Error::Empty(_)
-            | Error::UnknownRun(_)
-            | Error::NeitherFileNorRun(_)
-            | Error::AmbiguousRun { .. } => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::OtherVersion(_)
@@ -136,6 +128,8 @@ impl Explain for Error {
             | Error::Away { .. }
             | Error::File { .. }
             | Error::Access { .. } => ErrorKind::Failed,
+            // Another name or another place helps.
+            _ => ErrorKind::Usage,
         }
     }
 
@@ -147,12 +141,12 @@ impl Explain for Error {
                     .into(),
             ),
             Error::NeitherFileNorRun(_) => {
-                Some("a file is named with its directory or its ending (./run.log); `pgthaw results list` lists stored runs".into())
+                Some("a file is named with its directory or its ending (./run.log); `pgthaw results` lists stored runs".into())
             }
             Error::Address(_) => Some("write postgres://USER@HOST:PORT/DATABASE".into()),
             Error::Away { .. } => Some(
-                "results for it wait in the local file; `pgthaw results send` sends them when it is back, as does every command that \
-                 uses it"
+                "results for it wait in the local file; every command that uses it sends them when it is back, such as \
+                 `pgthaw results`"
                     .into(),
             ),
             Error::NoHome => Some("name the file with --results or PGTHAW_RESULTS".into()),
@@ -173,7 +167,7 @@ impl Explain for Error {
                 Some(format!("the others can be read; `pgthaw results drop {}` forgets this one", quote_argument(id.as_ref()?)))
             }
             Error::UnknownRun(_) => {
-                Some("`pgthaw results list` lists the runs; the first characters of a name are enough".into())
+                Some("`pgthaw results` lists the runs; the first characters of a name are enough".into())
             }
             Error::AmbiguousRun { .. } => Some("give more of its name".into()),
             Error::Access { place: place @ Place::Server(_), source, .. } if is_refused(place, source) => Some(
@@ -236,5 +230,65 @@ impl Finding {
                  then creates its own"
             ),
         }
+    }
+}
+
+/// A place that results are kept in.
+#[derive(Clone, Debug)]
+pub enum Place {
+    File(PathBuf),
+    Server(ServerPlace),
+}
+
+/// A database of a PostgreSQL server.
+#[derive(Clone, Debug)]
+pub struct ServerPlace(pub(super) Box<PlainServer>);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File(path) => path.display().fmt(f),
+            Place::Server(server) => server.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for ServerPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.shown)
+    }
+}
+
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A study that is damaged in the store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DamagedStudy {
+    /// `None`: not even this can be read.
+    pub id: Option<String>,
+    pub reason: String,
+}
+
+impl DamagedStudy {
+    pub(super) fn new(id: Option<String>, error: &Error) -> DamagedStudy {
+        DamagedStudy { id, reason: error.to_string() }
+    }
+}
+
+impl Error {
+    /// Of a row of the study with this id.
+    pub(super) fn of_study(self, id: Option<&str>) -> Error {
+        match self {
+            Error::Damaged { place, reason } => Error::DamagedStudy { id: id.map(str::to_owned), place, reason },
+            error => error,
+        }
+    }
+
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Error::Damaged { .. } | Error::DamagedStudy { .. })
     }
 }

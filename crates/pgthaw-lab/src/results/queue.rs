@@ -12,8 +12,7 @@ use tokio::time::timeout;
 
 use super::database::{Query, Row};
 use super::store::{Link, Queue};
-use super::sweep_write::{insert_sweep_trial, upsert_sweep};
-use super::unsent::Unsent;
+use super::write::{Unsent, insert_sweep_trial, upsert_sweep};
 use super::{DamagedStudy, Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 

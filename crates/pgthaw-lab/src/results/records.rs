@@ -1,14 +1,210 @@
-//! The records that the store keeps, each with its columns.
+//! The records that the store keeps, each with its columns: declared once, for writing and for reading.
 
-use super::columns::{Columns, columns};
-use super::database::{Row, Values};
-use crate::study::{Sample, ScriptLatency, StartState, SweepRun, SweepTrial};
-use crate::verdict::{ByMetric, Metric, TrialOutline};
-use observe::{WaitSample, Waits};
+use std::error::Error;
+use std::str::FromStr;
 
-columns!(StartState {
-    os_resident_bytes as "start_os_resident_bytes", total_bytes as "start_total_bytes", verdict as "start_verdict"
-});
+use jiff::Timestamp;
+use serde_json::Map;
+
+use super::database::{Row, Value, Values, unreadable};
+use crate::study::{LatencyHistogram, MEASURES, Record, Sample, ScriptLatency, SweepRun, SweepTrial};
+use crate::verdict::TrialOutline;
+use host::units::Bytes;
+use observe::{OsSample, WaitSample};
+
+/// A type that a column may have.
+pub(super) trait Column: Sized {
+    /// As it is bound; `None` is SQL's NULL.
+    fn bound(value: Option<&Self>) -> Value;
+
+    /// `None` where the column is NULL.
+    fn read(row: &Row, column: &str) -> Result<Option<Self>, sqlx::Error>;
+}
+
+/// The value of a column, or one that may be missing.
+pub(super) trait Field: Sized {
+    fn to_value(&self) -> Value;
+    fn from_row(row: &Row, column: &str) -> Result<Self, sqlx::Error>;
+}
+
+/// A record as columns side by side.
+pub(super) trait Columns: Sized {
+    /// Puts its columns behind those that are there.
+    fn put(&self, values: Values) -> Values;
+    fn read(row: &Row) -> Result<Self, sqlx::Error>;
+}
+
+/// Declares the columns of a record. A field is a column of its name, or it stands behind one of these:
+/// - `json`: a document, `optional_json`: one that may be missing;
+/// - `text`: a number that SQL has no type for, as text;
+/// - `apart`: kept elsewhere, and the default as it is read.
+///
+/// A field that is in none of them does not compile.
+macro_rules! columns {
+    ($record:ident {
+        $($field:ident),*
+        $(; json $($json:ident),*)?
+        $(; optional_json $($optional_json:ident),*)?
+        $(; text $($text:ident),*)?
+        $(; apart $($apart:ident),*)?
+    }) => {
+        impl Columns for $record {
+            fn put(&self, values: Values) -> Values {
+                let values = values $(.bind(stringify!($field), &self.$field))*;
+                $(let values = values $(.bind_json(stringify!($json), Some(&self.$json)))*;)?
+                $(let values = values $(.bind_json(stringify!($optional_json), self.$optional_json.as_ref()))*;)?
+                $(let values = values $(.bind(stringify!($text), &self.$text.to_string()))*;)?
+                values
+            }
+
+            fn read(row: &Row) -> Result<$record, sqlx::Error> {
+                Ok($record {
+                    $($field: row.get(stringify!($field))?,)*
+                    $($($json: row.json(stringify!($json))?,)*)?
+                    $($($optional_json: row.json(stringify!($optional_json))?,)*)?
+                    $($($text: row.parsed(stringify!($text))?,)*)?
+                    $($($apart: Default::default(),)*)?
+                })
+            }
+        }
+    };
+}
+
+impl Row {
+    pub fn get<T: Field>(&self, column: &str) -> Result<T, sqlx::Error> {
+        T::from_row(self, column)
+    }
+
+    /// What stands there as text.
+    pub fn parsed<T>(&self, column: &str) -> Result<T, sqlx::Error>
+    where
+        T: FromStr<Err: Error + Send + Sync + 'static>,
+    {
+        self.get::<String>(column)?.parse().map_err(|error| unreadable(column, error))
+    }
+
+    /// A record as it was kept, without what may be secret in it.
+    pub fn record<T: Columns + Record>(&self) -> Result<T, sqlx::Error> {
+        let mut record = T::read(self)?;
+        record.hide_secrets();
+        Ok(record)
+    }
+}
+
+impl<T: Column> Field for T {
+    fn to_value(&self) -> Value {
+        T::bound(Some(self))
+    }
+
+    fn from_row(row: &Row, column: &str) -> Result<T, sqlx::Error> {
+        T::read(row, column)?.ok_or_else(|| missing(column))
+    }
+}
+
+fn missing(column: &str) -> sqlx::Error {
+    unreadable(column, std::io::Error::other("there is none"))
+}
+
+impl<T: Column> Field for Option<T> {
+    fn to_value(&self) -> Value {
+        T::bound(self.as_ref())
+    }
+
+    fn from_row(row: &Row, column: &str) -> Result<Option<T>, sqlx::Error> {
+        T::read(row, column)
+    }
+}
+
+impl<T: Field> From<&T> for Value {
+    fn from(field: &T) -> Value {
+        field.to_value()
+    }
+}
+
+impl Column for String {
+    fn bound(text: Option<&String>) -> Value {
+        Value::Text(text.cloned())
+    }
+
+    fn read(row: &Row, column: &str) -> Result<Option<String>, sqlx::Error> {
+        row.try_get(column)
+    }
+}
+
+/// Of NaN and infinities, which a database may hold, nothing can be computed, and a page draws none: there is no figure.
+impl Column for f64 {
+    fn bound(number: Option<&f64>) -> Value {
+        Value::Float(number.copied())
+    }
+
+    fn read(row: &Row, column: &str) -> Result<Option<f64>, sqlx::Error> {
+        Ok(row.try_get::<Option<f64>>(column)?.filter(|number| number.is_finite()))
+    }
+}
+
+impl Column for i64 {
+    fn bound(number: Option<&i64>) -> Value {
+        Value::Integer(number.copied())
+    }
+
+    fn read(row: &Row, column: &str) -> Result<Option<i64>, sqlx::Error> {
+        row.integer(column)
+    }
+}
+
+/// SQL has no unsigned integers. No count of a trial comes near 2⁶³.
+impl Column for u64 {
+    fn bound(count: Option<&u64>) -> Value {
+        Value::Integer(count.map(|count| i64::try_from(*count).unwrap_or(i64::MAX)))
+    }
+
+    fn read(row: &Row, column: &str) -> Result<Option<u64>, sqlx::Error> {
+        row.integer(column)?.map(|number| number.try_into().map_err(|error| unreadable(column, error))).transpose()
+    }
+}
+
+impl Column for u32 {
+    fn bound(count: Option<&u32>) -> Value {
+        Value::Integer(count.copied().map(i64::from))
+    }
+
+    fn read(row: &Row, column: &str) -> Result<Option<u32>, sqlx::Error> {
+        row.integer(column)?.map(|number| number.try_into().map_err(|error| unreadable(column, error))).transpose()
+    }
+}
+
+impl Column for Bytes {
+    fn bound(amount: Option<&Bytes>) -> Value {
+        u64::bound(amount.map(|amount| &amount.0))
+    }
+
+    fn read(row: &Row, column: &str) -> Result<Option<Bytes>, sqlx::Error> {
+        Ok(u64::read(row, column)?.map(Bytes))
+    }
+}
+
+/// Nanoseconds, always nine digits: the text sorts by time.
+impl Column for Timestamp {
+    fn bound(time: Option<&Timestamp>) -> Value {
+        Value::Text(time.map(|time| format!("{time:.9}")))
+    }
+
+    fn read(row: &Row, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
+        String::read(row, column)?.map(|_| row.parsed(column)).transpose()
+    }
+}
+
+impl Column for LatencyHistogram {
+    fn bound(latency: Option<&LatencyHistogram>) -> Value {
+        Value::Bytes(latency.map(|latency| latency.encoded().to_owned()))
+    }
+
+    fn read(row: &Row, column: &str) -> Result<Option<LatencyHistogram>, sqlx::Error> {
+        let encoded: Option<Vec<u8>> = row.try_get(column)?;
+        let decode = |encoded: Vec<u8>| LatencyHistogram::decode(&encoded).map_err(|error| unreadable(column, error));
+        encoded.map(decode).transpose()
+    }
+}
 
 columns!(Sample {
     second,
@@ -36,83 +232,81 @@ columns!(SweepTrial {
     sweep_id, number, repeat, position, started_at, command, failure, lasted_seconds, transactions, failed, skipped,
     server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes, ended_at, retried, retries, late, checkpoint_cycles
     ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, waits, verdicts, warnings, devices
-    ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun, fresh_copy, time
-    ; flat start_state
+    ; optional_json start_state, generators, file_system, strategy_outcome, warming, checkpoint_begun, fresh_copy, time
     ; apart samples, os_samples, wait_samples, scripts
 });
 
 columns!(ScriptLatency { script, answered, failed, skipped, response, service });
 
-columns!(WaitSample { second; flat seen });
-
-columns!(Waits { looks; json waits, flushes });
+columns!(WaitSample { second; json seen });
 
 // Other trials decide `steady_tps`.
 columns!(TrialOutline {
     number, repeat, position, started_at, ended_at, start_verdict, failure
-    ; json point, background, verdicts, warnings
+    ; json point, background, figures, verdicts, warnings
     ; optional_json warming, time
-    ; flat figures
     ; apart judgement, no_verdict, steady_tps
 });
 
-/// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.
-const NUMBERS: [Metric; 9] = [
-    Metric::Tps,
-    Metric::WorstSecond,
-    Metric::DeviceWrites,
-    Metric::ReadsPerSecond,
-    Metric::PeakReads,
-    Metric::UnevenReads,
-    Metric::WriteSize,
-    Metric::CpuPerTransaction,
-    Metric::Warmer,
-];
-const COUNTS: [Metric; 8] = [
-    Metric::P50,
-    Metric::P95,
-    Metric::P99,
-    Metric::P999,
-    Metric::DeviceRead,
-    Metric::DeviceWritten,
-    Metric::Late,
-    Metric::Skipped,
-];
+/// Objects of a sample whose values stand beside the others, with the object's name before their own.
+const GROUPS: [&str; 4] = ["device", "pressure", "time", "waited"];
 
-/// Every column has the name that its figure has in `--json`.
-impl Columns for ByMetric<f64> {
+type Document = Map<String, serde_json::Value>;
+
+/// What was gauged in a second: values stand in a document under the names of their measures, so that a new one needs no column; lists
+/// stand in another, for SQL takes the two apart in different ways.
+impl Columns for OsSample {
     fn put(&self, values: Values) -> Values {
-        let values =
-            NUMBERS.into_iter().fold(values, |values, metric| values.bind(metric.facts().key, &self.get(metric)));
-        let count = |metric| self.get(metric).map(|figure| figure as u64);
-        COUNTS.into_iter().fold(values, |values, metric| values.bind(metric.facts().key, &count(metric)))
+        let mut flat = flatten(self);
+        flat.remove("second");
+        let is_list = |value: &serde_json::Value| value.is_object() || value.is_array();
+        let (lists, measures): (Document, Document) = flat.into_iter().partition(|(_, value)| is_list(value));
+        let values = values.bind("second", &self.second);
+        values.bind_json("measures", Some(&measures)).bind_json("lists", Some(&lists))
     }
 
-    fn read(row: &Row) -> Result<ByMetric<f64>, sqlx::Error> {
-        let mut figures = ByMetric::default();
-        for metric in NUMBERS {
-            figures.set(metric, row.get(metric.facts().key)?);
-        }
-        for metric in COUNTS {
-            let count: Option<u64> = row.get(metric.facts().key)?;
-            figures.set(metric, count.map(|count| count as f64));
-        }
-        Ok(figures)
+    fn read(row: &Row) -> Result<OsSample, sqlx::Error> {
+        let mut flat: Document = row.json("measures")?;
+        flat.extend(row.json::<Document>("lists")?);
+        flat.insert("second".to_owned(), row.get::<u32>("second")?.into());
+        serde_json::from_value(nest(flat)).map_err(|error| unreadable("measures", error))
     }
 }
 
-/// Of a trial that failed before its start there is none.
-impl Columns for Option<StartState> {
-    fn put(&self, values: Values) -> Values {
-        let start = self.as_ref();
-        values
-            .bind("start_os_resident_bytes", &start.map(|start| start.os_resident_bytes))
-            .bind("start_total_bytes", &start.map(|start| start.total_bytes))
-            .bind("start_verdict", &start.map(|start| start.verdict.clone()))
+/// Every value that there is by the name of its measure, and the lists.
+fn flatten(sample: &OsSample) -> Document {
+    let mut flat = Map::new();
+    let Ok(serde_json::Value::Object(nested)) = serde_json::to_value(sample) else {
+        unreachable!("a sample becomes an object")
+    };
+    for (name, value) in nested {
+        match value {
+            serde_json::Value::Object(group) if GROUPS.contains(&name.as_str()) => {
+                flat.extend(group.into_iter().map(|(part, value)| (format!("{name}_{part}"), value)));
+            }
+            value => drop(flat.insert(name, value)),
+        }
     }
+    for measure in MEASURES {
+        flat.entry(measure.name).or_insert_with(|| (measure.of)(sample).into());
+    }
+    flat.retain(|_, value| !value.is_null());
+    flat
+}
 
-    fn read(row: &Row) -> Result<Option<StartState>, sqlx::Error> {
-        let verdict: Option<String> = row.get("start_verdict")?;
-        verdict.map(|_| Columns::read(row)).transpose()
+/// A sample again; a group without values was not there, but for the pressure, whose values may all be missing.
+fn nest(flat: Document) -> serde_json::Value {
+    let mut nested = Map::from_iter([("pressure".to_owned(), Map::new().into())]);
+    for (name, value) in flat {
+        match split(&name) {
+            Some((group, part)) => nested.entry(group).or_insert_with(|| Map::new().into())[part] = value,
+            None => drop(nested.insert(name, value)),
+        }
     }
+    serde_json::Value::Object(nested)
+}
+
+/// The group that a value is of, and its name there.
+fn split(name: &str) -> Option<(&'static str, &str)> {
+    GROUPS.into_iter().find_map(|group| Some((group, name.strip_prefix(group)?.strip_prefix('_')?)))
 }

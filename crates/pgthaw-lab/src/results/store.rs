@@ -14,7 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use tokio::sync::Mutex;
 
 use super::database::{Database, Query, Row, Transaction};
-use super::place::{Place, ServerPlace};
+use super::error::{Place, ServerPlace};
 use super::{DamagedStudy, Error, trust};
 use host::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
 use host::linux::home::state_home;
@@ -61,12 +61,6 @@ pub(super) struct Link {
     pub failed_at: Option<Instant>,
 }
 
-impl Queue {
-    pub fn new(server: &ServerPlace) -> Queue {
-        Queue { server: server.clone(), link: Arc::default() }
-    }
-}
-
 /// Where results are kept when nobody says otherwise: `$XDG_STATE_HOME/pgthaw/results.sqlite`, by default under
 /// `~/.local/state`.
 pub fn default_path() -> Result<PathBuf, Error> {
@@ -81,14 +75,9 @@ impl Store {
         Store::connect_file(path, WRITE_TIMEOUT).await
     }
 
-    /// Opens the local file to write to it, and from it to a server.
-    pub(super) async fn open_queue(path: &Path, server: &ServerPlace) -> Result<Store, Error> {
-        Ok(Store { queue: Some(Queue::new(server)), ..Store::open(path).await? })
-    }
-
-    /// Opens the local file to send what waits in it.
-    pub(super) async fn open_existing_queue(path: &Path, server: &ServerPlace) -> Result<Store, Error> {
-        Ok(Store { queue: Some(Queue::new(server)), ..Store::open_existing(path).await? })
+    /// The local file, from which a server gets what is written.
+    fn before(self, server: &ServerPlace) -> Store {
+        Store { queue: Some(Queue { server: server.clone(), link: Arc::default() }), ..self }
     }
 
     /// Opens a store that must be there: readers never make one.
@@ -312,7 +301,7 @@ impl Place {
     pub async fn open(&self) -> Result<Store, Error> {
         match self {
             Place::File(path) => Store::open(path).await,
-            Place::Server(server) => Store::open_queue(&default_path()?, server).await,
+            Place::Server(server) => Ok(Store::open(&default_path()?).await?.before(server)),
         }
     }
 
@@ -324,7 +313,7 @@ impl Place {
                 let (queue, mut lacking) = (default_path()?, Vec::new());
                 // What waits here belongs to the answer.
                 if queue.exists() {
-                    let queue = Store::open_existing_queue(&queue, server).await?;
+                    let queue = Store::open_existing(&queue).await?.before(server);
                     if queue.count_unsent().await? > 0 {
                         lacking = queue.send().await?.damaged;
                     }
@@ -375,25 +364,7 @@ fn make_file(path: &Path) -> io::Result<()> {
 
 /// The schema's history. A migration is never changed once it was released.
 fn migrator() -> Migrator {
-    let migrations = [(1, "studies and their trials", include_str!("migrations/0001.sql"))];
-    let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
-        Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
-    };
-    Migrator::with_migrations(migrations.into_iter().map(migration).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_a_server_and_anything_else_a_file() {
-        let shown = |text: &str| text.parse::<Place>().unwrap().to_string();
-        assert_eq!(shown("a/results.sqlite"), "a/results.sqlite");
-        assert_eq!(shown("postgres://lab:secret@db.example:5433/results"), "postgres://lab@db.example:5433/results");
-        assert_eq!(shown("postgresql://lab@/results?host=/run/pg&port=5432"), "postgres://lab@/run/pg:5432/results");
-        assert_eq!(shown("host=db user=lab password=secret dbname=results"), "postgres://lab@db:5432/results");
-        assert!("postgress://lab:secret@db/x".parse::<Place>().is_err());
-        assert!("postgres://lab@db:port/x".parse::<Place>().is_err());
-    }
+    let sql = include_str!("migrations/0001.sql").into_sql_str();
+    let first = Migration::new(1, "studies and their trials".into(), MigrationType::Simple, sql, false);
+    Migrator::with_migrations(vec![first])
 }

@@ -10,8 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::time::{sleep, timeout};
 
 use super::Error;
-use super::error::Finding;
-use super::place::{Place, ServerPlace};
+use super::error::{Finding, Place, ServerPlace};
 
 /// The schema of all tables, and the whole search_path of a session. The SQL files have it too.
 const SCHEMA: &str = "pgthaw";

@@ -7,8 +7,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::sync::watch;
 
-use super::answers::Served;
-use super::server::routes;
+use super::{Served, routes};
 use crate::results::Store;
 use command::http::{LastMoved, PATIENCE, Token, answer};
 

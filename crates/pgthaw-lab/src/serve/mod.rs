@@ -1,16 +1,219 @@
 //! Shows what the results store holds to browsers: the front end of the report, which asks for what it shows. It reads,
 //! and changes nothing.
 
-mod answers;
-mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod live;
 #[cfg(test)]
 mod record_tests;
-mod server;
 
-pub use answers::read_study;
-pub use error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+use hyper_util::service::TowerToHyperService;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::report::{StudyData, TrialData, render_missing_page, render_served_page};
+use crate::results::{Store, StudyLine};
+use crate::study::SweepRun;
+use crate::verdict::{Selection, Side, SweepComparison, compute_sweep_comparison};
+use crate::{results, study};
+
 pub use live::LiveBoard;
-pub use server::serve;
+use live::{LiveTrial, read_live};
+
+use command::http::{Listener, Token, add_headers, refuse};
+use command::{document, http};
+use host::failure::{ErrorKind, Explain, FullDisk};
+
+/// What the store is waited for at the end.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Answers until `end`, and then for a moment what was asked before; closes the store.
+pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = ()>) -> Result<(), Error> {
+    let served = Arc::new(Served { store, page: render_served_page()?, missing: render_missing_page()? });
+    let router = routes(Arc::clone(&served), listener.token());
+    listener.answer_all(TowerToHyperService::new(router), end).await;
+    if let Some(served) = Arc::into_inner(served) {
+        let _ = timeout(GRACE, served.store.close()).await;
+    }
+    Ok(())
+}
+
+fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/api/studies", get(studies))
+        .route("/api/studies/{id}", get(study))
+        .route("/api/studies/{id}/trials/{number}/{repeat}", get(trial))
+        .route("/api/compare", get(compare))
+        .route("/api/live", get(live))
+        .fallback(missing)
+        .with_state(served)
+        .layer(middleware::from_fn_with_state(token, guard))
+}
+
+/// Lets pass who may ask.
+async fn guard(State(token): State<Option<Token>>, request: Request, next: Next) -> Response {
+    let mut response = match refuse(token, request.uri(), request.headers()) {
+        Some(refusal) => refusal.map(Body::from),
+        None => next.run(request).await,
+    };
+    add_headers(&mut response);
+    response
+}
+
+/// Spans of a trial's curves: about one for each point of a wide screen.
+const SPANS_MAX: u32 = 1500;
+
+/// What all answers are made from.
+#[derive(Debug)]
+struct Served {
+    pub store: Store,
+    pub page: String,
+    /// The same where nothing is.
+    pub missing: String,
+}
+
+type Shared = State<Arc<Served>>;
+
+/// The front end.
+async fn page(State(served): Shared) -> Html<String> {
+    Html(served.page.clone())
+}
+
+/// An address that nothing has.
+async fn missing(State(served): Shared, uri: Uri) -> Response {
+    let path = uri.path();
+    if path.starts_with("/api/") {
+        return Failure::missing(path).into_response();
+    }
+    (StatusCode::NOT_FOUND, Html(served.missing.clone())).into_response()
+}
+
+async fn studies(State(served): Shared) -> Result<Json<Vec<StudyLine>>, Failure> {
+    Ok(Json(served.store.read_study_lines().await?))
+}
+
+async fn study(State(served): Shared, Path(id): Path<String>) -> Result<Json<StudyData>, Failure> {
+    let sweep = served.store.find_sweep(&id).await?.ok_or_else(|| Failure::missing(&id))?;
+    Ok(Json(read_study(&served.store, sweep).await?))
+}
+
+/// What a page shows of a study.
+pub async fn read_study(store: &Store, sweep: SweepRun) -> Result<StudyData, results::Error> {
+    let outlines = store.read_sweep_outlines(&sweep.id).await?;
+    let noise = store.read_noise(&sweep).await?;
+    let served = store.read_served_seconds(&sweep).await?;
+    Ok(StudyData::new(sweep, outlines, noise, &served))
+}
+
+async fn trial(
+    State(served): Shared,
+    Path((id, number, repeat)): Path<(String, u32, u32)>,
+) -> Result<Json<TrialData>, Failure> {
+    let trial = served.store.read_sweep_trial(&id, number, repeat).await?;
+    let trial = trial.ok_or_else(|| Failure::missing(&format!("{id}, point {number}, repeat {repeat}")))?;
+    Ok(Json(TrialData::new(trial, SPANS_MAX)))
+}
+
+/// Two sides and what is compared, as `results compare` takes them.
+#[derive(Deserialize)]
+struct Comparing {
+    a: String,
+    b: String,
+    metric: String,
+}
+
+async fn compare(State(served): Shared, Query(asked): Query<Comparing>) -> Result<Json<SweepComparison>, Failure> {
+    let (a, b): (Selection, Selection) = (asked.a.parse()?, asked.b.parse()?);
+    let (run_a, trials_a) = served.store.read_side(&a).await?;
+    let (run_b, trials_b) = served.store.read_side(&b).await?;
+    let a = Side { selection: &a, run: &run_a, trials: &trials_a };
+    let b = Side { selection: &b, run: &run_b, trials: &trials_b };
+    Ok(Json(compute_sweep_comparison(a, b, asked.metric.parse()?)?))
+}
+
+async fn live() -> Json<Vec<LiveTrial>> {
+    Json(read_live())
+}
+
+/// A failure as an answer.
+#[derive(Debug)]
+struct Failure {
+    status: StatusCode,
+    message: String,
+}
+
+impl Failure {
+    fn missing(what: &str) -> Failure {
+        Failure { status: StatusCode::NOT_FOUND, message: format!("there is no \"{what}\"") }
+    }
+
+    fn of(error: &impl Explain) -> Failure {
+        let status = match error.kind() {
+            ErrorKind::Usage => StatusCode::NOT_FOUND,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Failure { status, message: error.to_string() }
+    }
+}
+
+impl From<results::Error> for Failure {
+    fn from(error: results::Error) -> Failure {
+        Failure::of(&error)
+    }
+}
+
+impl From<study::Error> for Failure {
+    fn from(error: study::Error) -> Failure {
+        Failure::of(&error)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "error": { "message": self.message } }))).into_response()
+    }
+}
+
+/// What can go wrong before anybody asks for something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Listen(#[from] http::Error),
+    #[error(transparent)]
+    Page(#[from] document::Error),
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Listen(error) => error.kind(),
+            Error::Page(error) => error.kind(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Listen(error) => error.hint(),
+            Error::Page(error) => error.hint(),
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::Listen(error) => error.full_disk(),
+            Error::Page(error) => error.full_disk(),
+        }
+    }
+}

@@ -6,6 +6,9 @@ use serde::Serialize;
 use observe::time::TimeUse;
 use observe::{DeviceUse, OsSample};
 
+use Join::{Band, Mean, Most};
+use Unit::{Backends, Bytes, BytesPerSecond, Microseconds, PerSecond, Processors, Ratio, Requests};
+
 /// A quantity that every second has.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -91,180 +94,157 @@ const fn lines(id: &'static str, title: &'static str) -> Panel {
 pub const MEASURES: &[Measure] = &[
     measure(
         "time_running_seconds",
-        Unit::Backends,
+        Backends,
         "client backends on a processor (or ready for one, where that is not told apart)",
-        |one| time(one, |time| Some(time.running_seconds)),
+        |s| Some(time(s)?.running_seconds),
     )
-    .joined(Join::Mean, "time_running")
+    .joined(Mean, "time_running")
     .drawn(TIME, "on a processor"),
-    measure("time_ready_seconds", Unit::Backends, "ready, waiting for a processor", |one| {
-        time(one, |time| time.ready_seconds)
-    })
-    .joined(Join::Mean, "time_ready")
-    .drawn(TIME, "ready for one"),
-    measure("time_lwlock_seconds", Unit::Backends, "waiting for a lightweight lock", |one| {
-        time(one, |time| Some(time.lwlock_seconds))
-    })
-    .joined(Join::Mean, "time_lwlock")
-    .drawn(TIME, "LWLock"),
-    measure("time_lock_seconds", Unit::Backends, "waiting for a lock", |one| time(one, |time| Some(time.lock_seconds)))
-        .joined(Join::Mean, "time_lock")
+    measure("time_ready_seconds", Backends, "ready, waiting for a processor", |s| time(s)?.ready_seconds)
+        .joined(Mean, "time_ready")
+        .drawn(TIME, "ready for one"),
+    measure("time_lwlock_seconds", Backends, "waiting for a lightweight lock", |s| Some(time(s)?.lwlock_seconds))
+        .joined(Mean, "time_lwlock")
+        .drawn(TIME, "LWLock"),
+    measure("time_lock_seconds", Backends, "waiting for a lock", |s| Some(time(s)?.lock_seconds))
+        .joined(Mean, "time_lock")
         .drawn(TIME, "Lock"),
-    measure("time_io_seconds", Unit::Backends, "waiting for reads and writes", |one| {
-        time(one, |time| Some(time.io_seconds))
+    measure("time_io_seconds", Backends, "waiting for reads and writes", |s| Some(time(s)?.io_seconds))
+        .joined(Mean, "time_io")
+        .drawn(TIME, "IO"),
+    measure("time_other_seconds", Backends, "waiting for any other event", |s| Some(time(s)?.other_seconds))
+        .joined(Mean, "time_other")
+        .drawn(TIME, "other events"),
+    measure("time_no_event_seconds", Backends, "asleep without a wait event", |s| Some(time(s)?.no_event_seconds))
+        .joined(Mean, "time_no_event")
+        .drawn(TIME, "no event"),
+    measure("time_unknown_seconds", Backends, "asleep, and the event could not be read", |s| {
+        Some(time(s)?.unknown_seconds)
     })
-    .joined(Join::Mean, "time_io")
-    .drawn(TIME, "IO"),
-    measure("time_other_seconds", Unit::Backends, "waiting for any other event", |one| {
-        time(one, |time| Some(time.other_seconds))
-    })
-    .joined(Join::Mean, "time_other")
-    .drawn(TIME, "other events"),
-    measure("time_no_event_seconds", Unit::Backends, "asleep without a wait event", |one| {
-        time(one, |time| Some(time.no_event_seconds))
-    })
-    .joined(Join::Mean, "time_no_event")
-    .drawn(TIME, "no event"),
-    measure("time_unknown_seconds", Unit::Backends, "asleep, and the event could not be read", |one| {
-        time(one, |time| Some(time.unknown_seconds))
-    })
-    .joined(Join::Mean, "time_unknown")
+    .joined(Mean, "time_unknown")
     .drawn(TIME, "unknown"),
-    measure("time_client_seconds", Unit::Backends, "waiting for the client", |one| {
-        time(one, |time| Some(time.client_seconds))
-    })
-    .joined(Join::Mean, "time_client")
-    .drawn(TIME, "waiting for the client"),
+    measure("time_client_seconds", Backends, "waiting for the client", |s| Some(time(s)?.client_seconds))
+        .joined(Mean, "time_client")
+        .drawn(TIME, "waiting for the client"),
     measure(
         "time_lived_seconds",
-        Unit::Backends,
+        Backends,
         "client backends by a clock outside: what the kinds above add up to",
-        |one| time(one, |time| Some(time.lived_seconds)),
+        |s| Some(time(s)?.lived_seconds),
     ),
-    measure(
-        "time_background_running_seconds",
-        Unit::Processors,
-        "all other processes of the server on a processor",
-        |one| time(one, |time| Some(time.background_running_seconds)),
-    ),
+    measure("time_background_running_seconds", Processors, "all other processes of the server on a processor", |s| {
+        Some(time(s)?.background_running_seconds)
+    }),
     measure(
         "time_background_waiting_seconds",
-        Unit::Backends,
+        Backends,
         "of these those that waited for anything but something to do",
-        |one| time(one, |time| Some(time.background_waiting_seconds)),
+        |s| Some(time(s)?.background_waiting_seconds),
     ),
-    measure("time_commands", Unit::PerSecond, "commands received from clients", |one| {
-        time(one, |time| time.is_exact().then_some(time.commands))
+    measure("time_commands", PerSecond, "commands received from clients", |s| Some(exact(s)?.commands)),
+    measure("time_handled_seconds", Backends, "client backends that handled a command", |s| {
+        Some(exact(s)?.handled_seconds)
     }),
-    measure("time_handled_seconds", Unit::Backends, "client backends that handled a command", |one| {
-        time(one, |time| time.is_exact().then_some(time.handled_seconds))
+    measure("time_activity_reports", PerSecond, "what client backends told pg_stat_activity", |s| {
+        time(s)?.activity_reports
     }),
-    measure("time_activity_reports", Unit::PerSecond, "what client backends told pg_stat_activity", |one| {
-        time(one, |time| time.activity_reports)
+    measure("time_switches", PerSecond, "how often processes of the server came on a processor", |s| {
+        Some(exact(s)?.switches)
     }),
-    measure("time_switches", Unit::PerSecond, "how often processes of the server came on a processor", |one| {
-        time(one, |time| time.is_exact().then_some(time.switches))
-    }),
-    measure("time_explained_ratio", Unit::Ratio, "of the lives of the server's processes, by a clock outside", |one| {
-        time(one, |time| time.explained_ratio)
+    measure("time_explained_ratio", Ratio, "of the lives of the server's processes, by a clock outside", |s| {
+        time(s)?.explained_ratio
     }),
     measure(
         "time_cost_seconds",
-        Unit::Processors,
+        Processors,
         "what this account took: programs in the kernel, and who reads them",
-        |one| time(one, |time| Some(time.cost_seconds)),
+        |s| Some(time(s)?.cost_seconds),
     ),
-    measure("time_lost_processes", Unit::PerSecond, "processes that could not be followed", |one| {
-        time(one, |time| Some(time.lost_processes))
+    measure("time_lost_processes", PerSecond, "processes that could not be followed", |s| {
+        Some(time(s)?.lost_processes)
     }),
-    measure("server_cpu_seconds", Unit::Processors, "all processes of the server", |one| {
-        Some(one.server_total().cpu_seconds)
-    })
-    .joined(Join::Mean, "server_cpu")
-    .drawn(PROCESSORS, "for the server"),
-    measure("generator_cpu_seconds", Unit::Processors, "pgbench, all threads", |one| Some(one.generator().cpu_seconds))
-        .joined(Join::Mean, "generator_cpu")
+    measure("server_cpu_seconds", Processors, "all processes of the server", |s| Some(s.server_total().cpu_seconds))
+        .joined(Mean, "server_cpu")
+        .drawn(PROCESSORS, "for the server"),
+    measure("generator_cpu_seconds", Processors, "pgbench, all threads", |s| Some(s.generator().cpu_seconds))
+        .joined(Mean, "generator_cpu")
         .drawn(PROCESSORS, "for pgbench"),
-    measure("pgthaw_cpu_seconds", Unit::Processors, "pgthaw, all threads", |one| Some(one.pgthaw_cpu_seconds))
-        .joined(Join::Mean, "pgthaw_cpu")
+    measure("pgthaw_cpu_seconds", Processors, "pgthaw, all threads", |s| Some(s.pgthaw_cpu_seconds))
+        .joined(Mean, "pgthaw_cpu")
         .drawn(PROCESSORS, "for pgthaw"),
-    measure("others_cpu_seconds", Unit::Processors, "everybody else", |one| Some(others(one)))
-        .joined(Join::Mean, "others_cpu")
+    measure("others_cpu_seconds", Processors, "everybody else", |s| Some(others(s)))
+        .joined(Mean, "others_cpu")
         .drawn(PROCESSORS, "for everybody else"),
-    measure("processors_steal_seconds", Unit::Processors, "taken by the hypervisor", |one| {
-        Some(one.processors_steal_seconds)
+    measure("processors_steal_seconds", Processors, "taken by the hypervisor", |s| Some(s.processors_steal_seconds))
+        .joined(Mean, "steal_cpu")
+        .drawn(PROCESSORS, "taken by the hypervisor"),
+    measure("processors_iowait_seconds", Processors, "idle beside something that waited for a disk", |s| {
+        Some(s.processors_iowait_seconds)
     })
-    .joined(Join::Mean, "steal_cpu")
-    .drawn(PROCESSORS, "taken by the hypervisor"),
-    measure("processors_iowait_seconds", Unit::Processors, "idle beside something that waited for a disk", |one| {
-        Some(one.processors_iowait_seconds)
-    })
-    .joined(Join::Mean, "iowait_cpu")
+    .joined(Mean, "iowait_cpu")
     .drawn(PROCESSORS, "idle, waiting for a disk"),
-    measure("processors_busy_seconds", Unit::Processors, "all processors, whoever used them", |one| {
-        Some(one.processors_busy_seconds)
+    measure("processors_busy_seconds", Processors, "all processors, whoever used them", |s| {
+        Some(s.processors_busy_seconds)
     }),
-    measure("busiest_thread_cpu_seconds", Unit::Processors, "the thread of pgbench with the most", |one| {
-        Some(one.busiest_thread_cpu_seconds())
+    measure("busiest_thread_cpu_seconds", Processors, "the thread of pgbench with the most", |s| {
+        Some(s.busiest_thread_cpu_seconds())
     })
-    .joined(Join::Mean, "busiest_thread_ratio"),
-    measure("generator_run_delay_seconds", Unit::Processors, "pgbench: ready to run, waiting for a processor", |one| {
-        Some(one.generator().run_delay_seconds)
+    .joined(Mean, "busiest_thread_ratio"),
+    measure("generator_run_delay_seconds", Processors, "pgbench: ready to run, waiting for a processor", |s| {
+        Some(s.generator().run_delay_seconds)
     }),
-    measure("server_run_delay_seconds", Unit::Processors, "the server: ready to run, waiting for a processor", |one| {
-        Some(one.server_total().run_delay_seconds)
+    measure("server_run_delay_seconds", Processors, "the server: ready to run, waiting for a processor", |s| {
+        Some(s.server_total().run_delay_seconds)
     })
-    .joined(Join::Mean, "server_run_delay"),
-    measure("server_involuntary_switches", Unit::PerSecond, "how often a processor was taken from the server", |one| {
-        Some(one.server_total().involuntary_switches)
+    .joined(Mean, "server_run_delay"),
+    measure("server_involuntary_switches", PerSecond, "how often a processor was taken from the server", |s| {
+        Some(s.server_total().involuntary_switches)
     })
-    .joined(Join::Band, "server_involuntary_switches")
+    .joined(Band, "server_involuntary_switches")
     .drawn(SWITCHES, "involuntary context switches"),
-    measure("device_writes", Unit::PerSecond, "writes to the data directory's disk, by anybody", |one| {
-        device(one, |device| Some(device.writes as f64))
+    measure("device_writes", PerSecond, "writes to the data directory's disk, by anybody", |s| {
+        Some(device(s)?.writes as f64)
     })
-    .joined(Join::Band, "device_writes")
+    .joined(Band, "device_writes")
     .drawn(REQUESTS, "writes by anybody"),
-    measure("device_written_bytes", Unit::BytesPerSecond, "written to that disk, by anybody", |one| {
-        device(one, |device| Some(device.written_bytes.0 as f64))
+    measure("device_written_bytes", BytesPerSecond, "written to that disk, by anybody", |s| {
+        Some(device(s)?.written_bytes.0 as f64)
     })
-    .joined(Join::Band, "device_written_bytes")
+    .joined(Band, "device_written_bytes")
     .drawn(DEVICE, "written by anybody"),
-    measure("device_read_await_us", Unit::Microseconds, "that a read took in the mean, waiting included", |one| {
-        device(one, |device| device.read_await_us)
+    measure("device_read_await_us", Microseconds, "that a read took in the mean, waiting included", |s| {
+        device(s)?.read_await_us
     })
-    .joined(Join::Most, "read_await_us")
+    .joined(Most, "read_await_us")
     .drawn(AWAIT, "a read"),
-    measure("device_write_await_us", Unit::Microseconds, "that a write took in the mean, waiting included", |one| {
-        device(one, |device| device.write_await_us)
+    measure("device_write_await_us", Microseconds, "that a write took in the mean, waiting included", |s| {
+        device(s)?.write_await_us
     })
-    .joined(Join::Most, "write_await_us")
+    .joined(Most, "write_await_us")
     .drawn(AWAIT, "a write"),
-    measure("device_queue", Unit::Requests, "under way in the mean", |one| device(one, |device| Some(device.queue))),
-    measure("device_busy_ratio", Unit::Ratio, "of the second with a request under way", |one| {
-        device(one, |device| Some(device.busy_ratio))
-    }),
-    measure("available_bytes", Unit::Bytes, "memory that could be had", |one| Some(one.available_bytes.0 as f64)),
-    measure("cached_bytes", Unit::Bytes, "the page cache", |one| Some(one.cached_bytes.0 as f64)),
-    measure("dirty_bytes", Unit::Bytes, "to be written", |one| Some(one.dirty_bytes.0 as f64))
-        .joined(Join::Most, "dirty_bytes")
+    measure("device_queue", Requests, "under way in the mean", |s| Some(device(s)?.queue)),
+    measure("device_busy_ratio", Ratio, "of the second with a request under way", |s| Some(device(s)?.busy_ratio)),
+    measure("available_bytes", Bytes, "memory that could be had", |s| Some(s.available_bytes.0 as f64)),
+    measure("cached_bytes", Bytes, "the page cache", |s| Some(s.cached_bytes.0 as f64)),
+    measure("dirty_bytes", Bytes, "to be written", |s| Some(s.dirty_bytes.0 as f64))
+        .joined(Most, "dirty_bytes")
         .drawn(DIRTY, "dirty"),
-    measure("writeback_bytes", Unit::Bytes, "being written", |one| Some(one.writeback_bytes.0 as f64))
-        .joined(Join::Most, "writeback_bytes")
+    measure("writeback_bytes", Bytes, "being written", |s| Some(s.writeback_bytes.0 as f64))
+        .joined(Most, "writeback_bytes")
         .drawn(DIRTY, "being written"),
-    measure("pressure_cpu_some", Unit::Ratio, "of the second in which a task waited for a processor", |one| {
-        one.pressure.cpu_some
+    measure("pressure_cpu_some", Ratio, "of the second in which a task waited for a processor", |s| {
+        s.pressure.cpu_some
     })
-    .joined(Join::Mean, "cpu_pressure")
+    .joined(Mean, "cpu_pressure")
     .drawn(PRESSURE, "for a processor"),
-    measure("pressure_io_some", Unit::Ratio, "in which a task waited for a disk", |one| one.pressure.io_some)
-        .joined(Join::Mean, "io_pressure")
+    measure("pressure_io_some", Ratio, "in which a task waited for a disk", |s| s.pressure.io_some)
+        .joined(Mean, "io_pressure")
         .drawn(PRESSURE, "for a disk"),
-    measure("pressure_io_full", Unit::Ratio, "in which all tasks did", |one| one.pressure.io_full),
-    measure("pressure_memory_some", Unit::Ratio, "in which a task waited for memory", |one| one.pressure.memory_some)
-        .joined(Join::Mean, "memory_pressure")
+    measure("pressure_io_full", Ratio, "in which all tasks did", |s| s.pressure.io_full),
+    measure("pressure_memory_some", Ratio, "in which a task waited for memory", |s| s.pressure.memory_some)
+        .joined(Mean, "memory_pressure")
         .drawn(PRESSURE, "for memory"),
-    measure("pressure_memory_full", Unit::Ratio, "in which all tasks did", |one| one.pressure.memory_full),
+    measure("pressure_memory_full", Ratio, "in which all tasks did", |s| s.pressure.memory_full),
 ];
 
 const fn measure(name: &'static str, unit: Unit, doc: &'static str, of: fn(&OsSample) -> Option<f64>) -> Measure {
@@ -287,12 +267,17 @@ fn others(one: &OsSample) -> f64 {
     (one.processors_busy_seconds - own).max(0.0)
 }
 
-fn device(one: &OsSample, of: fn(&DeviceUse) -> Option<f64>) -> Option<f64> {
-    one.device.as_ref().and_then(of)
+fn device(one: &OsSample) -> Option<&DeviceUse> {
+    one.device.as_ref()
 }
 
-fn time(one: &OsSample, of: fn(&TimeUse) -> Option<f64>) -> Option<f64> {
-    one.time.as_ref().and_then(of)
+fn time(one: &OsSample) -> Option<&TimeUse> {
+    one.time.as_ref()
+}
+
+/// Looks at pg_stat_activity count neither commands nor switches.
+fn exact(one: &OsSample) -> Option<&TimeUse> {
+    time(one).filter(|time| time.is_exact())
 }
 
 #[cfg(test)]

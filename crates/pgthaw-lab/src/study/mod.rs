@@ -1,53 +1,53 @@
 //! What is asked of a study, and what is kept of it: types, and text that becomes a value. No process, no clock.
 
+mod axis;
 mod built_in;
-mod calibration;
-pub(crate) mod disk;
+mod database;
 mod error;
 mod event;
 mod finding;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod measured;
-mod measurement_verdict;
+mod generators;
+pub(crate) mod ground;
+mod import;
+mod latency;
 mod measures;
-mod order;
 mod others;
+mod plan;
+mod point;
 pub(crate) mod record;
-mod samples;
-mod saturation;
-mod secrets;
-pub mod size;
-mod strategy;
-pub(crate) mod sweep;
+pub(crate) mod spec;
 
 pub use built_in::{BUILT_IN_STUDIES, read_named};
-pub use calibration::Calibration;
-pub use disk::compute_bound_seconds;
-pub use error::{ANOTHER_PLACE, Error};
-pub use event::{Event, Events, LiveSecond, SweepOpened, SweepTrialStarted, UntilWarm};
-pub use finding::Finding;
-pub use measured::{Measured, Outcome, Seen};
-pub use measurement_verdict::{MeasurementVerdict, texts_of};
-pub use measures::{Join, MEASURES, Measure};
-pub use order::{Turn, plan_order};
-pub use others::{NOISE_TOLD, Others};
-pub use record::{
-    Device, Disk, Machine, NO_DISK, RelationResidency, ResidencyCourse, ResidencyStrip, Sample, StartState,
-    StrategyOutcome, StudyForecast, new_run_id,
+pub use database::{
+    CopyWay, DATABASE, DatabaseKey, DatabaseMaking, DatabaseSpec, FreshCopy, MakingStep, expected_bytes, plan_scale,
 };
-pub use samples::compute_samples;
-pub use saturation::{Saturation, SaturationSign};
-pub use secrets::Record;
-pub use strategy::{NOTHING, PGTHAW, Strategy};
-pub use sweep::{
-    AUTO, AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
-    CopyWay, DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseMaking, DatabaseSpec, Exceeded, FileSystemSpec, FreshCopy,
-    GeneratorCalibration, Generators, ImportOptions, Imported, Job, LOG_LINE_PREFIX, Latencies, LatencyHistogram,
-    LoadBegins, LoadSample, MakingStep, NATIVE, Part, Places, PlannedPoint, Point, RESIDENT_SHARE, SIDE, SIDES,
-    STRATEGY, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TOGETHER, TimeLeft,
-    TrialDevice, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupFacts, check_room,
-    compute_worst_second, empty_trial, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints,
-    parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_study_text, render_digest, set_keys,
+pub use error::{ANOTHER_PLACE, Error};
+pub use event::{
+    Calibration, Event, Events, LiveSecond, Measured, Outcome, Seen, SweepOpened, SweepTrialStarted, UntilWarm,
+    compute_samples,
+};
+pub use finding::{Finding, MeasurementVerdict, Saturation, SaturationSign, texts_of};
+pub use generators::{Generators, TrialGenerator, TrialGenerators};
+pub use ground::{FileSystemSpec, Part, Places, ServerSpec, compute_bound_seconds};
+pub use import::{ImportOptions, Imported, read_import};
+pub use latency::{Latencies, LatencyHistogram, ScriptLatency};
+pub use measures::{Join, MEASURES, Measure};
+pub use others::{NOISE_TOLD, Others};
+pub use plan::{
+    CALIBRATION_SECONDS, PlannedPoint, SweepPlan, TimeLeft, check_room, forecast_warm_seconds, image_bytes,
+    needed_bytes_on, part_image_bytes, plan_sweep, plan_turns,
+};
+pub use point::{
+    AxisLength, DEFAULT_SERVER, LoadBegins, NATIVE, NOTHING, PGTHAW, Point, SIDE, SIDES, STRATEGY, StartAsked,
+    Strategy, TOGETHER, Turn, Until, plan_order,
+};
+pub use record::{
+    AUTOVACUUM, Bound, Brought, BufferUse, Checkpoint, CheckpointBegun, Climb, Device, Disk, GeneratorCalibration, Job,
+    LOG_LINE_PREFIX, LoadSample, Machine, NO_DISK, RESIDENT_SHARE, Record, RelationResidency, ResidencyCourse,
+    ResidencyStrip, Sample, StartState, StrategyOutcome, StudyForecast, SweepRun, SweepTrial, TrialDevice, WARM_SHARE,
+    Warming, WarmingFigures, WarmupFacts, compute_worst_second, empty_trial, new_run_id, parse_checkpoints,
     tells_of_trial,
 };
+pub use spec::{AUTO, Exceeded, Sweep, parse_sweep, read_study_text, render_digest, set_keys};

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::metric::Metric;
+use super::outline::TrialOutline;
 use super::statistics::{Limits, Ratio, Spread, compute_median, compute_ratio};
-use super::sweep::{Metric, PointSummary, TrialOutline, group_of, limits_of};
+use super::summary::PointSummary;
 use super::warm::served_by;
+use super::warming::{group_of, limits_of};
 use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
 
 /// What everything is compared with, beside `nothing`, `cat` and pgthaw.
@@ -297,10 +300,10 @@ fn find_ahead(rounds: &[Pair<'_>]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sweep::{compute_outline_summary, outline_trials};
     use super::*;
-    use crate::study::sweep::record::tests::{run, trial};
+    use crate::study::record::tests::{run, trial};
     use crate::study::{Brought, Climb, Point, SweepTrial, Warming, WarmingFigures};
+    use crate::verdict::{compute_outline_summary, outline_trials};
     use host::units::Bytes;
 
     fn trial_of(strategy: &str, number: u32, scale: u32, repeat: u32, figures: WarmingFigures) -> SweepTrial {

@@ -163,7 +163,7 @@ pub fn find_others(used: Option<&OthersUse>) -> Option<Others> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::disk::tests::named;
+    use crate::study::ground::disk_tests::named;
     use crate::study::record::tests::sample;
     use model::Span;
     use observe::Counters;

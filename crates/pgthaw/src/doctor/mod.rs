@@ -1,4 +1,4 @@
-//! `pgthaw doctor`: the work is done in `crates/host/src/linux/capability/` and `crates/postgres/src/capability/`.
+//! `pgthaw doctor`: the work is done in `crates/host/src/linux/capability.rs` and `crates/postgres/src/capability.rs`.
 
 pub mod device_text;
 mod probe;

@@ -1,8 +1,8 @@
 //! `pgthaw doctor --probe`: the work is done in `crates/cache/src/warm/probe/`.
 
-use std::sync::Arc;
 
 use crate::doctor::device_text::{render_device, render_limit, render_profile};
+use crate::warm_progress::end_in_good_order;
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, Target};
 use cache::warm::probe::{DeviceRecord, Measurement, Probe, ProfileStore, find_sample_files};
 use cache::warm::restore::join_memory_cgroup;
@@ -37,10 +37,7 @@ pub async fn run_probe(
 ) -> anyhow::Result<ExitStatus> {
     open_files::allow_all();
     let target = Target::open(connection).await?;
-    // From here on there is something to end in good order; until here a signal ends this process at once.
-    let control = Arc::new(Control::default());
-    let interrupted = Arc::clone(&control);
-    tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
+    let control = end_in_good_order();
     let directory = target.data_directory.ok_or(Error::NothingToProbe)?;
     let progress = Progress::steps("probing", 0, output.shows_progress());
     let shown = progress.clone();

@@ -1,12 +1,13 @@
-//! Films: the list of them, and what one of them says.
+//! Films: the list of them, and what one of them says, as text, JSON and a page without any script.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use cache::Generation;
-use cache::trace::{Error, FilmHeader, FilmSummary, MOMENTS, MissRatioCurve, Moment, RelationTouches};
-use host::units::{Bytes, counted};
+use cache::trace::{COLUMNS, Error, FilmHeader, FilmSummary, MOMENTS, MissRatioCurve, Moment, ROWS, RelationTouches};
+use command::document::{class_of, escape_text, render_document};
+use host::units::counted;
 use terminal::{Canvas, Column, pasted_path, printable, render_columns, without_advice};
 
 /// A name with its time and number (22 cells) and a label of some length.
@@ -85,27 +86,26 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
     table.join("\n")
 }
 
+/// The command that a film is of, for people.
+fn job_of(header: &FilmHeader) -> &str {
+    if header.job.is_empty() { "whatever ran" } else { &header.job }
+}
+
 /// A film, relation by relation, and its working set over time.
 pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canvas: Canvas) -> String {
-    let job = match &*header.job {
-        "" => "whatever ran".to_owned(),
-        job => without_advice(&printable(job)),
-    };
     let mut lines = vec![
-        format!("film of {job}"),
+        format!("film of {}", without_advice(&printable(job_of(header)))),
         format!("  {}", pasted_path(path)),
         format!("recorded {} {}", header.recorded_at.strftime("%F %T UTC"), printable(&header.recorder)),
         render_content(header),
     ];
     lines.extend(header.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
     lines.push(String::new());
-    // The largest first: behind these nothing came of any.
-    let touched = summary.relations.iter().take_while(|one| one.blocks > 0).count();
-    let (touched, others) = summary.relations.split_at(touched);
+    let (touched, others): (Vec<_>, Vec<_>) = summary.relations.iter().partition(|one| one.blocks > 0);
     if !touched.is_empty() {
-        lines.extend(render_columns(relation_columns(header, touched), canvas.width, canvas.mark()));
+        lines.extend(render_columns(relation_columns(header, &touched), canvas.width, canvas.mark()));
     }
-    lines.extend(render_in_buffers(header, others));
+    lines.extend(render_in_buffers(header, &others));
     // By the others nothing was touched since the line above.
     let moments: Vec<&Moment> = summary.moments.iter().filter(|one| one.recent_blocks > 0).collect();
     if !moments.is_empty() {
@@ -117,7 +117,7 @@ pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canv
 }
 
 /// Of those of which nothing came: shared_buffers had them before, and the job may have used them or not.
-fn render_in_buffers(header: &FilmHeader, others: &[RelationTouches]) -> Option<String> {
+fn render_in_buffers(header: &FilmHeader, others: &[&RelationTouches]) -> Option<String> {
     let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
     (blocks > 0).then(|| {
         let more = counted(others.len(), "relation");
@@ -129,7 +129,7 @@ fn render_in_buffers(header: &FilmHeader, others: &[RelationTouches]) -> Option<
 fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> Vec<String> {
     let share = |missed: u64| format!("{:.1} %", missed as f64 * 100.0 / curve.requests.max(1) as f64);
     let sizes = std::iter::successors(Some(128), |blocks: &u64| Some(blocks * 2)).take(40);
-    let most = curve.points.last().map_or(0, |point| point.blocks);
+    let most = curve.most_blocks();
     let sizes: Vec<u64> = sizes.take_while(|blocks| *blocks < most * 2).collect();
     let how = match curve.sampling {
         0 => "every request was counted".to_owned(),
@@ -170,16 +170,16 @@ fn moment_columns(header: &FilmHeader, moments: &[&Moment]) -> Vec<Column> {
         _ => 3,
     };
     vec![
-        Column::number("until, s", 0, cells(&|one| format!("{:.digits$}", one.time.as_secs_f64()))),
+        Column::number("until, s", 0, cells(&|one| format!("{:.digits$}", one.seconds))),
         Column::number("touched", 0, cells(&|one| header.bytes(one.blocks).to_string())),
         Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
     ]
 }
 
-fn relation_columns(header: &FilmHeader, relations: &[RelationTouches]) -> Vec<Column> {
-    let cells = |text: &dyn Fn(&RelationTouches) -> String| relations.iter().map(text).collect::<Vec<_>>();
+fn relation_columns(header: &FilmHeader, relations: &[&RelationTouches]) -> Vec<Column> {
+    let cells = |text: &dyn Fn(&RelationTouches) -> String| relations.iter().map(|one| text(one)).collect::<Vec<_>>();
     let second = |one: &RelationTouches, last: bool| {
-        one.span.map(|(from, to)| format!("{:.1}", if last { to } else { from }.as_secs_f64())).unwrap_or_default()
+        one.span.map(|(from, to)| format!("{:.1}", if last { to } else { from })).unwrap_or_default()
     };
     let buffers = |one: &RelationTouches| match one.buffers_blocks {
         0 => String::new(),
@@ -199,38 +199,23 @@ fn relation_columns(header: &FilmHeader, relations: &[RelationTouches]) -> Vec<C
 
 /// What a film says of itself, for programs.
 pub fn render_film_json(path: &Path, header: &FilmHeader) -> Value {
-    json!({
-        "path": path,
-        "label": header.label,
-        "recorded_at": header.recorded_at,
-        "system_identifier": header.source.system_identifier.to_string(),
-        "version_num": header.source.version_num,
-        "block_size": header.source.block_size,
-        "lsn": header.source.lsn,
-        "timeline": header.source.timeline,
-        "job": header.job,
-        "recorder": header.recorder,
-        "seconds": header.seconds,
-        "lost_events": header.lost_events,
-        "sampling": header.sampling,
-        "probe": header.probe,
-        "totals": header.totals,
-        "device_reads": header.device_reads,
-        "device_bytes": header.device_bytes.map(|Bytes(bytes)| bytes),
-        "fetched_again_bytes": header.fetched_again.map(|Bytes(bytes)| bytes),
-        "remarks": header.remarks,
-    })
+    let (source, mut json) = (&header.source, json!(header));
+    json["path"] = json!(path);
+    json["system_identifier"] = source.system_identifier.to_string().into();
+    json["version_num"] = source.version_num.into();
+    json["block_size"] = source.block_size.into();
+    json["lsn"] = source.lsn.as_str().into();
+    json["timeline"] = source.timeline.into();
+    json
 }
 
 /// The list of films, for programs.
 pub fn render_films_json(lines: &[FilmLine]) -> Value {
-    let film = |line: &FilmLine| {
-        let (header, error) = match &line.header {
-            Ok(header) => (render_film_json(&line.generation.path, header), Value::Null),
-            Err(error) => (Value::Null, error.to_string().into()),
-        };
-        let cluster = line.generation.system_identifier.to_string();
-        json!({ "name": line.generation.name, "path": line.generation.path, "system_identifier": cluster, "header": header, "error": error })
+    let film = |FilmLine { generation, header }: &FilmLine| {
+        let error = header.as_ref().err().map(ToString::to_string);
+        let header = header.as_ref().ok().map(|header| render_film_json(&generation.path, header));
+        let cluster = generation.system_identifier.to_string();
+        json!({ "name": generation.name, "path": generation.path, "system_identifier": cluster, "header": header, "error": error })
     };
     json!({ "films": lines.iter().map(film).collect::<Vec<_>>() })
 }
@@ -246,25 +231,171 @@ pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &Film
             "blocks": one.blocks,
             "pieces": one.events,
             "buffers_blocks": one.buffers_blocks,
-            "first_seconds": one.span.map(|(first, _)| first.as_secs_f64()),
-            "last_seconds": one.span.map(|(_, last)| last.as_secs_f64()),
+            "first_seconds": one.span.map(|(first, _)| first),
+            "last_seconds": one.span.map(|(_, last)| last),
         })
     };
-    let moment = |one: &Moment| json!({ "seconds": one.time.as_secs_f64(), "blocks": one.blocks, "recent_blocks": one.recent_blocks });
+    let curve = summary.curve.as_ref().map(|curve| {
+        let mut json = json!(curve);
+        json["sufficient_blocks"] = curve.sufficient_blocks().into();
+        json
+    });
     json!({
         "header": render_film_json(path, header),
         "relations": summary.relations.iter().map(relation).collect::<Vec<_>>(),
-        "moments": summary.moments.iter().map(moment).collect::<Vec<_>>(),
-        "curve": summary.curve.as_ref().map(|curve| {
-            json!({
-                "requests": curve.requests,
-                "first_requests": curve.first_requests,
-                "sampling": curve.sampling,
-                "sufficient_blocks": curve.sufficient_blocks(),
-                "points": curve.points,
-            })
-        }),
+        "moments": summary.moments,
+        "curve": curve,
     })
+}
+
+/// A drawing's size in its own units, and the room for the axes' numbers.
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 220.0;
+const LEFT: f64 = 64.0;
+const BOTTOM: f64 = 32.0;
+const TOP: f64 = 12.0;
+
+/// Relations that get a picture, those with the most blocks.
+const PICTURES: usize = 6;
+const PICTURE_HEIGHT: f64 = 160.0;
+
+/// Steps from the palest cell to the darkest: each is four times as many blocks.
+const SHADES: u32 = 4;
+
+/// Lines of the grid, above the axis.
+const GRID: u32 = 4;
+
+/// The film as one HTML document, with what `film show --json` has of it. Whatever names it holds, they stay text.
+pub fn render_film_page(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> String {
+    let mut body = format!(
+        "<h1>Film of {}</h1><p>{:.1} s, recorded {} {}.</p><h2>Where it was when</h2><p>From the first block of each relation at the top to \
+         the last one touched. The darker, the more blocks.</p>",
+        escape_text(job_of(header)),
+        header.seconds,
+        header.recorded_at.strftime("%F %T UTC"),
+        escape_text(&header.recorder)
+    );
+    let drawn = summary.relations.iter().filter(|one| !one.picture.cells.is_empty()).take(PICTURES);
+    drawn.for_each(|one| body += &render_picture(header, one));
+    body += "<h2>Working set</h2><p>What was touched since the beginning, and since the moment before (dashed).</p>";
+    body += &render_working_set(header, summary);
+    body += &summary.curve.as_ref().map_or_else(String::new, |curve| draw_curve(header, curve));
+    let touched: Vec<&RelationTouches> = summary.relations.iter().filter(|one| one.blocks > 0).collect();
+    body += &render_table(&relation_columns(header, &touched));
+    render_document("film of a job", &body, &render_film_summary_json(path, header, summary).to_string())
+}
+
+fn render_picture(header: &FilmHeader, RelationTouches { relation, picture, .. }: &RelationTouches) -> String {
+    let rows = picture.cells.keys().map(|(_, row)| row + 1).max().unwrap_or(1).clamp(1, ROWS);
+    let (width, height) = ((WIDTH - LEFT) / COLUMNS as f64, (PICTURE_HEIGHT - TOP - BOTTOM) / rows as f64);
+    let mut shades = vec![String::new(); SHADES as usize];
+    for ((column, row), blocks) in &picture.cells {
+        let part = *blocks as f64 / picture.row_blocks as f64;
+        let shade = (SHADES as f64 + part.log(4.0)).floor().clamp(0.0, f64::from(SHADES - 1));
+        let (x, y) = (LEFT + *column as f64 * width, TOP + *row as f64 * height);
+        shades[shade as usize] += &format!("M{x:.1} {y:.1}h{width:.1}v{height:.1}h-{width:.1}z");
+    }
+    let (place, top, bottom, class) = (LEFT - 6.0, TOP + 10.0, PICTURE_HEIGHT - BOTTOM, class_of(0));
+    let last = header.bytes(rows * picture.row_blocks);
+    let mut inside = format!(
+        r#"<text x="{place}" y="{top}" text-anchor="end">0</text><text x="{place}" y="{bottom}" text-anchor="end">{last}</text>"#
+    );
+    for (shade, path) in shades.into_iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+        let opacity = (shade + 1) as f64 / f64::from(SHADES);
+        inside += &format!(r#"<path class="{class}" fill="currentColor" fill-opacity="{opacity:.2}" d="{path}"/>"#);
+    }
+    let name = escape_text(&relation.name.to_string());
+    let axis = axis_below(bottom, |share| format!("{:.1} s", header.seconds * share));
+    format!("<h3>{name}</h3>{}", drawing(PICTURE_HEIGHT, &format!("positions in {name} over time"), &(inside + &axis)))
+}
+
+/// Numbers below a drawing, each what `label` says of its share of the width.
+fn axis_below(bottom: f64, label: impl Fn(f64) -> String) -> String {
+    let number = |line: u32| {
+        let share = f64::from(line) / f64::from(GRID);
+        let anchor = if line == GRID { "end" } else { "middle" };
+        let (x, y, label) = (LEFT + (WIDTH - LEFT) * share, bottom + 18.0, label(share));
+        format!(r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{label}</text>"#)
+    };
+    (0..=GRID).map(number).collect()
+}
+
+/// Lines across, each with what `label` says of its share of the height.
+fn axis_beside(label: impl Fn(f64) -> String) -> String {
+    let number = |line: u32| {
+        let share = f64::from(line) / f64::from(GRID);
+        let (x, y, label) = (LEFT - 6.0, TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - share), label(share));
+        format!(
+            r#"<line class="grid" x1="{LEFT}" x2="{WIDTH}" y1="{y:.1}" y2="{y:.1}"/><text x="{x:.1}" y="{:.1}" text-anchor="end">{label}</text>"#,
+            y + 4.0
+        )
+    };
+    (0..=GRID).map(number).collect()
+}
+
+/// A curve through these points, each 0 to 1 from the left and from below.
+fn polyline(series: usize, points: impl Iterator<Item = (f64, f64)>) -> String {
+    let point = |(x, y)| format!("{:.1},{:.1} ", LEFT + (WIDTH - LEFT) * x, TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - y));
+    format!(r#"<polyline class="curve {}" points="{}"/>"#, class_of(series), points.map(point).collect::<String>())
+}
+
+fn drawing(height: f64, label: &str, inside: &str) -> String {
+    format!(
+        r#"<div class="drawing"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{inside}</svg></div>"#
+    )
+}
+
+fn render_working_set(header: &FilmHeader, summary: &FilmSummary) -> String {
+    let most = summary.moments.last().map_or(0, |moment| moment.blocks).max(1) as f64;
+    let curve = |series, blocks: fn(&Moment) -> u64| {
+        let point = |one: &Moment| (one.seconds / header.seconds.max(f64::MIN_POSITIVE), blocks(one) as f64 / most);
+        polyline(series, std::iter::once((0.0, 0.0)).chain(summary.moments.iter().map(point)))
+    };
+    let inside = axis_beside(|share| header.bytes((most * share) as u64).to_string())
+        + &axis_below(HEIGHT - BOTTOM, |share| format!("{:.1} s", header.seconds * share))
+        + &curve(0, |one| one.blocks)
+        + &curve(1, |one| one.recent_blocks);
+    drawing(HEIGHT, "what was touched over time", &inside)
+}
+
+fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
+    let title = "<h2>How much memory would have sufficed</h2>";
+    let sufficient = curve.sufficient_blocks();
+    if sufficient == 0 {
+        return format!(
+            "{title}<p>Hardly a block was asked for again: more memory than its own would have spared nothing.</p>"
+        );
+    }
+    // From a megabyte or so on, each size twice the one before.
+    let most = curve.most_blocks().max(256);
+    let (first, last) = (7.0, (most as f64).log2().ceil().max(8.0));
+    let mut points = vec![(0.0, curve.miss_ratio(128).unwrap_or_default())];
+    for point in curve.points.iter().filter(|point| point.blocks > 128) {
+        let x = ((point.blocks as f64).log2() - first) / (last - first);
+        points.extend([(x, points[points.len() - 1].1), (x, point.missed as f64 / curve.requests as f64)]);
+    }
+    points.push((1.0, points[points.len() - 1].1));
+    let size = |share: f64| header.bytes((first + (last - first) * share).exp2() as u64).to_string();
+    let inside = axis_beside(|share| format!("{:.0} %", share * 100.0))
+        + &axis_below(HEIGHT - BOTTOM, size)
+        + &polyline(0, points.into_iter());
+    format!(
+        "{title}<p>{} of page cache. The curve tells of which part of the requests the block would have been missing, by the size of the \
+         page cache; what was asked for the first time always is.</p>{}",
+        header.bytes(sufficient),
+        drawing(HEIGHT, "missed requests by the size of the page cache", &inside)
+    )
+}
+
+fn render_table(columns: &[Column]) -> String {
+    let row = |tag: &str, cells: Vec<&String>| {
+        let cells = cells.into_iter().map(|cell| format!("<{tag}>{}</{tag}>", escape_text(cell)));
+        format!("<tr>{}</tr>", cells.collect::<String>())
+    };
+    let titles = row("th", columns.iter().map(|column| &column.title).collect());
+    let rows = (0..columns.first().map_or(0, |column| column.cells.len()))
+        .map(|at| row("td", columns.iter().map(|column| &column.cells[at]).collect()));
+    format!("<h2>Relations</h2><div class=\"table\"><table>{titles}{}</table></div>", rows.collect::<String>())
 }
 
 #[cfg(test)]
@@ -331,9 +462,9 @@ mod tests {
     fn moments_are_told_apart_and_amounts_for_what_they_are() {
         let moments = |seconds: f64| -> Vec<String> {
             let header = FilmHeader { seconds, ..FilmHeader::for_tests() };
-            let time = |at: usize| std::time::Duration::from_secs_f64(seconds * at as f64 / MOMENTS as f64);
+            let time = |at: usize| seconds * at as f64 / MOMENTS as f64;
             let moments: Vec<Moment> =
-                (1..=MOMENTS).map(|at| Moment { time: time(at), blocks: 1, recent_blocks: 1 }).collect();
+                (1..=MOMENTS).map(|at| Moment { seconds: time(at), blocks: 1, recent_blocks: 1 }).collect();
             moment_columns(&header, &moments.iter().collect::<Vec<_>>())[0].cells.clone()
         };
         for seconds in [0.05, 0.3, 2.0, 7.5, 600.0] {

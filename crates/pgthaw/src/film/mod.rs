@@ -1,28 +1,39 @@
-//! `pgthaw film`: the work is done in `crates/cache/src/trace/`.
+//! `pgthaw film`: the work is done in `crates/cache/src/trace/`. A name means this user's films, first those of the cluster that the options lead to.
+//! Where this user has none, the error or a remark points to the films of the server's owner, so that root finds those of the user postgres.
 
 pub mod film_text;
-mod named;
-mod page;
-mod record;
-mod recorder;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
-use super::{ConnectionArguments, ExitStatus, OutputArguments};
-use crate::film::film_text::FilmLine;
-use crate::film::film_text::{render_film, render_film_summary_json, render_films, render_films_json};
-use cache::Generation;
-use cache::trace::{Error, Film, FilmHeader, FilmPicture, FilmStore, FilmSummary};
+use crate::film::film_text::{
+    FilmLine, render_film, render_film_json, render_film_page, render_film_summary_json, render_films,
+    render_films_json, render_recorded,
+};
+use crate::{
+    ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, find_cluster, find_directory,
+    page_cache_of, read_current_map,
+};
+use cache::trace::{
+    self, AskSessions, Error, FilmHeader, FilmStore, FilmSummary, FilmWriter, Named, Own, Polling, Recording, Requests,
+    Source, Wanted,
+};
+use cache::{Generation, Map, NEWEST, check_label};
 use command::document;
-pub use named::{NamedFilms, find_owners_like, with_owners};
-use record::RecordArguments;
-pub use record::{RecordedAs, record_job};
-pub use recorder::{RecordingAsked, SourceArguments, ask_sessions, new_header, open_source};
-use terminal::Canvas;
+use host::failure::Explain as _;
+use host::linux::block_device::{Devices, read_block_device};
+use host::linux::home::home_of;
+use host::linux::page_cache::PageCache as _;
+use host::linux::process::{is_alive, read_parent};
+use observe::time::OwnTransactions;
+use observe::{forget_pages_ahead, open_pages_ahead};
+use postgres::{Server, read_databases, read_sessions, tell_statistics};
+use terminal::{Canvas, Progress};
 
 /// Record what server processes read, and look at the films of jobs
 #[derive(Debug, Args)]
@@ -80,22 +91,27 @@ impl FilmArguments {
 /// Runs the command.
 pub async fn run(arguments: FilmArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.command {
-        FilmCommand::Record(arguments) => return record::run(arguments, output).await,
-        FilmCommand::List { connection } => list(&NamedFilms::open(&connection).await?, &connection, output)?,
+        FilmCommand::Record(arguments) => return record(arguments, output).await,
+        FilmCommand::List { connection } => list(&NamedFilms::open(&connection).await?, output)?,
         FilmCommand::Show { film, html, connection } => {
-            show(&NamedFilms::open(&connection).await?.film(&film)?, html.as_deref(), output)?;
+            show(&NamedFilms::open(&connection).await?, &film, html.as_deref(), output)?;
         }
         FilmCommand::Drop { film, connection } => forget(&NamedFilms::open(&connection).await?, &film, output)?,
     }
     Ok(ExitStatus::Done)
 }
 
-fn show(film: &Film<File>, html: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
-    let (path, header, summary) = (film.path(), film.header(), FilmSummary::read(film)?);
+/// Shows the film that a name means, and says which of several it is.
+fn show(named: &NamedFilms<'_>, name: &str, html: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
+    let opened = named.store.open_newest(named.cluster, name);
+    let (film, remarks) = opened.map_err(|error| with_owners(error, name, named.connection))?;
+    let (path, header) = (film.path(), film.header());
+    let is_any = name == NEWEST || header.label.as_deref() == Some(name);
+    named.require_cluster(header.source.system_identifier, is_any, path)?;
+    remarks.iter().for_each(|remark| terminal::print_remark(remark));
+    let summary = FilmSummary::read(&film)?;
     if let Some(html) = html {
-        let json = render_film_summary_json(path, header, &summary);
-        let page = page::render_film_page(header, &summary, &FilmPicture::read(film)?, &json)?;
-        document::write_report(html, &page, false)?;
+        document::write_report(html, &render_film_page(path, header, &summary), false)?;
     }
     match output.json {
         true => terminal::print_json(&render_film_summary_json(path, header, &summary))?,
@@ -104,7 +120,7 @@ fn show(film: &Film<File>, html: Option<&Path>, output: OutputArguments) -> anyh
     Ok(())
 }
 
-fn list(named: &NamedFilms<'_>, connection: &ConnectionArguments, output: OutputArguments) -> anyhow::Result<()> {
+fn list(named: &NamedFilms<'_>, output: OutputArguments) -> anyhow::Result<()> {
     let line = |generation: Generation| {
         let is_file = generation.require_file().map_err(Error::from);
         let header = is_file.and_then(|()| FilmHeader::read_unverified(&generation.path));
@@ -113,7 +129,7 @@ fn list(named: &NamedFilms<'_>, connection: &ConnectionArguments, output: Output
     let lines: Vec<FilmLine> = named.store.read_all()?.films.into_iter().map(line).collect();
     match output.json {
         true => terminal::print_json(&render_films_json(&lines))?,
-        false if lines.is_empty() => terminal::print_line(&render_none(&named.store, connection)),
+        false if lines.is_empty() => terminal::print_line(&render_none(&named.store, named.connection)),
         false => terminal::print_line(&render_films(&lines, named.cluster, Canvas::of_stdout(false))),
     }
     Ok(())
@@ -121,7 +137,7 @@ fn list(named: &NamedFilms<'_>, connection: &ConnectionArguments, output: Output
 
 /// Says where no film is, and who may have some.
 fn render_none(store: &FilmStore, connection: &ConnectionArguments) -> String {
-    let elsewhere = named::owners_store(connection)
+    let elsewhere = owners_store(connection)
         .filter(|owners| owners.read_all().is_ok_and(|some| !some.films.is_empty()))
         .map(|owners| format!("; the server's owner keeps his in {}", owners.root().display()));
     let more = elsewhere.unwrap_or_else(|| " yet: `pgthaw run --like NAME -- COMMAND` makes one".to_owned());
@@ -130,10 +146,373 @@ fn render_none(store: &FilmStore, connection: &ConnectionArguments) -> String {
 
 /// Removes the films that a name means.
 fn forget(named: &NamedFilms<'_>, name: &str, output: OutputArguments) -> anyhow::Result<()> {
-    let dropped = named.forget(name)?;
+    let films = named.store.find_all(named.cluster, name);
+    let films = films.map_err(|error| with_owners(error, name, named.connection))?;
+    for one in &films {
+        named.require_cluster(one.system_identifier, one.name != name, &one.path)?;
+    }
+    let forget = |one: Generation| Ok(named.store.forget(&one).map(|()| one.name)?);
+    let dropped: Vec<String> = films.into_iter().map(forget).collect::<Result<_, Error>>()?;
     match output.json {
         true => terminal::print_json(&json!({ "dropped": dropped }))?,
         false => dropped.iter().for_each(|name| terminal::print_line(&format!("dropped film {name}"))),
     }
     Ok(())
+}
+
+/// The films of this user.
+#[derive(Debug)]
+struct NamedFilms<'a> {
+    store: FilmStore,
+    connection: &'a ConnectionArguments,
+    /// The cluster whose films a name means first, where it is known.
+    cluster: Option<u64>,
+}
+
+impl NamedFilms<'_> {
+    /// Queries a server only where one was named whose directory cannot be seen: looking at films needs none.
+    async fn open(connection: &ConnectionArguments) -> anyhow::Result<NamedFilms<'_>> {
+        let cluster = match find_cluster(connection) {
+            None if connection.names_cluster() => Target::open(connection).await?.system_identifier(),
+            found => found,
+        };
+        Ok(NamedFilms { store: FilmStore::open(), connection, cluster })
+    }
+
+    /// Where a cluster was named, `newest` and a label mean no film of another one.
+    fn require_cluster(&self, film: u64, is_any: bool, path: &std::path::Path) -> Result<(), Error> {
+        match self.cluster {
+            Some(cluster) if cluster != film && is_any && self.connection.names_cluster() => {
+                Err(Error::OtherCluster { path: path.to_owned(), film, cluster })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The films of the owner of the server that the options lead to, unless this user is the owner.
+fn owners_store(connection: &ConnectionArguments) -> Option<FilmStore> {
+    let directory = find_directory(connection).ok().flatten()?;
+    let store = FilmStore::in_home(&home_of(directory.owner_uid)?);
+    (store.root() != FilmStore::open().root()).then_some(store)
+}
+
+/// Adds to an error where the film is, when this user lacks one that the server's owner has.
+pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -> Error {
+    if !matches!(error, Error::NoFilm(_) | Error::UnknownFilm { .. }) {
+        return error;
+    }
+    match owners_store(connection).and_then(|store| store.find_of(find_cluster(connection), name).ok()) {
+        Some(film) => Error::KeptElsewhere { error: Box::new(error), film },
+        None => error,
+    }
+}
+
+/// The newest film of a cluster under `label` that the server's owner has, where this user has none.
+pub fn find_owners_like(
+    connection: &ConnectionArguments,
+    own: &FilmStore,
+    cluster: u64,
+    label: &str,
+) -> Option<PathBuf> {
+    let find = |store: &FilmStore| store.find_newest_like(cluster, label).ok().flatten();
+    if find(own).is_some() { None } else { owners_store(connection).and_then(|store| find(&store)) }
+}
+
+/// Interval at which pgthaw checks whether a recorded backend has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Record which blocks server processes read, in order, as a film
+///
+/// Records for some seconds, or until Ctrl-C: everything that the server reads, a backend with its parallel workers, or the sessions of a
+/// name or a database. `pgthaw run --record-only -- COMMAND` records a command.
+///
+/// The kernel reports which blocks of which relations are requested from the page cache, and when, cached blocks too. The film also holds
+/// what shared_buffers held before, marked as not proven (with pg_buffercache). Where the kernel takes no program from this user, pgthaw
+/// looks at the page cache several times a second: it then sees only what came, whoever read it.
+///
+/// `pgthaw film show` shows the film, `pgthaw run --like NAME` uses it.
+#[derive(Debug, Args)]
+pub struct RecordArguments {
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+
+    /// Write the film to this file, which must not exist [default: pgthaw/films in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(short, long, value_name = "FILE", help_heading = "Record")]
+    output: Option<PathBuf>,
+
+    /// Keep the film under this name, for `pgthaw run --like NAME`
+    #[arg(long, value_name = "NAME", conflicts_with = "output", help_heading = "Record")]
+    like: Option<String>,
+
+    /// Record for so many seconds
+    #[arg(long, value_name = "N", help_heading = "Record", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: Option<u32>,
+
+    /// Record this server process and its parallel workers, until it ends or Ctrl-C
+    #[arg(long, visible_alias = "pid", value_name = "PID", help_heading = "Record")]
+    backend: Option<u32>,
+
+    /// Record the sessions with this application_name, until Ctrl-C
+    #[arg(long, value_name = "NAME", conflicts_with = "backend", help_heading = "Record")]
+    application_name: Option<String>,
+
+    /// Record the sessions of this database, until Ctrl-C
+    #[arg(long, value_name = "DB", conflicts_with = "backend", help_heading = "Record")]
+    database: Option<String>,
+
+    #[command(flatten)]
+    source: SourceArguments,
+}
+
+/// What a film is recorded of, with its name and file.
+#[derive(Debug)]
+pub struct RecordedAs<'a> {
+    pub connection: &'a ConnectionArguments,
+    pub source: SourceArguments,
+    pub label: Option<&'a str>,
+    pub file: Option<&'a Path>,
+}
+
+impl RecordedAs<'_> {
+    /// Refuses names and files that cannot be used.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.label.map_or(Ok(()), check_label)?;
+        match self.file.filter(|path| path.exists()) {
+            Some(path) => Err(cache::Error::Exists(path.to_owned()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins to record. `job` is the command's words, none where sessions are recorded.
+    pub async fn begin(
+        &self,
+        target: &Target,
+        wanted: Wanted,
+        job: String,
+        output: OutputArguments,
+    ) -> anyhow::Result<Recording> {
+        let map = read_current_map(target, &SnapshotsArguments::default().open(), output.without_progress()).await?;
+        let (draft, path) = FilmStore::open().begin(map.source.system_identifier, self.file)?;
+        let writer = FilmWriter::begin(draft, &path)?;
+        let header = new_header(&map, self.label, job);
+        let source = open_source(target, &map, header, self.source, wanted, Arc::default(), Arc::default())?;
+        Ok(source.begin(target, &map, writer)?)
+    }
+
+    pub async fn keep(&self, recording: Recording, output: OutputArguments) -> anyhow::Result<String> {
+        let file = self.file.map(Path::to_owned);
+        let kept = spawn_blocking(move || FilmStore::open().place(recording.end()?, file.as_deref())).await?;
+        let (path, header): (PathBuf, FilmHeader) = kept?;
+        Ok(match output.json {
+            true => render_film_json(&path, &header).to_string(),
+            false => render_recorded(&path, &header),
+        })
+    }
+}
+
+async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let RecordArguments { connection, output: file, like, seconds, backend, application_name, database, source } =
+        arguments;
+    let asked = RecordedAs { connection: &connection, source, label: like.as_deref(), file: file.as_deref() };
+    asked.check()?;
+    if seconds.is_none() && backend.is_none() && application_name.is_none() && database.is_none() {
+        return Err(Error::NothingNamed.into());
+    }
+    let target = Target::open(&connection).await?;
+    if let Some(pid) = backend {
+        require_backend(&target, pid)?;
+    }
+    if let Some(name) = &database {
+        require_database(&target, name).await?;
+    }
+    let wanted = match (&target.server, backend) {
+        (_, Some(backend)) => Wanted::Backend(backend),
+        _ if application_name.is_none() && database.is_none() => Wanted::Everybody,
+        (Some(server), None) => {
+            let ask = ask_sessions(server, OwnTransactions::default()).await?;
+            Wanted::Sessions(Named { application_name, database, ask })
+        }
+        (None, None) => anyhow::bail!("the server has to run for its sessions to be known by their names"),
+    };
+    let recording = asked.begin(&target, wanted, String::new(), output).await?;
+    let is_shown = output.shows_progress() && seconds.is_some();
+    let progress = Progress::steps("recording, by seconds", seconds.unwrap_or_default().into(), is_shown);
+    let interrupted = tokio::select! {
+        () = wait_for_end(seconds, backend, &progress) => Ok(()),
+        interrupted = terminal::wait_for_interrupt() => interrupted,
+    };
+    progress.finish();
+    interrupted?;
+    let text = asked.keep(recording, output).await?;
+    if output.json {
+        terminal::print_verbatim(&text)
+    } else {
+        terminal::print_line(&text)
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Refuses a process that is none of the server's: nothing would ever be recorded of it.
+fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
+    let reason = match target.find_postmaster() {
+        Some(postmaster) if read_parent(pid).is_ok_and(|parent| parent == postmaster) => return Ok(()),
+        Some(postmaster) if postmaster == pid => "it is the postmaster, which starts those that read",
+        Some(_) if is_alive(pid) => "it is another program's, or another server's",
+        Some(_) => "there is no such process",
+        None => "no server of it runs on this host, as far as this user can see",
+    };
+    Err(Error::NoBackend { pid, cluster: target.address(), reason })
+}
+
+/// Refuses a database that does not exist. Sessions of a name may come yet.
+async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
+    let Some(server) = &target.server else { return Ok(()) };
+    let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;
+    if databases.iter().all(|database| database.name != name) {
+        let (database, cluster) = (name.to_owned(), target.address());
+        return Err(postgres::Error::DatabaseMissing { database, cluster }.into());
+    }
+    Ok(())
+}
+
+/// Waits so many seconds, or until this process has ended; for ever where neither is given.
+async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &Progress) {
+    let end = seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    let begun = Instant::now();
+    while end.is_none_or(|end| begun.elapsed() < end) && pid.is_none_or(is_alive) {
+        let left = end.map_or(LOOK_INTERVAL, |end| end.saturating_sub(begun.elapsed()));
+        tokio::time::sleep(left.min(LOOK_INTERVAL)).await;
+        if let Some(seconds) = seconds {
+            progress.reach(begun.elapsed().as_secs(), seconds.into());
+        }
+    }
+}
+
+/// How what a job touches is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SourceKind {
+    /// The kernel tells what is asked of the page cache, and by whom
+    Bpf,
+    /// The page cache is looked at several times a second: what came, whoever fetched it
+    Polling,
+}
+
+/// The option that films are recorded with.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct SourceArguments {
+    /// How to see what is touched [default: bpf, or polling where the kernel takes no program]
+    #[arg(long, value_name = "SOURCE", help_heading = "Record")]
+    source: Option<SourceKind>,
+}
+
+impl SourceArguments {
+    /// Begins with what takes long: all that a program in the kernel needs where the cluster's directory can be known without its server, or else
+    /// what depends on nothing that is known later.
+    pub fn begin_ahead(self, connection: &ConnectionArguments) {
+        if self.source == Some(SourceKind::Polling) {
+            return;
+        }
+        let connection = connection.clone();
+        spawn_blocking(move || {
+            open_pages_ahead(|| {
+                let directory = find_directory(&connection).ok().flatten()?;
+                Requests::room_ahead(&directory, page_cache_of(Some(&directory)).page_bytes())
+            });
+        });
+    }
+
+    /// What was begun ahead is not wanted.
+    pub fn forget_ahead() {
+        spawn_blocking(forget_pages_ahead);
+    }
+}
+
+/// What a film will say of itself, as far as that is known when it begins.
+pub fn new_header(map: &Map, label: Option<&str>, job: String) -> FilmHeader {
+    FilmHeader {
+        label: label.map(str::to_owned),
+        recorded_at: map.taken_at,
+        source: map.source.clone(),
+        job,
+        recorder_pid: std::process::id(),
+        remarks: map.remarks.clone(),
+        ..FilmHeader::default()
+    }
+}
+
+/// What a film is recorded with, open. The film's clock does not run yet.
+pub struct OpenSource {
+    source: Box<dyn Source>,
+    header: FilmHeader,
+    progress: Arc<trace::Progress>,
+    /// Why the film will be coarser than it could be.
+    pub coarser: Option<String>,
+}
+
+impl OpenSource {
+    /// Begins the film.
+    pub fn begin(self, target: &Target, map: &Map, writer: FilmWriter) -> Result<Recording, Error> {
+        let directory = target.data_directory.as_ref();
+        let device =
+            directory.and_then(|directory| read_block_device(&directory.path).ok()).map(|device| device.number);
+        Recording::begin(writer, self.source, map, self.header, Devices::from(device), self.progress)
+    }
+}
+
+/// Opens what a film of a target is recorded with. `own` is what pgthaw itself brings meanwhile, `progress` how far the job is, where somebody
+/// attends it. Programs for the kernel take some 60 ms.
+pub fn open_source(
+    target: &Target,
+    map: &Map,
+    mut header: FilmHeader,
+    SourceArguments { source: kind }: SourceArguments,
+    wanted: Wanted,
+    own: Arc<Own>,
+    progress: Arc<trace::Progress>,
+) -> Result<OpenSource, Error> {
+    let is_everybody = matches!(wanted, Wanted::Everybody | Wanted::Command { .. });
+    let mut coarser = None;
+    let watched = match kind {
+        Some(SourceKind::Polling) => None,
+        Some(SourceKind::Bpf) => Some(open_requests(target, map, wanted, &own)?),
+        None => match open_requests(target, map, wanted, &own) {
+            Ok(requests) => Some(requests),
+            Err(error) => {
+                let remedy = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                coarser = Some(format!("the film is recorded by looking, which is coarser, for {error}{remedy}"));
+                None
+            }
+        },
+    };
+    header.remarks.extend(coarser.clone());
+    let source: Box<dyn Source> = match watched {
+        Some(requests) => Box::new(requests),
+        None => {
+            if !is_everybody {
+                header.remarks.push("by looking nobody's reads can be told apart: it is of whatever ran".to_owned());
+            }
+            Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?)
+        }
+    };
+    Ok(OpenSource { source, header, progress, coarser })
+}
+
+fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> Result<Requests, Error> {
+    let directory = target.data_directory.as_ref();
+    let directory = directory.ok_or_else(|| Error::NothingSeen("the data directory is not known".to_owned()))?;
+    let postmaster_pid = directory.find_postmaster_pid();
+    Requests::open(map, &directory.path, target.page_cache().page_bytes(), (wanted, postmaster_pid), Arc::clone(own))
+}
+
+/// Asks a server who its sessions are, from whatever thread. Each question is counted as `own`.
+pub async fn ask_sessions(server: &Server, own: OwnTransactions) -> Result<AskSessions, postgres::Error> {
+    let mut connection = server.connect_to(&server.database).await?;
+    // What connecting took is told before anybody counts.
+    tell_statistics(&mut connection).await?;
+    let runtime = tokio::runtime::Handle::current();
+    Ok(Box::new(move || {
+        let _asked = own.begin();
+        tokio::task::block_in_place(|| runtime.block_on(read_sessions(&mut connection))).ok()
+    }))
 }

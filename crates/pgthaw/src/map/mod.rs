@@ -1,8 +1,8 @@
 //! `pgthaw map`: the work is done in `crates/cache/src/`.
 
-pub mod bar;
-pub mod map_json;
 pub mod map_text;
+pub mod rows;
+pub mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Zoned;
 
-use super::rows::FillArguments;
 use super::{
-    ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, SnapshotsArguments, Target, ViewArguments,
-    describe, read_current_map,
+    ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, SnapshotsArguments, Target, describe,
 };
+use crate::map::rows::FillArguments;
+use crate::map::view::{ViewArguments, read_current_map};
 use cache::Map;
 use terminal::{Canvas, Key, LiveScreen};
 
@@ -34,13 +34,18 @@ pub struct MapArguments {
     #[command(flatten)]
     view: ViewArguments,
 
-    /// Show it again every SECONDS, until q or Ctrl-C, with what came and went since the last look
+    /// Show it again every SECONDS, until q
+    ///
+    /// Or Ctrl-C; with what came and went since the last look.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", conflicts_with = "json")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     watch: Option<u64>,
 
-    /// Show how densely rows lie in each table instead, and how long random reads need to bring them in, by the last ANALYZE
-    #[arg(long, conflicts_with_all = ["watch", "relations", "schema", "top", "by", "forks"])]
+    /// How densely rows lie in each table
+    ///
+    /// The fill time is how long random reads need to bring the rows in. Rows are counted by the last ANALYZE. System catalogs are
+    /// shown with --top 0.
+    #[arg(long, conflicts_with_all = ["watch", "relations", "schema", "by"])]
     rows: bool,
 
     #[command(flatten)]
@@ -61,7 +66,7 @@ impl MapArguments {
 pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let target = Target::open(&arguments.named()).await?;
     if arguments.rows {
-        return arguments.fill.print(&target, arguments.view.system, output).await;
+        return arguments.fill.print(&target, arguments.view.shows_all(), output).await;
     }
     if let Some(seconds) = arguments.watch {
         let (pause, quiet) = (Duration::from_secs(seconds), output.without_progress());
@@ -123,7 +128,7 @@ async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
         let looked = loop {
             if let Some(screen) = &mut screen {
                 let text = watch.render(&shown, before.as_ref(), failure.as_deref())?;
-                screen.show(&terminal::fit_line(&text), canvas().height)?;
+                screen.show(terminal::fit_line(&text).lines(), canvas().height)?;
             }
             let key = async {
                 match &mut screen {
@@ -133,7 +138,7 @@ async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
             };
             tokio::select! {
                 looked = &mut look => break looked?,
-                key = key => if matches!(key, Key::Interrupt | Key::Escape | Key::Character('q')) {
+                key = key => if matches!(key, Key::CtrlC | Key::Escape | Key::Char('q')) {
                     return Ok(());
                 },
                 ended = &mut interrupted => return Ok(ended?),

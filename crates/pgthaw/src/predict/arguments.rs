@@ -16,7 +16,7 @@ const DATABASE_HELP: &str = "The database whose clients are watched: the forecas
 /// relations and popularity from that snapshot, sizes from its files. Or from bare figures, without a server: pages, hit, and miss or riops.
 /// Or how long a recorded job takes with other memory (--film).
 #[derive(Debug, Args)]
-#[command(mut_arg("databases", |argument| argument.help(DATABASE_HELP)))]
+#[command(mut_arg("databases", |argument| argument.help(DATABASE_HELP).long_help(DATABASE_HELP)))]
 pub struct PredictArguments {
     #[command(flatten)]
     pub connection: ConnectionArguments,

@@ -201,7 +201,7 @@ fn costs_of(header: &FilmHeader, run: Run, job: &Job) -> JobCosts {
     let most =
         header.device_reads.filter(|_| run.source == PriceSource::Others).map_or(1.0, |all| per_block(all as f64));
     JobCosts {
-        own_seconds: job.own_seconds(),
+        own_seconds: job.own_seconds,
         miss_seconds,
         miss_reads: run.device_reads.map_or(reads.min(most), |counted| per_block(counted as f64)),
         miss_bytes: match header.device_bytes.filter(|_| run.device_reads.is_some()) {

@@ -10,7 +10,7 @@ use roaring::RoaringBitmap;
 
 use super::arguments::PredictArguments;
 use crate::Target;
-use crate::snapshot::selected_text::render_selected;
+use crate::snapshot::snapshot_text::render_selected;
 use cache::warm::plan::{Geometry, Plan, Precedence, Scratch, Situation, WantedFork};
 use cache::warm::{DeviceProfile, Evidence};
 use cache::{BEST, Chosen, Map, RelationMap, Selected, Tiers};

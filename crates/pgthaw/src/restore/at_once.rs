@@ -1,11 +1,11 @@
 //! Restores of one cluster at once: each reads what the other does, and says so.
 
-use cache::trace::{Journals, Restoring};
+use cache::trace::{Journal, Journals};
 
 /// That a restore reads, and who else does.
 pub struct AtOnce {
     journals: Journals,
-    restoring: Restoring,
+    restoring: Journal,
     others: Vec<u32>,
 }
 
@@ -21,7 +21,7 @@ impl AtOnce {
         let others: Vec<String> = self.others.iter().map(u32::to_string).collect();
         let told = match others.as_slice() {
             [] => return None,
-            [one] => format!("another pgthaw restore of this server (process {one}) is reading already"),
+            [one] => format!("another `pgthaw restore` of this server (process {one}) is reading already"),
             more => format!("other pgthaw restores of this server (processes {}) are reading already", more.join(", ")),
         };
         Some(format!("{told}: both share the device, and read the same"))

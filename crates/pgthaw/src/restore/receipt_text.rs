@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::snapshot::selected_text::render_selected;
+use crate::snapshot::snapshot_text::render_selected;
 use cache::warm::plan::Forecast;
 use cache::warm::{
     BuffersForecast, DeviceProfile, FoundAs, MemoryReceipt, PlannedDevice, ProfileSource, Receipt, RelationReceipt,
@@ -150,7 +150,7 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     (*cost_seconds >= 0.1).then(|| {
         format!(
             "live traffic waited for the disk for {waiting_seconds:.1} s and flowed for {flowing_seconds:.1} s; yielding to it \
-             for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--full-speed does not yield){found}"
+             for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--pace full does not yield){found}"
         )
     })
 }
@@ -205,7 +205,7 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
 
 /// What has this much loaded all the same, where it is worth pushing others out for it.
 fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> String {
-    let budget = format!("--buffers-budget {}MB", left.0.div_ceil(1 << 20));
+    let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {
         SkipReason::NoFreeBuffer if left.0 as f64 >= TRIFLE * asked.0 as f64 => {
             format!("; a restore with {budget} pushes others out for it")
@@ -298,10 +298,10 @@ mod tests {
     #[test]
     fn others_are_pushed_out_for_what_is_worth_it_and_by_how_much_is_told() {
         let told = |left| render_buffers_budget(Bytes(1 << 30), SkipReason::NoFreeBuffer, Bytes(left));
-        assert_eq!(told(100 << 20), "; a restore with --buffers-budget 100MB pushes others out for it");
-        assert_eq!(told((100 << 20) + 1), "; a restore with --buffers-budget 101MB pushes others out for it");
+        assert_eq!(told(100 << 20), "; a restore with --budget buffers=100MB pushes others out for it");
+        assert_eq!(told((100 << 20) + 1), "; a restore with --budget buffers=101MB pushes others out for it");
         assert_eq!(told(3 << 20), "");
         let unknown = render_buffers_budget(Bytes(1 << 30), SkipReason::FreeBuffersUnknown, Bytes(1 << 30));
-        assert_eq!(unknown, "; --buffers-budget 1024MB loads it all the same");
+        assert_eq!(unknown, "; --budget buffers=1024MB loads it all the same");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-use super::arguments::RestoreArguments;
+use super::RestoreArguments;
 use crate::{Scope, Target, describe, find_directory, page_cache_of, situation_of};
 use cache::warm::plan::Geometry;
 use cache::warm::restore::{Answer, Place, Request};
@@ -19,12 +19,13 @@ use postgres::{DataDirectory, Server};
 /// Where the snapshot's files are.
 pub struct Source {
     cluster: u64,
-    directory: Option<DataDirectory>,
+    /// The data directory of this cluster, where it is known before the server answers.
+    pub directory: Option<DataDirectory>,
     /// Why there is no directory.
     directory_refusal: Option<Refusal>,
     /// Did a server run in the directory when it was looked at?
     had_server: bool,
-    is_same_cluster: bool,
+    pub is_same_cluster: bool,
     /// `None`: nobody has asked the server yet.
     target: Option<Target>,
     remarks: Vec<String>,
@@ -36,7 +37,7 @@ pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Sel
         && let Some(directory) = find_directory(&arguments.connection)?
     {
         let cluster = directory.system_identifier;
-        let situation = situation_of(&directory, arguments.tier.tiers());
+        let situation = situation_of(&directory, arguments.tiers());
         let (snapshot, selected, remarks) = read(arguments, cluster, &situation)?;
         let had_server = directory.read_postmaster().is_some();
         let (directory, target) = (Some(directory), None);
@@ -46,7 +47,7 @@ pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Sel
     }
     let mut target = Target::open(&arguments.connection).await?;
     let Some(cluster) = target.system_identifier() else { bail!("there is neither a server nor a data directory") };
-    let situation = target.situation(arguments.tier.tiers()).await;
+    let situation = target.situation(arguments.tiers()).await;
     let (snapshot, selected, remarks) = read(arguments, cluster, &situation)?;
     let is_same_cluster = snapshot.map.source.system_identifier == cluster;
     let (directory, directory_refusal) = (target.data_directory.take(), target.directory_refusal.take());
@@ -55,25 +56,19 @@ pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Sel
     Ok((snapshot, selected, source))
 }
 
-/// The snapshot, and what to tell of it and of others. One of another cluster says nothing about this one's files: it is
-/// refused unless the user insists.
+/// The snapshot, and what to tell of it and of others.
 fn read(
     arguments: &RestoreArguments,
     cluster: u64,
     situation: &Situation,
 ) -> Result<(Snapshot, Selected, Vec<String>), cache::Error> {
-    let chosen = arguments.snapshots.open().read(&arguments.snapshot, cluster, situation);
-    let chosen = chosen.map_err(|error| arguments.snapshots.with_owners(error, &arguments.connection))?;
-    let Chosen { snapshot, path, selected, mut remarks } = chosen;
-    if matches!(&*arguments.snapshot, BEST | NEWEST) {
-        remarks.extend(arguments.snapshots.remark_owners(&arguments.connection, &snapshot.header(), situation));
+    let RestoreArguments { snapshots, connection, other_cluster, .. } = arguments;
+    let chosen = snapshots.read(arguments.snapshot_name(), connection, cluster, situation, *other_cluster)?;
+    let Chosen { snapshot, selected, mut remarks, .. } = chosen;
+    if matches!(arguments.snapshot_name(), BEST | NEWEST) {
+        remarks.extend(snapshots.remark_owners(connection, &snapshot.header(), situation));
     }
-    match snapshot.map.source.system_identifier {
-        other if other != cluster && !arguments.other_cluster => {
-            Err(cache::Error::OtherCluster { path, snapshot: other, cluster })
-        }
-        _ => Ok((snapshot, selected, remarks)),
-    }
+    Ok((snapshot, selected, remarks))
 }
 
 /// Is it that nothing was ever kept of this cluster?
@@ -82,15 +77,6 @@ pub fn is_none_kept(error: &anyhow::Error) -> bool {
 }
 
 impl Source {
-    pub fn is_same_cluster(&self) -> bool {
-        self.is_same_cluster
-    }
-
-    /// The data directory of this cluster, where it is known before the server answers.
-    pub fn directory(&self) -> Option<&DataDirectory> {
-        self.directory.as_ref()
-    }
-
     /// The server's process, when it runs here.
     pub fn postmaster_pid(&self) -> Option<u32> {
         self.directory.as_ref()?.find_postmaster_pid()
@@ -145,7 +131,7 @@ impl Source {
             at += 1;
             is_selected && scope.includes(&one.relation.name.database)
         });
-        Ok(Request::new(map, arguments.tier.tiers()))
+        Ok(Request::new(map, arguments.tiers()))
     }
 
     /// The server's answer, which may take a while.
@@ -164,7 +150,7 @@ impl Source {
             Some(target) => target,
             None => match Target::open(&arguments.connection).await {
                 Ok(target) => target,
-                Err(error) if arguments.tier.tiers().os && is_about_connecting(&error) => {
+                Err(error) if arguments.tiers().os && is_about_connecting(&error) => {
                     let remarks = vec![format!("the server was not asked: {}", describe(&error))];
                     return Ok(Answer { server: Err(self.why_unanswered(error.downcast_ref())), remarks });
                 }

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use super::arguments::RunArguments;
+use super::RunArguments;
 use crate::Target;
 use host::failure::Explain as _;
 use host::linux::block_device::{DeviceNumber, read_block_device};
@@ -79,7 +79,7 @@ impl Beside {
             }));
         }
         let named: Arc<Mutex<BTreeSet<u32>>> = Arc::default();
-        let name = arguments.protection.application_name.clone();
+        let name = arguments.application_name.clone();
         let names = target.server.clone().zip(name);
         let names = names.map(|(server, name)| follow_names(server, name, Arc::clone(&named), own.clone()));
         let attend = Attend {

@@ -1,4 +1,4 @@
-//! What is known before a job starts, and what goes on while it runs.
+//! What is known before a job starts, what goes on while it runs, and what is put back afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,26 +7,26 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::arguments::{By, RunArguments};
 use super::beside::{Beside, Others};
-use super::clean_up;
-use crate::film::{RecordingAsked, SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
-use crate::job::describe_job;
-use crate::{ConnectionArguments, Target, describe, explain};
-use cache::{LastStart, Map, MapInputs, TierState, read_map_of};
-use host::linux::memory::read_untouched_shared_memory;
-use observe::time::OwnTransactions;
-use postgres::{Database, quote_argument};
-
+use super::receipt_text::render_put_back;
+use super::{By, RunArguments, describe_job};
+use crate::film::{SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
+use crate::restore::DeviceArguments;
+use crate::{ConnectionArguments, Scope, Target, describe, explain};
 use cache::trace::{
-    Assist, BoundedRoom, Came, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Means,
-    Named, Own, Planned, Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, describe_sessions,
-    read_cache_bound,
+    self, Assist, BoundedRoom, Came, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Left,
+    Means, Named, Own, Planned, Preloaded, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted,
+    Which, describe_sessions, read_cache_bound,
 };
 use cache::warm::plan::Geometry;
 use cache::warm::restore::{Lent, choose_room};
 use cache::warm::{Control, PlannedDevice, ProfileSource, Room as _, state_directory};
+use cache::{LastStart, Map, MapInputs, TierState, read_map_of};
+use host::linux::cgroup::remove_left_near;
+use host::linux::memory::read_untouched_shared_memory;
 use host::units::Bytes;
+use observe::time::OwnTransactions;
+use postgres::{DataDirectory, Database, quote_argument};
 
 /// A job waits no longer than this for a server that does not answer.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
@@ -118,7 +118,7 @@ impl Prepared {
         if prepared.is_err() {
             SourceArguments::forget_ahead();
         }
-        prepared.map(|prepared| Prepared { shows_progress, ..prepared })
+        prepared
     }
 
     async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
@@ -127,7 +127,7 @@ impl Prepared {
         };
         let reached = reached?;
         let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
-        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress)).await;
+        let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress, shows_progress)).await;
         progress.finish();
         looked.unwrap_or_else(|_| {
             let told = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
@@ -139,6 +139,7 @@ impl Prepared {
         arguments: &RunArguments,
         (mut target, databases, named): Reached,
         progress: &terminal::Progress,
+        shows_progress: bool,
     ) -> Result<Prepared, Unprepared> {
         let inputs = MapInputs {
             server: target.server.as_ref(),
@@ -167,22 +168,20 @@ impl Prepared {
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
         let (named, unnamed) = named_sessions(arguments, &target, &asked).await;
-        let recording_asked = RecordingAsked {
-            source: arguments.source,
-            wanted: Wanted::Command { pid: Arc::clone(&command), named },
-            own: Arc::clone(&own),
-            progress: Arc::clone(&progress),
-        };
-        let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
-        let mut source = open_source(&target, &map, header, recording_asked)?;
+        let wanted = Wanted::Command { pid: Arc::clone(&command), named };
+        let header = new_header(&map, arguments.like.as_deref(), describe_job(&arguments.job));
+        let source = arguments.source;
+        let mut source = open_source(&target, &map, header, source, wanted, Arc::clone(&own), Arc::clone(&progress))?;
         let planned = match planning {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
-        let coarser = source.coarser.take().map(|why| told_of_looking(why, arguments.protects()));
+        let goes_too = "; what others read meanwhile goes afterwards too, for it cannot be told apart";
+        let goes_too = if arguments.protects() { goes_too } else { "" };
+        let coarser = source.coarser.take().map(|why| format!("{why}{goes_too}"));
         let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
-        let mut remarks = clean_up::remove_left_cgroups(&journals, target.data_directory.as_ref());
+        let mut remarks = remove_left_cgroups(&journals, target.data_directory.as_ref());
         remarks.extend(unusable.into_iter().chain(unnamed).chain(coarser));
         let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
         Ok(Prepared {
@@ -200,7 +199,7 @@ impl Prepared {
             others,
             asked,
             first: None,
-            shows_progress: false,
+            shows_progress,
             remarks,
         })
     }
@@ -250,8 +249,16 @@ impl Prepared {
             let lent = Lent::to(postmaster.filter(|_| planned.brings()));
             planned.remarks.extend(lent.remark.clone());
             let room = Box::new(BoundedRoom { room: lent.room, progress: Arc::clone(&progress) });
-            let means = directory.map(|directory| Means { directory, page_cache, room, own, progress, stop });
-            let preloaded = means.and_then(|means| planned.bring(means, geometry));
+            let means = directory.map(|DataDirectory { path: directory, .. }| Means {
+                directory,
+                geometry,
+                page_cache,
+                room,
+                own,
+                progress,
+                stop,
+            });
+            let preloaded = means.and_then(|means| planned.bring(&means));
             if let Err(error) = lent.go_home() {
                 planned.remarks.push(format!("pgthaw's own memory is charged to the server: {error}"));
             }
@@ -348,20 +355,13 @@ fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Opti
     ))
 }
 
-/// What it means that the film is recorded by looking.
-fn told_of_looking(why: String, protects: bool) -> String {
-    let others =
-        if protects { "; what others read meanwhile goes afterwards too, for it cannot be told apart" } else { "" };
-    format!("{why}{others}")
-}
-
 /// The sessions that are the job's by their name, or why they are not; neither where no name was given, or no server runs.
 async fn named_sessions(
     arguments: &RunArguments,
     target: &Target,
     own: &OwnTransactions,
 ) -> (Option<Named>, Option<String>) {
-    let application_name = arguments.protection.application_name.clone();
+    let application_name = arguments.application_name.clone();
     let Some((server, name)) = target.server.as_ref().zip(application_name) else { return (None, None) };
     match ask_sessions(server, own.clone()).await {
         Ok(ask) => (Some(Named { application_name: Some(name), database: None, ask }), None),
@@ -378,8 +378,8 @@ fn plan(
     device: PlannedDevice,
 ) -> Result<Option<JoinHandle<Result<Planned, Error>>>, Unprepared> {
     let which = match &arguments.by {
-        By::Name(name, films) => {
-            Which::File(films.find_of(Some(map.source.system_identifier), name).map_err(Unprepared::Refused)?)
+        By::Name(name) => {
+            Which::File(store.find_of(Some(map.source.system_identifier), name).map_err(Unprepared::Refused)?)
         }
         By::Label(label) => Which::Like { label: label.clone(), job: describe_job(&arguments.job) },
         By::Nothing => return Ok(None),
@@ -478,7 +478,7 @@ impl Prepared {
                 if arguments.protects() {
                     left.add_came(&came);
                 }
-                let done = clean_up::put_back(&target, &journals, left, device, control).await;
+                let done = put_back(&target, &journals, left, device, control).await;
                 match done {
                     // What was left by others is put back too.
                     Ok(done) => {
@@ -540,5 +540,86 @@ fn keep(store: &FilmStore, recorded: Recorded, (label, lost): (&str, Option<&str
     }
     if let Err(error) = store.prune(cluster, label, lost) {
         receipt.remarks.push(format!("older films were not removed: {error}"));
+    }
+}
+
+/// Puts back what `left` says, and is done with it if nothing interrupts that.
+pub async fn put_back(
+    target: &Target,
+    journals: &Journals,
+    left: Left,
+    device: PlannedDevice,
+    control: Arc<Control>,
+) -> anyhow::Result<PutBack> {
+    let Some(directory) = &target.data_directory else { return Ok(PutBack::default()) };
+    let pid = directory.find_postmaster_pid();
+    let (room, _) = choose_room(pid, false);
+    // Of runs that protect nothing no server has to be asked.
+    let has_something = left.before.is_some();
+    let databases = if has_something { target.databases().await.unwrap_or_default() } else { Vec::new() };
+    let putting_back = PuttingBack {
+        directory,
+        // It may have been restarted, or stopped, since.
+        server: match &target.server {
+            Some(server) if has_something && server.is_there().await => Some(server.clone()),
+            _ => None,
+        },
+        databases: &databases,
+        page_cache: Arc::new(target.page_cache()),
+        room,
+        device,
+        control: Arc::clone(&control),
+    };
+    let mut done = putting_back.run(&left).await?;
+    match control.is_interrupted() {
+        true => done.remarks.push("interrupted: the next run or restore goes on with it".to_owned()),
+        false => journals.forget(left)?,
+    }
+    Ok(done)
+}
+
+/// Puts back what runs left that were killed, and tells so.
+pub async fn put_back_left(target: &Target, journals: &Journals, device: DeviceArguments) -> Vec<String> {
+    let left = match journals.take_left() {
+        Ok(Some(left)) => left,
+        Ok(None) => return Vec::new(),
+        Err(error) => return vec![format!("what an earlier run left was not put back: {error}")],
+    };
+    let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
+    let (device, _) = device.choose(directory, None);
+    let runs = left.runs;
+    match put_back(target, journals, left, device, Arc::default()).await {
+        Ok(done) if runs > 0 => {
+            let told = format!("put back what an earlier run left: {}", render_put_back(&done));
+            std::iter::once(told).chain(done.remarks).collect()
+        }
+        Ok(done) => done.remarks,
+        Err(error) => vec![format!("what an earlier run left was not put back: {}", describe(&error))],
+    }
+}
+
+/// Removes the cgroups of runs that were killed, also of one that had no time to write down where they are. Returns what could not be
+/// removed, in words.
+pub fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
+    let remarks = journals.remove_left_cgroups();
+    directory.and_then(DataDirectory::find_postmaster_pid).into_iter().for_each(remove_left_near);
+    remarks
+}
+
+/// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest.
+pub async fn finish_left_runs(
+    directory: &DataDirectory,
+    journals: &Result<Journals, trace::Error>,
+    device: DeviceArguments,
+) -> Vec<String> {
+    let target = Target::of_directory(directory.clone(), None, Scope::All, Vec::new());
+    match journals {
+        Ok(journals) => {
+            let cgroups = remove_left_cgroups(journals, Some(directory));
+            cgroups.into_iter().chain(put_back_left(&target, journals, device).await).collect()
+        }
+        // Where there is no place for them no run has left anything.
+        Err(_) if !Journals::place(&state_directory(), directory.system_identifier).is_dir() => Vec::new(),
+        Err(error) => vec![format!("what an earlier run left was not put back: {error}")],
     }
 }

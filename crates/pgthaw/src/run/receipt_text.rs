@@ -196,7 +196,8 @@ mod tests {
 
     fn receipt(way: Way) -> RunReceipt {
         let decision = Decision { way, ..Decision::nothing("there is no film called nightly") };
-        RunReceipt { seconds: 6.0, film: Some("nightly".to_owned()), ..RunReceipt::new(0.1, decision) }
+        let film = Some("nightly".to_owned());
+        RunReceipt { seconds: 6.0, prepared_seconds: 0.1, film, decision, ..RunReceipt::default() }
     }
 
     #[test]

@@ -1,29 +1,30 @@
 //! `pgthaw snapshot`: the work is done in `crates/cache/src/`.
 
-mod diff;
-mod list;
 mod place;
-pub mod selected_text;
-pub mod snapshot_json;
 pub mod snapshot_text;
-mod take;
-
-pub use place::{SnapshotPlace, SnapshotsArguments};
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::snapshot::snapshot_json::render_verdicts_json;
-use crate::snapshot::snapshot_text::{render_dropped, render_other, render_snapshot_head, render_verdicts};
-use crate::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
-use cache::{Generation, NEWEST, Selected, Snapshot, is_path};
+use crate::map::map_text::render_states;
+use crate::snapshot::snapshot_text::{
+    SnapshotLine, Taken, render_difference, render_difference_json, render_dropped, render_other, render_passed_over,
+    render_selected, render_snapshot_head, render_snapshots, render_snapshots_json, render_taken, render_taken_json,
+    render_verdicts, render_verdicts_json,
+};
+use crate::{
+    ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, SelectionArguments, Target, ViewArguments,
+    add_heat, describe, read_current_map,
+};
+use cache::{
+    BEST, Candidates, Generation, NEWEST, Selected, Snapshot, Tiers, compute_difference, is_path, kept_elsewhere,
+};
 use host::failure::Explain as _;
+use terminal::Canvas;
 
-use diff::{DiffArguments, diff};
-use list::list;
-use take::{TakeArguments, take};
+pub use place::{SnapshotPlace, SnapshotsArguments};
 
 /// Keep the map of what is resident, to bring it back later
 #[derive(Debug, Args)]
@@ -157,4 +158,161 @@ async fn verify(
     }
     let first = verdicts.iter().find_map(|(_, error)| *error);
     Ok(first.map_or(ExitStatus::Done, |error| ExitStatus::Because(error.kind())))
+}
+
+// ---- take ----
+
+/// What to call it, and where to put it.
+#[derive(Debug, Args)]
+pub struct TakeArguments {
+    #[command(flatten)]
+    place: SnapshotPlace,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
+
+    /// A word for its name, such as nightly
+    #[arg(long)]
+    label: Option<String>,
+
+    /// Keep this many with the same label, and drop older ones once the new one is safe
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
+    keep: u16,
+
+    /// Write this file instead, and drop none
+    #[arg(short, long, value_name = "FILE", conflicts_with = "keep")]
+    output: Option<PathBuf>,
+}
+
+impl TakeArguments {
+    /// Which server and databases were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.place.connection.clone().with(self.positional.clone())
+    }
+}
+
+/// Takes a snapshot.
+pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let store = arguments.place.snapshots.open();
+    let target = Target::open(&arguments.named()).await?;
+    let mut map = read_current_map(&target, &store, output).await?;
+    add_heat(&mut map, &target, &store).await?;
+    let snapshot = Snapshot::take(map, arguments.label)?;
+    let header = snapshot.header();
+    let taken = match arguments.output {
+        Some(path) => {
+            snapshot.write(&path)?;
+            Taken::alone(header, path)?
+        }
+        None => {
+            let generation = store.keep(&snapshot)?;
+            let situation = target.situation(Tiers::BOTH).await;
+            let dropped = store.prune(&generation, arguments.keep.into(), situation.databases.clone())?;
+            let (candidates, _) = store.read_candidates(generation.system_identifier)?;
+            let restore = candidates.select(&situation);
+            Taken { keep: arguments.keep, dropped, restore, ..Taken::alone(header, generation.path)? }
+        }
+    };
+    if output.json {
+        terminal::print_json(&render_taken_json(&taken))?;
+    } else if !output.quiet {
+        // Whoever wants quiet takes from cron, which mails whatever is printed.
+        terminal::print_line(&render_taken(&taken));
+        render_states(&snapshot.map).iter().for_each(|line| terminal::print_remark(line));
+        render_passed_over(&taken).iter().for_each(|line| terminal::print_remark(line));
+    }
+    Ok(ExitStatus::Done)
+}
+
+// ---- list ----
+
+/// Lists the snapshots, and marks of each cluster the one that a restore would take.
+pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
+    let store = place.snapshots.open();
+    let mut lines: Vec<SnapshotLine> = store.read_all()?.into_iter().map(SnapshotLine::read).collect();
+    mark_taken(&mut lines, place).await?;
+    match output.json {
+        true => terminal::print_json(&render_snapshots_json(&lines))?,
+        false if lines.is_empty() => {
+            let directory = store.root().display();
+            let more = match place.snapshots.find_owners(&place.connection) {
+                Some(elsewhere) => format!("; {}", kept_elsewhere(&elsewhere)),
+                None => " yet: `pgthaw snapshot take` makes one".to_owned(),
+            };
+            terminal::print_line(&format!("there is no snapshot in {directory}{more}"));
+        }
+        false => terminal::print_line(&render_snapshots(&lines, Canvas::of_stdout(false))),
+    }
+    Ok(())
+}
+
+async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let (known, unanswered) = place.ask_situation().await?;
+    if let Some(error) = unanswered {
+        terminal::print_remark(&format!("note: {}; these are the snapshots of every server", describe(&error)));
+    }
+    for of_cluster in
+        lines.chunk_by_mut(|one, other| one.generation.system_identifier == other.generation.system_identifier)
+    {
+        let mut candidates = Candidates::default();
+        for line in of_cluster.iter() {
+            if let Ok(header) = &line.header {
+                candidates.add(line.generation.clone(), header.clone());
+            }
+        }
+        let selected = candidates.select(&known.of(of_cluster[0].generation.system_identifier));
+        let taken = of_cluster
+            .iter_mut()
+            .find(|line| selected.as_ref().is_some_and(|selected| selected.holding.path == line.generation.path));
+        taken.into_iter().for_each(|line| line.restore.clone_from(&selected));
+    }
+    Ok(())
+}
+
+// ---- diff ----
+
+/// What to compare, and what of it is shown.
+#[derive(Debug, Args)]
+pub struct DiffArguments {
+    /// The earlier one: the beginning of its name, newest, newest~1 or a file [default: the one that `restore` would take]
+    before: Option<String>,
+
+    /// The later one [default: what is resident now]
+    after: Option<String>,
+
+    #[command(flatten)]
+    selection: SelectionArguments,
+
+    /// The N that changed most; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+}
+
+/// Compares two snapshots, or one with what is resident now.
+pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow::Result<()> {
+    let place = &arguments.place;
+    let (before, since) = match arguments.before.as_deref() {
+        None | Some(BEST) => place.choose().await.map(|chosen| (chosen.snapshot.map, Some(chosen.selected)))?,
+        Some(name) => (place.read(name).await?.map, None),
+    };
+    let after = match &arguments.after {
+        Some(name) => place.read(name).await?.map,
+        None => read_current_map(&Target::open(&place.connection).await?, &place.snapshots.open(), output).await?,
+    };
+    let difference = compute_difference(&before, &after).select(&arguments.selection.selection())?;
+    let block_size = after.source.block_size;
+    if output.json {
+        terminal::print_json(&render_difference_json(&difference, block_size, since.as_ref()))?;
+    } else {
+        let canvas = Canvas::of_stdout(false);
+        since.iter().flat_map(render_selected).for_each(|line| terminal::print_line(&line));
+        terminal::print_line(&render_difference(&difference, block_size, arguments.top, canvas));
+    }
+    Ok(())
 }

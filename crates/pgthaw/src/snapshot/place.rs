@@ -22,7 +22,7 @@ const OF_UNITS: &str = "/var/lib/pgthaw";
 #[derive(Clone, Debug, Default, Args)]
 pub struct SnapshotsArguments {
     /// The directory that keeps snapshots [default: pgthaw/snapshots in $XDG_STATE_HOME or ~/.local/state]
-    #[arg(long = "dir", value_name = "DIRECTORY", env = "PGTHAW_SNAPSHOTS")]
+    #[arg(long = "dir", value_name = "DIRECTORY", env = "PGTHAW_SNAPSHOTS", hide_short_help = true)]
     directory: Option<PathBuf>,
 }
 
@@ -33,6 +33,25 @@ impl SnapshotsArguments {
             terminal::complete_commands_with_store(directory);
         }
         SnapshotStore::open(self.directory.clone())
+    }
+
+    /// Reads the snapshot that a name means, and says what to tell of it and of others. One of another cluster says nothing about the
+    /// files of `cluster`: it is refused unless it `may_be_other`.
+    pub fn read(
+        &self,
+        name: &str,
+        connection: &ConnectionArguments,
+        cluster: u64,
+        situation: &Situation,
+        may_be_other: bool,
+    ) -> Result<Chosen, cache::Error> {
+        let chosen = self.open().read(name, cluster, situation).map_err(|error| self.with_owners(error, connection))?;
+        match chosen.snapshot.map.source.system_identifier {
+            snapshot if snapshot != cluster && !may_be_other => {
+                Err(cache::Error::OtherCluster { path: chosen.path, snapshot, cluster })
+            }
+            _ => Ok(chosen),
+        }
     }
 
     /// An error that says where the server's owner keeps snapshots of it, when it is that this user has none.
@@ -113,7 +132,7 @@ impl SnapshotPlace {
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
         let situation = self.read_situation().await?.of(cluster);
-        let chosen = store.read(BEST, cluster, &situation).map_err(|error| self.with_owners(error))?;
+        let chosen = self.snapshots.read(BEST, &self.connection, cluster, &situation, true)?;
         chosen.remarks.iter().for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
         Ok(chosen)
     }

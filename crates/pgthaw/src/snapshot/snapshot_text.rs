@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::snapshot::selected_text::render_selected;
+use serde_json::{Value, json};
+
 use cache::{
-    Change, Difference, Error, Generation, Holding, Reason, RelationDifference, Selected, SnapshotHeader,
-    TierDifference, TierState,
+    Change, Difference, Error, ForkDifference, Generation, Holding, Reason, RelationDifference, Selected,
+    SnapshotHeader, TierDifference, TierState,
 };
 use host::units::{Bytes, counted};
-use terminal::{Canvas, Column, database_column, pasted_path, printable, render_columns};
+use terminal::{Canvas, Column, database_column, pasted_path, printable, render_age, render_columns};
 
 /// A snapshot in the list.
 #[derive(Debug)]
@@ -269,4 +270,198 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
         tier(["buffers +", "buffers -", "buffers kept"], &|one| one.buffers(), difference.buffers());
     }
     columns
+}
+
+// ---- the one that is restored ----
+//
+// Which snapshot a restore takes, in words: what receipts, forecasts, lists and takes say of it.
+
+/// Name and age, what it holds, why it was chosen, and a warmer one where there is one. Only the first line is not indented.
+pub fn render_selected(selected: &Selected) -> Vec<String> {
+    let Selected { holding, warmer, .. } = selected;
+    let head = format!("snapshot {}, {}", printable(&holding.name), render_when(holding));
+    let mut lines = vec![head, format!("  {}", render_held(holding)), format!("  why: {}", render_reason(selected))];
+    if !selected.dropped_databases.is_empty() {
+        let names: Vec<String> = selected.dropped_databases.iter().map(|name| printable(name).into()).collect();
+        lines.push(format!("    not counted, as dropped since: {}", names.join(", ")));
+    }
+    if let Some(warmer) = warmer {
+        let name = printable(&warmer.name);
+        lines.push(format!("  a warmer one: {name}, {}", render_when(warmer)));
+        lines.push(format!("    {}", render_held(warmer)));
+        lines.push(format!("    `pgthaw restore {name}`"));
+    }
+    lines
+}
+
+/// Why it was chosen.
+pub fn render_reason(selected: &Selected) -> String {
+    let start = selected.server_started_at.map(|at| format!(" of {} UTC", at.strftime("%F %H:%M"))).unwrap_or_default();
+    match selected.reason {
+        Reason::Named => "it was named".to_owned(),
+        Reason::NewestReadable => "the newest that can be read: the newest was asked for".to_owned(),
+        Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
+        Reason::AsWarmSinceStart => format!("the newest as warm as those before the start{start}"),
+        Reason::NewestSinceStart => {
+            "the newest that holds something; none is from before the server's start".to_owned()
+        }
+        Reason::WarmestOfAll => "the warmest; no server runs, so all are from before its start".to_owned(),
+        Reason::WarmestStartUnknown => {
+            "the warmest; no server answers, so all count as from before its start".to_owned()
+        }
+    }
+}
+
+fn render_when(holding: &Holding) -> String {
+    match holding.age_seconds {
+        ..0 => format!("dated {} UTC, still to come", holding.taken_at.strftime("%F %T")),
+        _ => format!("taken {}", render_age(holding.taken_at)),
+    }
+}
+
+fn render_held(holding: &Holding) -> String {
+    match (holding.os_bytes, holding.buffers_bytes) {
+        (Some(os), Some(buffers)) => format!("holds {os} of the page cache and {buffers} of shared_buffers"),
+        (Some(os), None) => format!("holds {os} of the page cache; shared_buffers were not seen"),
+        (None, Some(buffers)) => format!("holds {buffers} of shared_buffers; the page cache was not seen"),
+        (None, None) => "holds nothing".to_owned(),
+    }
+}
+
+// ---- json ----
+//
+// Snapshots for programs. Field names are stable: docs/formats.md.
+
+/// The list of snapshots.
+pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
+    let render = |line: &SnapshotLine| {
+        json!({
+            "name": line.generation.name,
+            "system_identifier": line.generation.system_identifier.to_string(),
+            "path": line.generation.path,
+            "file_bytes": line.file_bytes,
+            "header": line.header.as_ref().ok().map(render_header_json),
+            "error": line.header.as_ref().err(),
+            "restore": line.restore,
+        })
+    };
+    json!({ "snapshots": lines.iter().map(render).collect::<Vec<Value>>() })
+}
+
+/// What a snapshot says of itself.
+pub fn render_header_json(header: &SnapshotHeader) -> Value {
+    json!({
+        "label": header.label,
+        "taken_at": header.taken_at,
+        "source": header.source,
+        "os": header.os,
+        "buffers": header.buffers,
+        "os_heat": header.os_heat,
+        "relation_count": header.relations,
+        "os_blocks": header.os_blocks,
+        "buffers_blocks": header.buffer_blocks,
+        "remarks": header.remarks,
+    })
+}
+
+/// What was kept, when it was taken.
+pub fn render_taken_json(taken: &Taken) -> Value {
+    let blocks = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0 / u64::from(taken.header.source.block_size));
+    let warmer = taken.warmer().map(|one| {
+        let (os, buffers) = (blocks(one.os_bytes), blocks(one.buffers_bytes));
+        json!({ "name": one.name, "path": one.path, "os_blocks": os, "buffers_blocks": buffers })
+    });
+    json!({
+        "path": taken.path,
+        "file_bytes": taken.file_bytes,
+        "header": render_header_json(&taken.header),
+        "dropped": taken.dropped.iter().map(|old| &old.name).collect::<Vec<&String>>(),
+        "warmer": warmer,
+        "restore": taken.restore,
+    })
+}
+
+/// Which of these files are whole.
+pub fn render_verdicts_json(verdicts: &[(&PathBuf, Option<&Error>)]) -> Value {
+    let render = |(path, error): &(&PathBuf, Option<&Error>)| json!({ "path": path, "is_whole": error.is_none(), "error": error.map(Error::to_string) });
+    json!({ "snapshots": verdicts.iter().map(render).collect::<Vec<Value>>() })
+}
+
+/// What changed, per relation and fork; relations that are as they were too. `since`: the snapshot, where it was chosen.
+pub fn render_difference_json(difference: &Difference<'_>, block_size: u32, since: Option<&Selected>) -> Value {
+    let tier = |is_seen: bool, tier: TierDifference| {
+        is_seen.then(|| json!({ "gained_blocks": tier.gained, "lost_blocks": tier.lost, "kept_blocks": tier.kept }))
+    };
+    let render_forks = |one: &RelationDifference<'_>| -> Vec<Value> {
+        let render = |fork: &ForkDifference| {
+            json!({
+                "fork": fork.fork.name(),
+                "blocks_before": fork.blocks_before,
+                "blocks_after": fork.blocks_after,
+                "os": tier(difference.has_os, fork.os),
+                "buffers": tier(difference.has_buffers, fork.buffers),
+            })
+        };
+        one.forks.iter().map(render).collect()
+    };
+    let render = |one: &RelationDifference<'_>| {
+        json!({
+            "database": one.relation.name.database,
+            "schema": one.relation.name.schema,
+            "name": one.relation.name.name,
+            "kind": one.relation.kind.name(),
+            "change": one.change.name(),
+            "forks": render_forks(one),
+        })
+    };
+    json!({
+        "snapshot": since,
+        "block_size": block_size,
+        "os": tier(difference.has_os, difference.os()),
+        "buffers": tier(difference.has_buffers, difference.buffers()),
+        "relations": difference.relations.iter().map(render).collect::<Vec<Value>>(),
+    })
+}
+
+#[cfg(test)]
+mod the_one_that_is_restored_tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use host::units::Bytes;
+
+    #[test]
+    fn every_line_fits_a_terminal() {
+        let holding = Holding {
+            name: "20261122-213005.123-before-the-upgrade".into(),
+            path: "x.parquet".into(),
+            taken_at: Timestamp::UNIX_EPOCH,
+            age_seconds: 1,
+            os_bytes: Some(Bytes(12_345_678_901)),
+            buffers_bytes: None,
+        };
+        let over_sql = Holding { os_bytes: None, buffers_bytes: Some(Bytes(999_900_000_000)), ..holding.clone() };
+        let to_come = Holding { name: "20261122-213005.123".into(), age_seconds: -1, ..holding.clone() };
+        for reason in [
+            Reason::Named,
+            Reason::NewestReadable,
+            Reason::WarmestBeforeStart,
+            Reason::AsWarmSinceStart,
+            Reason::NewestSinceStart,
+            Reason::WarmestOfAll,
+            Reason::WarmestStartUnknown,
+        ] {
+            for holding in [&holding, &over_sql, &to_come] {
+                let selected = Selected {
+                    holding: holding.clone(),
+                    reason,
+                    server_started_at: Some(Timestamp::UNIX_EPOCH),
+                    warmer: Some(over_sql.clone()),
+                    dropped_databases: vec!["shop".into(), "archive_2025".into()],
+                };
+                let lines = render_selected(&selected);
+                assert!(lines.iter().all(|line| line.len() < 80), "{lines:#?}");
+            }
+        }
+    }
 }

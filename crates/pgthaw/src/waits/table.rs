@@ -21,44 +21,14 @@ const COLUMNS: [ExportColumn; 11] = [
     ExportColumn::integer("max_ns"),
 ];
 
-const BUCKET_NAMES: [&str; BUCKETS] = [
-    "bucket_00",
-    "bucket_01",
-    "bucket_02",
-    "bucket_03",
-    "bucket_04",
-    "bucket_05",
-    "bucket_06",
-    "bucket_07",
-    "bucket_08",
-    "bucket_09",
-    "bucket_10",
-    "bucket_11",
-    "bucket_12",
-    "bucket_13",
-    "bucket_14",
-    "bucket_15",
-    "bucket_16",
-    "bucket_17",
-    "bucket_18",
-    "bucket_19",
-    "bucket_20",
-    "bucket_21",
-    "bucket_22",
-    "bucket_23",
-    "bucket_24",
-    "bucket_25",
-    "bucket_26",
-    "bucket_27",
-    "bucket_28",
-    "bucket_29",
-    "bucket_30",
-    "bucket_31",
-];
+/// Columns of a statistic's histogram.
+const BUCKET_NAMES: &str = "bucket_00 bucket_01 bucket_02 bucket_03 bucket_04 bucket_05 bucket_06 bucket_07 bucket_08 bucket_09 \
+    bucket_10 bucket_11 bucket_12 bucket_13 bucket_14 bucket_15 bucket_16 bucket_17 bucket_18 bucket_19 bucket_20 bucket_21 \
+    bucket_22 bucket_23 bucket_24 bucket_25 bucket_26 bucket_27 bucket_28 bucket_29 bucket_30 bucket_31";
 
 /// Those of every row.
 pub(super) fn columns() -> Vec<ExportColumn> {
-    COLUMNS.into_iter().chain(BUCKET_NAMES.map(ExportColumn::integer)).collect()
+    COLUMNS.into_iter().chain(BUCKET_NAMES.split(' ').map(ExportColumn::integer)).collect()
 }
 
 /// What the file says of itself.

@@ -1,17 +1,16 @@
-//! Connecting: host after host, as one user after the other, until a server of the wanted kind lets one in.
+//! Connects to host after host, as user after user, until a suitable server accepts.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{Connection as _, Row as _};
 
-use super::peer::check_peer;
-use super::resolved::{Candidate, ConnectOptions, Identity, ResolvedOptions, Wants};
+use super::resolved::{Candidate, ConnectOptions, Identity, ResolvedOptions, Wants, check_peer};
 use super::system_user::{ActingAs, SystemUser};
+use crate::answer::ask_one;
 use crate::{Address, Error};
 
-/// The oldest `server_version_num` that pgthaw works with.
 const OLDEST_VERSION_NUM: u32 = 130_000;
 
 /// A way that led to a server, and leads to it again.
@@ -25,9 +24,9 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Connects as psql would. Without a database named anywhere `postgres` is tried, then `template1`.
+    /// Connects as psql would. Without a named database tries `postgres`, then `template1`.
     pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection), Error> {
-        let resolved = options.resolve()?;
+        let resolved = ResolvedOptions::new(options)?;
         let rounds: &[Wants] = match resolved.wants {
             Wants::PreferStandby => &[Wants::Standby, Wants::Any],
             ref other => std::slice::from_ref(other),
@@ -40,7 +39,7 @@ impl Reached {
                         let candidate = candidate.clone();
                         return Ok((Reached { resolved, candidate, identity, database }, connection));
                     }
-                    // Whom one host does not believe, libpq does not present to the next either.
+                    // libpq does not try the next host after a refusal either.
                     Err(error) if error.is_refusal() => return Err(error),
                     Err(error) => failures.push(error),
                 }
@@ -52,12 +51,12 @@ impl Reached {
         }
     }
 
-    /// Opens a connection to a database of the same server, as the same user.
+    /// Connects to another database of the same server, as the same user.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
         connect_as(&self.resolved, &self.candidate, &self.identity, database).await
     }
 
-    /// What a new session's first questions answer, unless the server takes longer than a connection may.
+    /// Bounds a new session's first questions by the connection timeout.
     pub async fn within<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         within(self.resolved.timeout, &self.address(), asked).await?
     }
@@ -72,7 +71,7 @@ impl Reached {
         self.candidate.socket_file().is_some()
     }
 
-    /// The user of the operating system that the connection is made as, where that is not this process's.
+    /// The system user that connects, if not this process's.
     pub fn acting_as(&self) -> Option<&SystemUser> {
         self.identity.system_user.as_ref()
     }
@@ -82,7 +81,7 @@ impl Reached {
         SystemUser::owner_of_socket(&self.candidate.socket_file()?)
     }
 
-    /// The server's address as psql's options, with the role that was let in unless psql would take that by itself.
+    /// The server's address as psql's options, with the accepted role unless psql would use that anyway.
     pub fn describe(&self) -> Address {
         let by_itself = match self.acting_as() {
             Some(user) => Some(user.name.clone()),
@@ -93,7 +92,6 @@ impl Reached {
     }
 }
 
-/// Connects to one host, as whoever is let in.
 async fn reach_host(
     resolved: &ResolvedOptions,
     candidate: &Candidate,
@@ -117,7 +115,6 @@ async fn reach_host(
                 Err(error) => return Err(error),
             }
         }
-        // This one was let in, and would have been into a database that is there.
         break;
     }
     Err(refused.unwrap_or_else(|| Error::Option { what: "database", value: String::new() }))
@@ -129,7 +126,7 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection, Error> {
-    // In the startup packet it comes before what the owner of a database or a role's settings say.
+    // The startup packet overrides settings of databases and roles.
     let options = candidate.options(resolved, &identity.role, database)?.options([("search_path", "")]);
     let address = candidate.address();
     let attempt = async {
@@ -154,7 +151,6 @@ async fn connect_as(
     }
 }
 
-/// What a server answers, unless it takes longer than one that is there would.
 async fn within<T>(limit: Duration, address: &str, asked: impl Future<Output = T>) -> Result<T, Error> {
     let answer = tokio::time::timeout(limit, asked).await;
     answer.map_err(|_| Error::ConnectTimeout { address: address.to_owned(), seconds: limit.as_secs() })
@@ -167,7 +163,7 @@ async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConne
     }
 }
 
-/// Refuses a server that is too old. One that does not say its version is let pass.
+/// Refuses an old server; an unknown version passes.
 fn check_version(connection: &PgConnection) -> Result<(), Error> {
     match connection.server_version_num() {
         Some(number) if number < OLDEST_VERSION_NUM => {
@@ -182,11 +178,10 @@ async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &C
     if wants == Wants::Any {
         return Ok(());
     }
-    let row = sqlx::query(include_str!("../sql/session_kind_13.sql")).fetch_one(connection).await;
-    let read = |row: sqlx::postgres::PgRow| Ok((row.try_get("in_recovery")?, row.try_get("is_read_only")?));
-    let kind: Result<(bool, bool), sqlx::Error> = row.and_then(read);
-    let (in_recovery, is_read_only) =
-        kind.map_err(|source| Error::Query { action: "ask what kind of server this is", source })?;
+    let question = "SELECT pg_catalog.pg_is_in_recovery(), \
+                    pg_catalog.current_setting('transaction_read_only')::pg_catalog.bool";
+    let (in_recovery, is_read_only): (bool, bool) =
+        ask_one(connection, "ask what kind of server this is", question).await?;
     let (fits, wanted) = match wants {
         Wants::Any | Wants::PreferStandby => (true, ""),
         Wants::ReadWrite => (!is_read_only, "a session that can write"),
@@ -199,7 +194,7 @@ async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &C
 
 // ---- plain server ----
 //
-// A server that is connected to without pgthaw's tries and remarks, as a results store does: the first host, the first user.
+// A connection without pgthaw's retries, for the results store: first host, first user.
 
 /// One server, one role, one database.
 #[derive(Clone, Debug)]
@@ -207,9 +202,7 @@ pub struct PlainServer {
     pub options: PgConnectOptions,
     /// `postgres://USER@HOST:PORT/DATABASE`: without what is secret.
     pub shown: String,
-    /// Its socket, where it has one.
     socket: Option<PathBuf>,
-    /// libpq's requirepeer.
     required_peer: Option<String>,
     has_password: bool,
 }
@@ -217,7 +210,7 @@ pub struct PlainServer {
 impl PlainServer {
     /// What the options and the environment come to.
     pub fn new(options: &ConnectOptions) -> Result<PlainServer, Error> {
-        let resolved = options.resolve()?;
+        let resolved = ResolvedOptions::new(options)?;
         let candidate = &resolved.candidates[0];
         let identities = resolved.identities(candidate)?;
         let oneself = identities.iter().find(|identity| identity.system_user.is_none()).unwrap_or(&identities[0]);
@@ -232,7 +225,7 @@ impl PlainServer {
         })
     }
 
-    /// Looks at who listens at its socket, where that matters: before anything is told to him.
+    /// Checks who listens at the socket, before anything is sent.
     pub async fn check_peer(&self) -> Result<(), Error> {
         match &self.socket {
             Some(socket) => check_peer(socket, self.required_peer.as_deref(), self.has_password).await,
@@ -251,7 +244,6 @@ mod tests {
     use super::super::parse_connection_string;
     use super::*;
 
-    /// Answers a startup packet with a refusal, or not at all, and tells which database was asked for.
     fn refuse(mut client: TcpStream, state: Option<&str>, asked: &Sender<String>) -> std::io::Result<()> {
         let mut length = [0; 4];
         client.read_exact(&mut length)?;
@@ -267,7 +259,6 @@ mod tests {
         client.write_all(fields.as_bytes())
     }
 
-    /// The databases that are tried, in their order, of a server that refuses all in this way.
     async fn tried(state: Option<&'static str>) -> Vec<String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

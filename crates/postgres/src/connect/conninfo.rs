@@ -1,28 +1,29 @@
 //! Connection strings: `host=… user=…`, and URIs.
 //!
-//! Written here because no crate takes what libpq takes: sqlx and url know one host, tokio-postgres knows neither
-//! `sslmode=verify-full` nor `passfile` nor `service`. tests/all/psql_habits.rs gives the same strings to psql.
+//! No crate takes all that libpq takes: sqlx and url know one host, tokio-postgres lacks `sslmode=verify-full`,
+//! `passfile` and `service`. tests/all/psql_habits.rs gives the same strings to psql.
 
 use std::collections::BTreeMap;
-use std::{env, fmt};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::{env, fmt, io};
 
 use Support::{Harmless, Honoured, Only};
+use host::files::{SMALL_FILE_BYTES_MAX, open_regular, read_open_at_most, read_text_at_most};
 use percent_encoding::percent_decode_str;
 
 use crate::{Error, quote_value};
 
-/// How a URI begins.
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
-/// What `-d` was given: a connection string or a URI, or `None`: it is the name of a database.
+/// Parses the value of `-d`: a connection string or a URI; `None` for the name of a database.
 ///
 /// # Errors
-/// When it is meant as one and cannot be read. The message has nothing of the text but names of parameters, for the rest
-/// may be a password.
+/// When it cannot be read. The message names parameters only, for the rest may be a password.
 pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
     match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
         Some(rest) => parse_uri(rest).map(Some),
-        // Behind a `=` it is a part of a value, such as of a password.
+        // Behind a `=` it is part of a value, such as a password.
         None if text.split('=').next().is_some_and(|first| first.contains("://")) => {
             Err(invalid("a URI begins with postgresql:// or postgres://, and this one does not".into()))
         }
@@ -39,8 +40,7 @@ fn looks_like_login(text: &str) -> bool {
     text.split_once('@').is_some_and(|(login, _)| login.contains(':'))
 }
 
-/// A word of a command line as it may be shown; `None`: as it is. A connection string is shown without its password, and what
-/// could be one and cannot be read not at all.
+/// A word of a command line without its password; `None`: unchanged. Hides what may be an unreadable connection string.
 pub fn hide_password(word: &str) -> Option<String> {
     let behind_option = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
     let (option, text) = match behind_option {
@@ -64,21 +64,20 @@ fn invalid(reason: String) -> Error {
     Error::ConnectionString { reason }
 }
 
-/// Sets a parameter that the user named.
 fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Error> {
     if parameters.set(key, value) {
         return Ok(());
     }
     let near = names().max_by(|one, other| strsim::jaro(key, one).total_cmp(&strsim::jaro(key, other)));
     let near = near.filter(|near| strsim::jaro(key, near) > 0.8);
-    // After a password an unknown word may be a part of it that was not quoted.
+    // After a password an unknown word may be an unquoted part of it.
     let shown =
         if parameters.get("password").is_some() { "an option after the password".into() } else { format!("{key:?}") };
     let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
     Err(invalid(format!("{shown} is no option that libpq knows{near}")))
 }
 
-/// `key = value` pairs; a value may stand in single quotes, and a backslash takes the next character as it is.
+/// Parses `key = value` pairs, with single quotes and backslashes.
 fn parse_pairs(text: &str) -> Result<Parameters, Error> {
     let mut parameters = Parameters::default();
     let mut rest = text.trim_start();
@@ -99,7 +98,7 @@ fn parse_pairs(text: &str) -> Result<Parameters, Error> {
     Ok(parameters)
 }
 
-/// The value that `text` begins with, and what follows it; `None` when its quote is not closed.
+/// The first value of `text`, and the rest; `None` for an unclosed quote.
 fn take_value(text: &str) -> Option<(String, &str)> {
     let inside = text.strip_prefix('\'');
     let is_quoted = inside.is_some();
@@ -121,7 +120,7 @@ fn take_value(text: &str) -> Option<(String, &str)> {
 fn parse_uri(text: &str) -> Result<Parameters, Error> {
     let mut parameters = Parameters::default();
     let mut parts: Vec<(&str, String)> = Vec::new();
-    // As libpq does: up to an @ it is a login, whatever stands in it, unless a slash comes first.
+    // As in libpq: everything up to an @ is a login, unless a slash comes first.
     let login_end = text.find(['@', '/']).filter(|at| text[*at..].starts_with('@'));
     let rest = login_end.map_or(text, |at| &text[at + 1..]);
     if let Some(at) = login_end {
@@ -189,21 +188,18 @@ fn decode(text: &str, what: &str) -> Result<String, Error> {
 
 // ---- parameters ----
 //
-// libpq's connection parameters: which there are, where each may come from, and which of them pgthaw honours.
-// Source: the manual's chapter "Database Connection Control Functions", of PostgreSQL 13 to 18.
+// libpq's connection parameters, from the manual's "Database Connection Control Functions" (13 to 18).
 
-/// Named values, as a connection string, a service file or the environment gives them. The password is never shown.
+/// Named values of a connection string, a service file or the environment. Never shows the password.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Parameters(BTreeMap<&'static str, String>);
 
-/// What pgthaw does with a parameter.
 enum Support {
-    /// What libpq does.
     Honoured,
     /// Nothing: it changes nothing that a user of pgthaw would notice.
     Harmless,
-    /// These values ask for nothing beyond what happens anyway. Any other is refused: a wish for more safety that is
-    /// silently ignored is a trap.
+    /// Only these values, which ask for nothing special; others are refused: silently ignoring a security setting is a
+    /// trap.
     Only(&'static [&'static str]),
 }
 
@@ -281,8 +277,7 @@ impl Parameters {
         })
     }
 
-    /// These, and from `others` what these do not have. One that is empty here is had: a connection string can say that what
-    /// the environment says does not count.
+    /// These, completed by `others`. An empty value counts as set: a connection string can override the environment.
     pub fn or(mut self, others: Parameters) -> Parameters {
         for (key, value) in others.0 {
             self.0.entry(key).or_insert(value);
@@ -306,7 +301,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// The parameters as a connection string without its password; empty when there is nothing else in it.
+    /// The parameters as a connection string without the password.
     pub fn render_without_password(&self) -> String {
         let shown = self.0.iter().filter(|(key, value)| !is_secret(key) && !value.is_empty());
         let is_plain = |value: &str| value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:,*".contains(&b));
@@ -339,8 +334,128 @@ pub fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+// ---- password file ----
+//
+// `host:port:database:user:password` lines, `*` for any. sqlx's reader ignores PGPASSFILE and `passfile`, and knows a
+// socket only by its host name.
+
+/// Whose password is looked for.
+pub struct Wanted<'a> {
+    /// The host as named; `localhost` for libpq's default sockets.
+    pub host: &'a str,
+    pub port: u16,
+    pub database: &'a str,
+    pub user: &'a str,
+}
+
+/// The password file that is meant: the one named, or the user's own.
+pub fn place(named: Option<&str>) -> Option<PathBuf> {
+    named.map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".pgpass")))
+}
+
+/// The password of the first matching line; `None` without one, or without a file.
+///
+/// # Errors
+/// When others may read the file: libpq would warn and go on, which looks like a wrong password.
+pub fn find_password(file: &Path, wanted: &Wanted<'_>) -> Result<Option<String>, Error> {
+    let opened = match open_regular(file) {
+        Ok(opened) => opened,
+        // As libpq: what is no file has no password.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(Error::file("open", file, error)),
+    };
+    let metadata = opened.metadata().map_err(|error| Error::file("look at", file, error))?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(Error::PasswordFileOpen { path: file.to_owned() });
+    }
+    let text = read_open_at_most(opened, SMALL_FILE_BYTES_MAX).map_err(|error| Error::file("read", file, error))?;
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    Ok(lines.filter_map(split_line).find(|fields| fits(fields, wanted)).map(|[.., password]| password))
+}
+
+fn fits(fields: &[String; 5], wanted: &Wanted<'_>) -> bool {
+    let port = wanted.port.to_string();
+    let wanted = [wanted.host, &port, wanted.database, wanted.user];
+    fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted)
+}
+
+/// The five fields, with backslash escapes; `None` for fewer.
+pub fn split_line(line: &str) -> Option<[String; 5]> {
+    let mut fields: [String; 5] = Default::default();
+    let mut at = 0;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => fields[at].extend(characters.next()),
+            // Behind the password's beginning nothing separates any more.
+            ':' if at < 4 => at += 1,
+            _ => fields[at].push(character),
+        }
+    }
+    (at == 4).then_some(fields)
+}
+
+// ---- service file ----
+
+/// The parameters of a service, from the user's file or the system's.
+pub fn read_service(name: &str) -> Result<Parameters, Error> {
+    for file in service_files() {
+        if let Some(parameters) = read_service_file(&file, name)? {
+            return Ok(parameters);
+        }
+    }
+    Err(Error::ServiceMissing { name: name.to_owned(), files: service_files() })
+}
+
+/// The user's service file, then the system's.
+fn service_files() -> Vec<PathBuf> {
+    let of_user =
+        variable("PGSERVICEFILE").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".pg_service.conf")));
+    let of_system = variable("PGSYSCONFDIR").map_or_else(|| PathBuf::from("/etc/postgresql-common"), PathBuf::from);
+    of_user.into_iter().chain([of_system.join("pg_service.conf")]).collect()
+}
+
+/// One service of one file; `None` when there is no such file or service. As in libpq: no quotes, no escapes, other
+/// sections are ignored.
+fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>, Error> {
+    let text = match read_text_at_most(file, SMALL_FILE_BYTES_MAX) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::file("read", file, error)),
+    };
+    let heading = format!("[{service}]");
+    let mut parameters: Option<Parameters> = None;
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        match &mut parameters {
+            _ if line.is_empty() || line.starts_with('#') => {}
+            None if line == heading => parameters = Some(Parameters::default()),
+            None => {}
+            Some(_) if line.starts_with('[') => break,
+            // The line itself is not shown: it may be a password's.
+            Some(parameters) => {
+                let known = line
+                    .split_once('=')
+                    .is_some_and(|(key, value)| parameters.set(key.trim(), value.trim().to_owned()));
+                if !known {
+                    let reason = format!("line {number} is no option that libpq knows, key=value");
+                    return Err(Error::DataFile { path: file.to_owned(), reason });
+                }
+            }
+        }
+    }
+    Ok(parameters)
+}
+
 #[cfg(test)]
-mod tests {
+mod conninfo_tests {
     use super::*;
 
     fn shown(text: &str) -> String {
@@ -450,5 +565,54 @@ mod parameters_tests {
         let all = parameters(&[("password", "geheim"), ("host", "/a b"), ("dbname", "it's"), ("sslpassword", "auch")]);
         assert_eq!(all.render_without_password(), r"dbname='it\'s' host='/a b'");
         assert!(!format!("{all:?}").contains("geheim"));
+    }
+}
+
+#[cfg(test)]
+mod password_file_tests {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_fits_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pgpass");
+        let lines = "# ours\nother:*:*:*:no\nlocalhost:5433:shop:app:a\\:b\\\\c:d\n*:*:*:*:any\n";
+        let options = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&file);
+        io::Write::write_all(&mut options.unwrap(), lines.as_bytes()).unwrap();
+        let find = |host, port, database| {
+            find_password(&file, &Wanted { host, port, database, user: "app" }).unwrap().unwrap()
+        };
+        assert_eq!(find("localhost", 5433, "shop"), "a:b\\c:d");
+        assert_eq!(find("localhost", 5433, "other"), "any");
+        assert_eq!(find("other", 1, "x"), "no");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        let wanted = Wanted { host: "x", port: 1, database: "x", user: "x" };
+        assert!(matches!(find_password(&file, &wanted), Err(Error::PasswordFileOpen { .. })));
+        assert_eq!(find_password(&directory.path().join("absent"), &wanted).unwrap(), None);
+    }
+}
+
+#[cfg(test)]
+mod service_file_tests {
+    use super::*;
+
+    #[test]
+    fn a_service_file_is_read_as_libpq_reads_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pg_service.conf");
+        std::fs::write(&file, "# ours\n[other]\nhost=b\n\n[lab]\nhost=/tmp\nport=5555\npassword=a\"b\\n'c\n").unwrap();
+        let lab = read_service_file(&file, "lab").unwrap().unwrap();
+        assert_eq!((lab.get("host"), lab.get("port")), (Some("/tmp"), Some("5555")));
+        assert_eq!(lab.get("password"), Some("a\"b\\n'c"));
+        assert_eq!(read_service_file(&file, "absent").unwrap(), None);
+        assert_eq!(read_service_file(&directory.path().join("absent"), "lab").unwrap(), None);
+        std::fs::write(&file, "[a]\nhostt\n[lab]\nhots=geheim\n[b]\nhost=x").unwrap();
+        let told = read_service_file(&file, "lab").unwrap_err().to_string();
+        assert!(told.contains("line 4") && !told.contains("geheim"), "{told}");
+        assert_eq!(read_service_file(&file, "b").unwrap().unwrap().get("host"), Some("x"));
     }
 }

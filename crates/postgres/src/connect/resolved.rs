@@ -1,66 +1,59 @@
-//! Connection options, and what they come to with every default filled in: which hosts to try, as whom, in which database.
+//! Connection options with every default filled in: which hosts, as whom, in which database.
 
 use std::env;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::files::open_regular;
 use rand::seq::SliceRandom as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use tokio::net::UnixStream;
 
-use super::super::{Address, Error};
-use super::conninfo::{Parameters, variable};
-use super::default_host::{DEFAULT_PORT, SOCKET_DIRECTORIES, default_host};
-use super::password_file::{Wanted, find_password, place, read_service};
-use super::peer::{check_peer, is_in_trusted_place};
-use super::system_user::SystemUser;
-use host::files::open_regular;
+use super::conninfo::{Parameters, Wanted, find_password, place, read_service, variable};
+use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
+use crate::{Address, Error};
 
-/// Seconds to wait for a connection to one host unless connect_timeout or PGCONNECT_TIMEOUT says otherwise.
+/// Default seconds to wait for one host.
 const CONNECT_TIMEOUT_SECONDS: u64 = 10;
 
-/// How to reach a server, as psql's options say it. What is `None` comes from the service file, the PG* variables, the
-/// password file and libpq's defaults, in libpq's order.
+/// How to reach a server, as psql's options. `None` is filled from the service file, PG* variables, password file and
+/// libpq's defaults, in libpq's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub user: Option<String>,
     pub database: Option<String>,
-    /// What a connection string or URI says, and a password that was asked for. It wins over the fields above, as
-    /// libpq lets a connection string in `-d` win over `-h`.
+    /// A connection string's parameters, and a prompted password. They win over the fields above, as `-d` does in
+    /// libpq.
     pub parameters: Parameters,
-    /// Connect as this user of the operating system (only root can): peer authentication believes it.
+    /// Connect as this system user, for peer authentication; only root can.
     pub system_user: Option<String>,
-    /// Nobody named host and port: they were read in a data directory, which may be anybody's. A password goes through a socket that
-    /// root, postgres or oneself put where nobody else has a say, and to no other server.
+    /// Host and port came from a data directory, which may be anybody's: passwords go only through a socket in a
+    /// trusted place.
     pub address_was_read: bool,
-    /// Where no database is named anywhere the first connection goes to this one, if it lets one in: it is going to be asked anyway.
+    /// The first database to try if none was named, because it will be queried anyway.
     pub preferred_database: Option<String>,
     /// The first connection is kept for who asks its database next, until [`super::super::Server::let_go`].
     pub keeps_first: bool,
 }
 
 impl ConnectOptions {
-    /// The file of the socket that these options lead to; `None` when they lead over the network, or nowhere.
+    /// The socket file that these options lead to, if any.
     pub fn socket_file(&self) -> Option<PathBuf> {
-        self.resolve().ok()?.candidates.first()?.socket_file()
+        ResolvedOptions::new(self).ok()?.candidates.first()?.socket_file()
     }
 
-    /// Fills in what was not given. Reads the environment, the service file and the password file.
-    pub(super) fn resolve(&self) -> Result<ResolvedOptions, Error> {
-        ResolvedOptions::new(self)
-    }
-
-    /// What the options and the environment say, in psql's words, for commands that are shown to be pasted: without
-    /// what psql and pgthaw find by themselves, and without a password.
+    /// The address in psql's words, for commands to paste, without defaults and password.
     pub fn describe(&self) -> Result<Address, Error> {
-        let resolved = self.resolve()?;
+        let resolved = ResolvedOptions::new(self)?;
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
-    /// The address of the first server, if none of those that are tried would be told a password.
+    /// The address of the first server, if no candidate gets a password.
     pub fn withheld_from(&self) -> Result<Option<String>, Error> {
-        let resolved = self.resolve()?;
+        let resolved = ResolvedOptions::new(self)?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
         Ok(are_all.then(|| resolved.candidates[0].address()))
     }
@@ -109,7 +102,7 @@ pub struct Candidate {
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub role: String,
-    /// The user of the operating system to act as; `None`: as this process does.
+    /// The system user to act as; `None`: this process's.
     pub system_user: Option<SystemUser>,
 }
 
@@ -169,13 +162,13 @@ impl ResolvedOptions {
         }
     }
 
-    /// Did nobody name this database? Then what stands against it alone is no reason to go without the server.
+    /// Is it only the preferred database? Then its refusal is no reason to give up.
     pub fn only_prefers(&self, database: &str) -> bool {
         self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
 
-    /// Who to be, in this order. Root has no role on most servers, but may be the server's owner on a socket: first,
-    /// when nobody else was named; and when the server does not believe that root is the role that was.
+    /// The identities to try, in this order. On a socket root may be the server's owner: first, if no user was named;
+    /// last, if the server refuses the named one.
     pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>, Error> {
         if let Some(user) = &self.system_user {
             let role = self.user.clone().unwrap_or_else(|| user.name.clone());
@@ -213,12 +206,13 @@ impl ResolvedOptions {
         self.parameters.get("requirepeer")
     }
 
-    /// Would a password be told? A password file that cannot be used gives nothing away.
+    /// Would a password be sent? An unusable password file sends none.
     pub fn has_password(&self, candidate: &Candidate, role: &str, database: &str) -> bool {
         self.password(candidate, role, database).is_ok_and(|password| password.is_some())
     }
 
-    /// Is this somebody whom no password is told, although there may be one? Over the network nobody knows whose server answers.
+    /// Is the password kept from this candidate? An address from a data directory is trusted only as a socket in a
+    /// trusted place.
     pub fn withholds_password(&self, candidate: &Candidate) -> bool {
         self.address_was_read && candidate.socket_file().is_none_or(|socket| !is_in_trusted_place(&socket))
     }
@@ -272,8 +266,8 @@ impl Candidate {
             .application_name(parameters.get("application_name").unwrap_or("pgthaw"))
             // Without extra_float_digits a connection pooler needs no exception for it.
             .extra_float_digits(None);
-        // A password file that cannot be used matters only to whom a password is asked of. Where there is none sqlx would take PGPASSWORD,
-        // which nobody may have meant for this server.
+        // An unusable password file matters only if a password is requested. Without a password sqlx would use
+        // PGPASSWORD, perhaps meant for another server.
         let password = resolved.password(self, role, database).ok().flatten();
         options = options.password(password.as_deref().unwrap_or_default());
         // PGOPTIONS is there already.
@@ -305,7 +299,7 @@ impl Candidate {
     }
 }
 
-/// The settings that libpq's `options` gives a session: `-c name=value` and `--name=value`, separated by spaces.
+/// Parses libpq's `options`: `-c name=value` and `--name=value`.
 fn option_pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
     let wrong = || Error::Option { what: "options (-c name=value or --name=value)", value: text.to_owned() };
     let mut pairs = Vec::new();
@@ -338,7 +332,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// The hosts in libpq's order: `host`, `hostaddr` and `port` are lists of one length, or one port for all.
+/// The hosts in order: `host`, `hostaddr` and `port` are lists of one length, or one port for all.
 fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
     let list = |key| parameters.get(key).map(|text: &str| text.split(',').map(str::trim).collect::<Vec<_>>());
     let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port").unwrap_or_else(|| vec![""]));
@@ -401,7 +395,7 @@ fn ssl_mode(parameters: &Parameters) -> Result<PgSslMode, Error> {
     }
 }
 
-/// libpq waits for ever with 0 or less; without any word pgthaw waits for ten seconds.
+/// 0 or less means no limit, as in libpq.
 fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
     let Some(text) = parameters.get("connect_timeout") else {
         return Ok(Duration::from_secs(CONNECT_TIMEOUT_SECONDS));
@@ -411,6 +405,60 @@ fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
     Ok(if seconds > 0 { Duration::from_secs(seconds.unsigned_abs()) } else { Duration::MAX })
 }
 
+// ---- peer ----
+//
+// The owner of a server's socket, checked before a password is sent.
+
+/// Bits of a mode: others may write.
+const WORLD_WRITABLE: u32 = 0o002;
+
+/// Only its owner may remove or rename a file of this directory.
+const STICKY: u32 = 0o1000;
+
+/// Checks that the system user who listens at a socket is `wanted` (libpq's requirepeer); and, if a password would go
+/// through a socket in a world-writable place, that it is root, postgres or this process's own.
+///
+/// The kernel reports who called listen(2) for a connection of its own, which is closed again. Somebody who replaces
+/// the socket before the real connection is not seen; in a sticky directory that takes the right server to stop at that
+/// moment, in the distribution's directory it is impossible.
+///
+/// # Errors
+/// `Error::Peer`; `Error::Connect` when nobody listens.
+pub async fn check_peer(socket: &Path, wanted: Option<&str>, has_password: bool) -> Result<(), Error> {
+    let place = socket.parent().and_then(|place| place.metadata().ok());
+    let is_open_place = place.is_some_and(|place| place.mode() & WORLD_WRITABLE != 0);
+    if wanted.is_none() && !(has_password && is_open_place) {
+        return Ok(());
+    }
+    let asked = UnixStream::connect(socket).await.and_then(|peer| peer.peer_cred());
+    let failed = |source| Error::Connect { address: socket.display().to_string(), source: sqlx::Error::Io(source) };
+    let peer = asked.map_err(failed)?.uid();
+    let is_trusted = match wanted {
+        Some(name) => SystemUser::named(name)?.uid == peer,
+        None => SystemUser::is_trusted(peer),
+    };
+    match is_trusted {
+        true => Ok(()),
+        false => {
+            let user = SystemUser::of_uid(peer).map_or_else(|| peer.to_string(), |user| user.name);
+            Err(Error::Peer { socket: socket.to_owned(), user, wanted: wanted.map(str::to_owned) })
+        }
+    }
+}
+
+/// Do only root, postgres and this process's user control where this file is, by its name and by its links? Others may
+/// put files beside it, but not replace it (the sticky bit).
+pub fn is_in_trusted_place(file: &Path) -> bool {
+    let is_trusted = |path: &Path| {
+        std::fs::symlink_metadata(path).is_ok_and(|found| {
+            let may_be_replaced = found.is_dir() && found.mode() & (WORLD_WRITABLE | STICKY) == WORLD_WRITABLE;
+            SystemUser::is_trusted(found.uid()) && !may_be_replaced
+        })
+    };
+    let all_trusted = |path: &Path| path.ancestors().all(is_trusted);
+    file.canonicalize().is_ok_and(|real| all_trusted(file) && all_trusted(&real))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::parse_connection_string;
@@ -418,7 +466,7 @@ mod tests {
 
     fn resolve(text: &str) -> Result<ResolvedOptions, Error> {
         let parameters = parse_connection_string(text).unwrap().unwrap();
-        ConnectOptions { parameters, ..ConnectOptions::default() }.resolve()
+        ResolvedOptions::new(&ConnectOptions { parameters, ..ConnectOptions::default() })
     }
 
     fn addresses(text: &str) -> Vec<String> {
@@ -434,7 +482,7 @@ mod tests {
             database: Some("a/b?c".into()),
             ..ConnectOptions::default()
         };
-        let resolved = options.resolve().unwrap();
+        let resolved = ResolvedOptions::new(&options).unwrap();
         let candidate = &resolved.candidates[0];
         assert_eq!(candidate.address(), "/run/somewhere:6543");
         assert_eq!(candidate.socket_file().unwrap(), Path::new("/run/somewhere/.s.PGSQL.6543"));

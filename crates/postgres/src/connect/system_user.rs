@@ -1,10 +1,11 @@
-//! Users of the operating system: who runs this process, and becoming another one for as long as a connection is made.
+//! Users of the operating system, and acting as another one while connecting.
 
+use std::fs;
 use std::future::Future;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::{fs, os::unix::fs::MetadataExt as _};
 
 use nix::unistd::User;
 use rustix::process::{Uid, geteuid};
@@ -25,7 +26,7 @@ pub struct SystemUser {
 }
 
 impl SystemUser {
-    /// Whom this process acts as, by its effective uid and the password database, as libpq finds its default.
+    /// The effective user, as in libpq.
     pub fn current() -> Result<SystemUser, NoSuchUser> {
         let uid = geteuid().as_raw();
         SystemUser::of_uid(uid).ok_or_else(|| NoSuchUser { who: format!("with uid {uid}") })
@@ -38,7 +39,7 @@ impl SystemUser {
         found.ok_or_else(|| NoSuchUser { who: format!("called \"{name}\"") })
     }
 
-    /// Whose server listens at a socket. Root's own servers do not exist: PostgreSQL refuses to run as root.
+    /// The owner of a socket; never root, who cannot run PostgreSQL.
     pub fn owner_of_socket(file: &Path) -> Option<SystemUser> {
         let uid = fs::symlink_metadata(file).ok()?.uid();
         SystemUser::of_uid(uid).filter(|user| user.uid != 0)
@@ -72,8 +73,8 @@ impl SystemUser {
     }
 }
 
-/// A future that acts as another user whenever it runs: the kernel tells a server's peer authentication who called
-/// `connect`, thread by thread. Between its polls the thread is itself again, and other threads never change.
+/// A future that acts as another user while it is polled: peer authentication sees who called `connect`, by thread.
+/// Between polls, and on other threads, nothing changes.
 pub struct ActingAs<F> {
     user: u32,
     inner: Pin<Box<F>>,
@@ -91,16 +92,33 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = geteuid();
-        // The real and the saved uid stay, so that there is a way back.
+        // The real and the saved uid stay, for the way back.
         let unchanged = None::<Uid>;
         if let Err(error) = set_thread_res_uid(unchanged, Uid::from_raw(self.user), unchanged) {
             return Poll::Ready(Err(sqlx::Error::Io(error.into())));
         }
         let polled = self.inner.as_mut().poll(context);
-        // Root's saved uid lets it return; should that fail, going on as somebody else would be worse than ending.
+        // Going on as somebody else would be worse than a panic.
         set_thread_res_uid(unchanged, before, unchanged).expect("a thread becomes itself again");
         polled
     }
+}
+
+// ---- default host ----
+
+/// Where libpq looks for the socket: Debian's directory first, then PostgreSQL's own.
+pub const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+pub const DEFAULT_PORT: u16 = 5432;
+
+/// The directory that has the port's socket, else the one that psql would name. In /tmp anybody may put a socket and
+/// wait for passwords, so there it must belong to postgres, root or this user.
+pub fn default_host(port: u16) -> String {
+    let has_socket = |directory: &&&str| {
+        let socket = Path::new(directory).join(format!(".s.PGSQL.{port}"));
+        socket.exists() && (**directory == SOCKET_DIRECTORIES[0] || SystemUser::is_trusted_owner(&socket))
+    };
+    SOCKET_DIRECTORIES.iter().find(has_socket).unwrap_or(&SOCKET_DIRECTORIES[0]).to_string()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A cluster whose settings change from start to start, and whose log is read in parts.
+//! A cluster whose settings change between starts, and whose log is read in parts.
 
 use std::io;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -8,22 +8,20 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::owner::{DATA, LOG, make_for};
-use super::running::POLL_INTERVAL;
-use super::{STOP_LIMIT, ScratchCluster, run_until_stopped, server_owner};
+use super::{POLL_INTERVAL, STOP_LIMIT, ScratchCluster, run_until_stopped, server_owner};
 use crate::{DataDirectory, Error, Programs};
 use host::files::{Directory, Tree};
 
-/// The file in the data directory that holds the replaceable settings.
 const REPLACEABLE_FILE: &str = "pgthaw.conf";
 
 /// Longer lines, such as those of a long statement, are read in pieces.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// How what the server says begins, behind the prefix of its lines; a wrong setting is told by a LOG.
+/// The severities that begin a server's message; invalid settings are reported as LOG.
 const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
 
 impl ScratchCluster {
-    /// From now on the settings of [`ScratchCluster::replace_settings`] count, after those that were configured before.
+    /// Enables [`ScratchCluster::replace_settings`], after other settings.
     pub fn allow_replaceable_settings(&self) -> Result<(), Error> {
         if self.borrowed.is_some() {
             return Ok(());
@@ -31,8 +29,7 @@ impl ScratchCluster {
         self.configure(&[("include_if_exists", REPLACEABLE_FILE)])
     }
 
-    /// Sets these, and no longer those that were set so before. They count from the next start or reload. No value has
-    /// a line break.
+    /// Replaces the replaceable settings, from the next start or reload. No value has a line break.
     pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
         if let Some(borrowed) = &self.borrowed {
             settings.clone_into(&mut borrowed.replaceable.lock().unwrap_or_else(PoisonError::into_inner));
@@ -43,12 +40,11 @@ impl ScratchCluster {
         self.replace_file(REPLACEABLE_FILE, &lines)
     }
 
-    /// The data directory of a cluster that is not borrowed, to write what belongs to its owner.
+    /// The data directory of a cluster that is not borrowed, for writing as its owner.
     pub(super) fn data(&self) -> std::io::Result<Tree> {
         Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
     }
 
-    /// Makes a file of the server's configuration say this and nothing else.
     pub(super) fn replace_file(&self, name: &str, text: &str) -> Result<(), Error> {
         let replaced = self.data().and_then(|data| data.replace(name, text.as_bytes()));
         replaced.map_err(|source| Error::file("write", &self.data_directory().join(name), source))
@@ -68,8 +64,7 @@ impl ScratchCluster {
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
 
-    /// What the server has said in its log after the first `skipped` bytes, without the times and numbers of processes by which
-    /// the same words differ; the log's last lines where it said nothing.
+    /// The server's messages after `skipped` bytes of its log, without times and pids; else the log's last lines.
     pub(super) fn said_since(&self, skipped: u64) -> String {
         let words = |line: &str| SEVERITIES.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
@@ -86,8 +81,7 @@ impl ScratchCluster {
         self.directory.directory().facts_of(LOG).map_or(0, |facts| facts.st_size.cast_unsigned())
     }
 
-    /// The lines that the server has logged after its first `skipped` bytes, those that are `wanted`: a log may have more than fits
-    /// into memory.
+    /// The `wanted` log lines after `skipped` bytes: a log may exceed memory.
     pub fn log_since(&self, skipped: u64, wanted: impl Fn(&str) -> bool) -> Result<String, Error> {
         let path = self.log_file();
         let mut kept = String::new();
@@ -108,7 +102,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// Takes over a cluster as [`ScratchCluster::adopt`] does, when its owner was killed and its server may still be stopping.
+    /// [`ScratchCluster::adopt`] after waiting for the killed owner's server to stop.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let began = Instant::now();
         let is_running =
@@ -126,11 +120,10 @@ impl ScratchCluster {
 
 // ---- elsewhere ----
 //
-// Directories of a cluster that lie elsewhere, such as on another file system.
+// Directories of a cluster on other file systems.
 
 impl ScratchCluster {
-    /// Moves a directory of the stopped cluster's data into the directory `elsewhere`, over what has its name there, and leaves a link
-    /// to it.
+    /// Moves a directory of the stopped cluster into `elsewhere`, replacing its namesake, and leaves a link.
     pub fn move_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
         let (from, to) = (self.data_directory().join(name), elsewhere.join(name));
         remove_from(elsewhere, name).map_err(|source| Error::file("remove", &to, source))?;
@@ -142,7 +135,7 @@ impl ScratchCluster {
         linked.map_err(|source| Error::file("replace by a link", &from, source))
     }
 
-    /// Makes an empty directory of the server's in the directory `elsewhere`, in place of what has its name there.
+    /// Makes an empty directory of the server's in `elsewhere`, replacing its namesake.
     pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
         let made =
             remove_from(elsewhere, name).and_then(|()| make_for(server_owner(), &Directory::open(elsewhere)?, name));

@@ -1,11 +1,5 @@
-//! A cluster of one's own: made with initdb in a new directory, reachable through a private socket alone, and gone when
-//! its owner is gone.
-//!
-//! The calls block until the server did what was asked: call them from a thread that may wait.
-
-mod changing;
-mod owner;
-mod running;
+//! A cluster of one's own: made with initdb in a new directory, reachable through a private socket alone, removed with
+//! its owner. The calls block until the server has done its part.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,36 +8,38 @@ use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use owner::{DATA, LOG, let_through, make_for, new_directory, remove_own_cluster};
-use running::{POLL_INTERVAL, RunningServer, is_ready};
-use rustix::process::Signal;
-
-use super::error::CREATE_DIRECTORY_IN;
-use super::owner_mark::{SOCKETS, remove_mark, remove_marked};
-use super::programs::{command_name, keep_plain_environment};
-use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
 use host::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
+use rustix::process::{Pid, Signal};
 
-pub(super) use owner::Owner;
-pub(super) use owner::server_owner;
-pub use owner::{CLUSTER_PREFIX, has_cluster, remove_cluster};
+use self::owner::{
+    DATA, LOG, SOCKETS, let_through, make_for, new_directory, remove_mark, remove_marked, remove_own_cluster,
+};
+use super::error::CREATE_DIRECTORY_IN;
+use super::programs::{command_name, keep_plain_environment};
+use super::{ConnectOptions, DataDirectory, Error, Programs};
 
-/// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
+mod changing;
+mod owner;
+
+pub use owner::{
+    CLUSTER_PREFIX, MarkedDirectory, OwnerMark, has_cluster, has_server, remove_abandoned, remove_cluster,
+};
+pub(super) use owner::{Owner, server_owner};
+
+/// `cluster_name` of a scratch cluster, whose cache may be emptied without asking.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 
-/// What says who may connect to a borrowed cluster.
 const HBA: &str = "pg_hba.conf";
 
-/// The cluster's superuser.
 const SUPERUSER: &str = "postgres";
 /// Unless it listens, the port's number is part of the socket's name only.
 const PORT: u16 = 5432;
-/// A crash of a large cluster under load may need this long to recover.
+/// Recovery of a large cluster under load may take this long.
 const START_LIMIT: Duration = Duration::from_secs(300);
 /// A fast shutdown writes a checkpoint, perhaps through a limited disk.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
@@ -51,9 +47,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(300);
 /// The postmaster kills what does not end by itself 5 s after SIGQUIT.
 const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Becomes the server itself by `exec`, after leaving behind a watcher that stops the server when pgthaw goes away
-/// without saying so: then the pipe that pgthaw holds ends. The watcher is nobody's child, for the postmaster should
-/// not reap what it does not know.
+/// Becomes the server by `exec`, and leaves a watcher that stops the server when pgthaw's end of the pipe closes
+/// without a word. The watcher is nobody's child: the postmaster should not reap an unknown process.
 const START_SCRIPT: &str = r#"
 exec 3<&0 </dev/null
 ( { read -r goodbye <&3 || kill -INT $$; } & )
@@ -70,18 +65,16 @@ pub enum StopMode {
     Immediate,
 }
 
-/// A scratch cluster. Dropping it stops the server and removes the directory, unless it is kept. A borrowed cluster's
-/// data directory always stays.
+/// A scratch cluster. Dropping it stops the server and removes the directory unless kept or borrowed.
 #[derive(Debug)]
 pub struct ScratchCluster {
     programs: Programs,
-    /// Holds `server.log`, and `data/` unless that is borrowed. Belongs to this process's user, so that the server's can put
-    /// nothing beside them.
+    /// Holds `server.log` and `data/`. Belongs to this process's user, so that the server's cannot add files.
     directory: OwnDirectory,
-    /// Says that `directory` goes with this process; `None` of one that was taken over.
+    /// Ties `directory` to this process; `None` after adoption.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
-    /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
+    /// Short, because a socket's path has at most 107 bytes, and private, because the server asks for no password.
     _sockets: MarkedDirectory,
     /// Directory of the server's socket, within `_sockets`; it belongs to the server's user.
     socket_directory: PathBuf,
@@ -90,12 +83,11 @@ pub struct ScratchCluster {
     server: Option<RunningServer>,
 }
 
-/// Somebody else's data directory, and how the server is told what its files do not say.
+/// Another owner's data directory, and additional settings.
 #[derive(Debug)]
 struct Borrowed {
     data_directory: PathBuf,
     owner: Option<Owner>,
-    /// Options of the server's command line, as its owner gives them.
     options: Vec<String>,
     settings: Mutex<BTreeMap<String, String>>,
     /// Those of [`ScratchCluster::replace_settings`], which win.
@@ -103,8 +95,8 @@ struct Borrowed {
 }
 
 impl ScratchCluster {
-    /// Makes a new cluster in a new directory below `parent`, which the system user `postgres` must be able to reach
-    /// when pgthaw runs as root. Later `settings` win over earlier ones. Nothing stays behind when it fails.
+    /// Creates a cluster in a new directory below `parent`, which `postgres` must reach if this is root. Later
+    /// `settings` win. A failure leaves nothing behind.
     pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
         let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
         let made = make_for(server_owner(), cluster.directory.directory(), DATA);
@@ -115,8 +107,7 @@ impl ScratchCluster {
         Ok(cluster)
     }
 
-    /// Takes over the stopped cluster in `directory/data`, such as one that was kept or copied, and its ownership:
-    /// it is removed on drop unless kept again.
+    /// Takes over the stopped cluster in `directory/data`; it is removed on drop unless kept again.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
         let cluster = ScratchCluster::in_directory(programs, own, server_owner())?;
@@ -129,9 +120,9 @@ impl ScratchCluster {
         Err(Error::DataDirectory { path, reason: "it has no PG_VERSION".into() })
     }
 
-    /// Runs the stopped cluster in `data_directory`, with the command line `options` that its owner starts it with.
-    /// Nobody else reaches it meanwhile: it listens on the private socket alone, and lets everybody in there. Its
-    /// configuration is left as it is; [`ScratchCluster::configure`] counts until this is dropped.
+    /// Runs the stopped cluster in `data_directory` with its owner's command line `options`. It listens on the private
+    /// socket alone and trusts everybody there. Its configuration stays as it is; [`ScratchCluster::configure`] counts
+    /// until this is dropped.
     pub fn borrow(
         programs: &Programs,
         data_directory: &DataDirectory,
@@ -184,7 +175,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Appends settings to postgresql.conf, where the last one wins; they count from the next start.
+    /// Appends settings to postgresql.conf for the next start; the last one wins.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
         if let Some(borrowed) = &self.borrowed {
             let mut kept = borrowed.settings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,13 +188,12 @@ impl ScratchCluster {
         appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
-    /// Starts the server and waits until it takes connections; no longer once [`hurry_clusters`] was called.
+    /// Starts the server and waits for connections, or for [`hurry_clusters`].
     pub fn start(&mut self) -> Result<(), Error> {
         self.start_with(|_| {})
     }
 
-    /// Starts the server after `prepare` had its hand on the command, such as to put the process, and so everything
-    /// the server ever starts, into a cgroup before it runs.
+    /// Starts the server. `prepare` may change the command, for example to join a cgroup first.
     pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
         self.start_unless(is_hurried, prepare)
     }
@@ -216,7 +206,9 @@ impl ScratchCluster {
         let logged = self.log_bytes();
         let mut command = self.start_command()?;
         prepare(&mut command);
-        let mut postmaster = command.spawn().map_err(|source| program_error("postgres", &source))?;
+        let mut postmaster = command
+            .spawn()
+            .map_err(|source| Error::Program { program: "postgres".into(), output: source.to_string() })?;
         let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was asked to be a pipe") };
         self.server = Some(RunningServer { postmaster, pipe });
         self.wait_until_ready(logged, is_given_up)
@@ -247,8 +239,7 @@ impl ScratchCluster {
         Err(Error::Program { program: "postgres".into(), output })
     }
 
-    /// Kills every process of the server with SIGKILL, as a power cut would. Its shared memory stays until the next
-    /// start, or until the cluster is dropped.
+    /// Kills the server's processes with SIGKILL, like a power cut. Shared memory stays until the next start or drop.
     pub fn crash(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let backends = server.children();
@@ -294,7 +285,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Leaves the directory in place when this is dropped, and returns it. [`ScratchCluster::adopt`] takes it up again.
+    /// Keeps the directory on drop, and returns it for [`ScratchCluster::adopt`].
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();
@@ -304,7 +295,7 @@ impl ScratchCluster {
         }
     }
 
-    /// From now on the directory stays also when this process is killed: somebody will come back for it.
+    /// Keeps the directory even if this process is killed.
     pub fn outlive_owner(&self) {
         // Where it cannot be removed the directory cannot be either.
         let _ = self.mark.as_ref().map(OwnerMark::remove);
@@ -322,7 +313,6 @@ impl ScratchCluster {
         file.write_all(b"local all all trust\n")
     }
 
-    /// What `postmaster.pid` says; `None` when it is not there.
     fn read_pid_file(&self) -> Option<String> {
         let files = DataDirectory::open_files(&self.data_directory()).ok()?;
         let text = files.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
@@ -348,11 +338,11 @@ impl ScratchCluster {
         let (stdout, stderr) =
             open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
         let mut command = self.as_owner(Path::new("/bin/sh"));
-        // A group of its own: Ctrl-C is for pgthaw, which then stops the server.
+        // Its own group: pgthaw handles Ctrl-C and stops the server.
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
-        // What comes later wins: the lender's own options come first, so that its socket stays out of the way.
+        // Later options win, so the lender's come first.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
@@ -362,7 +352,7 @@ impl ScratchCluster {
         Ok(command)
     }
 
-    /// A command that runs as the cluster's owner, in its directory, without the caller's PG* variables.
+    /// A command as the cluster's owner in its directory, without PG* variables.
     fn as_owner(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.directory.path());
@@ -373,7 +363,7 @@ impl ScratchCluster {
         command
     }
 
-    /// Waits for the line that `pg_ctl -w` waits for too. `logged`: so many bytes of the log are of earlier starts.
+    /// Waits for the same line as `pg_ctl -w`, ignoring the first `logged` bytes of the log.
     fn wait_until_ready(&mut self, logged: u64, is_given_up: impl Fn() -> bool) -> Result<(), Error> {
         let started = Instant::now();
         while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
@@ -396,7 +386,7 @@ impl ScratchCluster {
 
 impl Drop for ScratchCluster {
     fn drop(&mut self) {
-        // What fails here is left for the user to see, and the log says why: there is nobody to tell.
+        // A failure stays visible in the log; there is nobody to tell.
         if self.is_kept || self.borrowed.is_some() {
             let _ = self.stop(StopMode::Fast);
             if self.borrowed.is_some() {
@@ -428,24 +418,18 @@ impl Borrowed {
     }
 }
 
-fn program_error(program: &str, source: &std::io::Error) -> Error {
-    Error::Program { program: program.into(), output: source.to_string() }
-}
-
 // ---- making ----
 //
-// What takes a while of a cluster, and ends when the user wants no more of it.
+// Slow steps, which end when the user does.
 
-/// Are clusters on their way out? One for the whole process: whoever hears its signals knows no cluster.
+/// Set for the whole process, whose signal handler knows no cluster.
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// From now on clusters are on their way out: an initdb that runs is ended, a server that starts is waited for no longer, and one
-/// that writes its last checkpoint for nobody ends without it.
+/// Ends running initdbs, waits for starts no longer, and skips final checkpoints that nobody needs.
 pub fn hurry_clusters() {
     IS_HURRIED.store(true, Ordering::Relaxed);
 }
 
-/// Was [`hurry_clusters`] called?
 fn is_hurried() -> bool {
     IS_HURRIED.load(Ordering::Relaxed)
 }
@@ -458,7 +442,7 @@ fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
     let mut child = pipes.spawn().map_err(|error| failed(error.to_string()))?;
     while matches!(child.try_wait(), Ok(None)) {
         if is_hurried() {
-            // It may have ended by itself meanwhile. What it has made goes with its directory.
+            // It may have ended; its files go with its directory.
             let _ = child.kill();
             let _ = child.wait();
             return Err(Error::Interrupted);
@@ -475,7 +459,7 @@ fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
 
 // ---- listening ----
 //
-// A cluster that one role reaches from elsewhere, with a password.
+// A cluster that one role reaches over the network, with a password.
 
 /// So many ports are tried: others may have servers too.
 const PORTS: u16 = 100;
@@ -491,10 +475,10 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// A free port of this machine's `host`, for `role`.
+    /// Finds a free port of `host`, an address of this machine, for `role`.
     ///
     /// # Errors
-    /// When it is no address of this machine, or all ports are taken.
+    /// When it is another machine's address, or all ports are taken.
     pub fn find(host: &str, role: &str) -> Result<Listening, Error> {
         let failed = |reason: String| Error::Listen { host: host.to_owned(), reason };
         let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
@@ -522,8 +506,7 @@ impl Listening {
 }
 
 impl ScratchCluster {
-    /// From the next start on the server listens there as well, and lets the role in alone, by its password (SCRAM). Who
-    /// reaches its socket is let in as before.
+    /// From the next start on the server also listens there, for this role with its password (SCRAM).
     pub fn listen(&mut self, listening: &Listening) -> Result<(), Error> {
         self.port = listening.port;
         self.configure(&[("listen_addresses", &listening.address.to_string())])?;
@@ -532,6 +515,66 @@ impl ScratchCluster {
             &format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role),
         )
     }
+}
+
+// ---- running ----
+//
+// The server of a scratch cluster while it runs.
+
+/// How often a server is looked at that starts or stops.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The postmaster, and the pipe whose end makes the watcher stop it.
+#[derive(Debug)]
+pub struct RunningServer {
+    pub postmaster: Child,
+    pub pipe: ChildStdin,
+}
+
+impl RunningServer {
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.postmaster.try_wait(), Ok(None))
+    }
+
+    pub fn signal(&mut self, signal: Signal) {
+        // `try_wait` reaps, so while it says alive the number cannot be another process's.
+        if self.is_alive()
+            && let Some(pid) = as_pid(self.postmaster.id())
+        {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    /// Waits for the postmaster's end, then dismisses the watcher. False after the limit.
+    pub fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> bool {
+        let started = Instant::now();
+        while self.is_alive() {
+            if started.elapsed() > limit || is_given_up() {
+                return false;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        // The watcher may be gone already.
+        let _ = self.pipe.write_all(b"goodbye\n");
+        true
+    }
+
+    /// The backends and the other processes that the postmaster started.
+    pub fn children(&self) -> Vec<Pid> {
+        let pid = self.postmaster.id();
+        let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        listed.split_whitespace().filter_map(|child| as_pid(child.parse().ok()?)).collect()
+    }
+}
+
+fn as_pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+/// Is line 8 of `postmaster.pid` `ready`, with this postmaster's pid in line 1?
+pub fn is_ready(text: &str, postmaster_pid: Option<u32>) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
 }
 
 #[cfg(test)]
@@ -585,7 +628,6 @@ mod tests {
         assert!(!is_alive(last) && !directory.exists() && !socket_directory.exists());
     }
 
-    /// The System V segment that a server's postmaster.pid names, as the kernel lists it: its key and its number.
     fn shared_memory_of(cluster: &ScratchCluster) -> (String, String) {
         let text = cluster.read_pid_file().unwrap();
         let mut words = text.lines().nth(6).unwrap().split_whitespace().map(str::to_owned);
@@ -620,7 +662,6 @@ mod tests {
         let programs = Programs::find(None).unwrap();
         let directory = cluster(&[]).keep();
         assert!(directory.join("data/PG_VERSION").exists());
-        // Its owner was killed before it was kept: what says that it goes with its owner must not stay.
         let _left = OwnerMark::place(&Directory::open(&directory).unwrap()).unwrap();
         let adopted = ScratchCluster::adopt(&programs, &directory).unwrap();
         assert!(!directory.join(".pgthaw-owner").exists());

@@ -1,17 +1,165 @@
-//! Whom a scratch server runs as, and directories of theirs.
+//! The owner of a temporary directory: a file in it that its owner holds locked. The kernel releases the lock when the
+//! owner dies, so abandoned directories can be recognised and removed. A directory without the file was kept, or will
+//! be taken over.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use host::files::{Directory, EntryKind, MADE_UP_CHARACTERS, OwnDirectory};
+use nix::unistd::User;
+use rustix::fs::OFlags;
 
 use crate::error::CREATE_DIRECTORY_IN;
-use crate::owner_mark::remove_marked;
-use crate::{DataDirectory, Error, OwnerMark};
-use host::files::{Directory, OwnDirectory, SMALL_FILE_BYTES_MAX, read_text_at_most};
+use crate::{DataDirectory, Error};
+
+const PREFIX: &str = "pgthaw-";
+
+pub(super) const MARK: &str = ".pgthaw-owner";
+
+/// The directory of a server's socket, of the server's user.
+pub(super) const SOCKETS: &str = "s";
+
+/// An older empty directory without a mark belonged to somebody killed before marking it.
+const MARKED_WITHIN: Duration = Duration::from_secs(3600);
+
+/// A directory's mark. Its file goes with the directory.
+#[derive(Debug)]
+pub struct OwnerMark {
+    directory: Directory,
+    /// The marking file; its lock is what counts.
+    _file: File,
+}
+
+impl OwnerMark {
+    /// Marks a directory as in use by this process.
+    pub fn place(directory: &Directory) -> io::Result<OwnerMark> {
+        // Locked before it has its name: nobody ever sees it unlocked.
+        let draft = format!("{MARK}-{}", std::process::id());
+        let file = directory.create_file(&draft, 0o600)?;
+        file.lock()?;
+        directory.rename(&draft, MARK)?;
+        Ok(OwnerMark { directory: directory.try_clone()?, _file: file })
+    }
+
+    /// From now on the directory stays when this process goes.
+    pub fn remove(&self) -> io::Result<()> {
+        self.directory.remove_file(MARK)
+    }
+}
+
+/// A temporary directory that is marked as this process's. Dropping it removes it.
+#[derive(Debug)]
+pub struct MarkedDirectory {
+    directory: OwnDirectory,
+    path: PathBuf,
+    _mark: OwnerMark,
+}
+
+impl MarkedDirectory {
+    /// Makes one below `parent`, closed to others, whose name begins with `prefix`.
+    pub fn create(prefix: &str, parent: &Path) -> io::Result<MarkedDirectory> {
+        let directory = OwnDirectory::create(prefix, parent)?;
+        let mark = OwnerMark::place(directory.directory())?;
+        Ok(MarkedDirectory { path: directory.path(), directory, _mark: mark })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory itself.
+    pub fn directory(&self) -> &Directory {
+        self.directory.directory()
+    }
+}
+
+impl Drop for MarkedDirectory {
+    fn drop(&mut self) {
+        // What stays is removed by the next run: it has its mark still.
+        let _ = remove_marked(&self.directory);
+    }
+}
+
+/// Removes a killed owner's mark, for whoever takes the directory over.
+pub fn remove_mark(directory: &Directory) {
+    // Mostly there is none.
+    let _ = directory.remove_file(MARK);
+}
+
+/// Removes a directory with its mark last: a kill, or a server that still writes, leaves it marked.
+pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
+    directory.remove(MARK)
+}
+
+/// Removes this user's directories below `parent` whose owners were killed, and returns them. Keeps those with a
+/// stopping server for the next time.
+pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = Directory::open(parent).and_then(|parent| parent.entries()) else { return Vec::new() };
+    let is_named = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
+    let named = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory && is_named(&entry.name));
+    let mut removed = Vec::new();
+    // In /tmp others' directories do not count.
+    for directory in named.filter_map(|entry| OwnDirectory::open(&parent.join(entry.name)).ok()) {
+        if is_forgotten(&directory, MARKED_WITHIN) {
+            removed.extend(remove_marked(&directory).is_ok().then(|| directory.path()));
+            continue;
+        }
+        // Held until the directory is gone, against a second remover.
+        let Some(_mark) = take_abandoned(&directory) else { continue };
+        if remove_marked(&directory).is_ok() {
+            removed.push(directory.path());
+        }
+    }
+    removed
+}
+
+/// Was its owner killed before marking it, or after removing the mark?
+fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
+    let path = directory.path();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_made_up = name.rsplit_once('-').is_some_and(|(_, made_up)| {
+        made_up.len() == MADE_UP_CHARACTERS && made_up.chars().all(|one| one.is_ascii_alphanumeric())
+    });
+    let Ok(found) = directory.directory().facts() else { return false };
+    let changed_at = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(found.st_mtime).unwrap_or(0));
+    let is_old = || changed_at.elapsed().is_ok_and(|elapsed| elapsed >= age);
+    is_made_up && found.st_mode & 0o777 == 0o700 && is_old() && holds_drafts_alone(directory.directory())
+}
+
+/// Nothing, or marks that did not get their name.
+fn holds_drafts_alone(directory: &Directory) -> bool {
+    let is_draft = |name: &OsStr| name.to_string_lossy().starts_with(&format!("{MARK}-"));
+    directory.entries().is_ok_and(|entries| entries.iter().all(|entry| is_draft(&entry.name)))
+}
+
+/// The mark of a directory whose owner, the same user, is dead.
+fn take_abandoned(directory: &OwnDirectory) -> Option<File> {
+    let mark = directory.directory().open_file_with(MARK, OFlags::RDWR).ok()?;
+    let is_own = std::os::unix::fs::MetadataExt::uid(&mark.metadata().ok()?) == rustix::process::geteuid().as_raw();
+    (is_own && mark.try_lock().is_ok() && !has_server(&directory.path())).then_some(mark)
+}
+
+/// Does a server still run in the directory of a scratch cluster? It stops soon after its owner.
+pub fn has_server(directory: &Path) -> bool {
+    let place = directory.join(SOCKETS);
+    let sockets = Directory::open_itself(&place).and_then(|found| found.entries()).unwrap_or_default();
+    let mut sockets =
+        sockets.iter().filter(|entry| entry.kind == EntryKind::Other).map(|entry| place.join(&entry.name));
+    DataDirectory::open(&directory.join("data")).is_ok_and(|data| data.read_postmaster().is_some())
+        || sockets.any(|socket| DataDirectory::of_socket(&socket).is_some())
+}
+
+// ---- owner ----
+//
+// Whom a scratch server runs as, and directories of theirs.
 
 /// How the names of clusters' directories begin.
 pub const CLUSTER_PREFIX: &str = "pgthaw-lab-";
 
-/// In the directory of a cluster: the data directory, which belongs to the server's user, and the log, which does not.
+/// A cluster's data directory, of the server's user, and its log, of this one.
 pub const DATA: &str = "data";
 pub const LOG: &str = "server.log";
 
@@ -31,8 +179,7 @@ impl Owner {
     }
 }
 
-/// A new directory for a cluster, marked as this process's. It stays this process's user's: where the server has another one,
-/// that one passes through and writes nothing into it.
+/// A new marked directory for a cluster, of this user; the server's user can pass, not write.
 pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirectory, OwnerMark), Error> {
     let make = || {
         let directory = OwnDirectory::create(CLUSTER_PREFIX, parent)?;
@@ -48,30 +195,23 @@ pub fn let_through(directory: &Directory, owner: Option<Owner>) -> std::io::Resu
     directory.give_to(None, if owner.is_some() { 0o711 } else { 0o700 })
 }
 
-/// Makes a directory in another for the user that the server runs as, closed to others.
+/// Makes a private directory of the server's user.
 pub fn make_for(owner: Option<Owner>, directory: &Directory, name: &str) -> std::io::Result<()> {
     directory.create_subdirectory(name, 0o700)?.give_to(owner.map(|owner| (owner.uid, owner.gid)), 0o700)
 }
 
-/// Root runs servers as the system user `postgres`, or, where there is none, as `nobody`; others as themselves.
+/// For root: `postgres`, else `nobody`; servers of others run as themselves.
 pub fn server_owner() -> Option<Owner> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    let passwd = read_text_at_most(Path::new("/etc/passwd"), SMALL_FILE_BYTES_MAX).unwrap_or_default();
-    find_user(&passwd, "postgres").or_else(|| find_user(&passwd, "nobody"))
-}
-
-fn find_user(passwd: &str, name: &str) -> Option<Owner> {
-    let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == name)?;
-    Some(Owner { uid: fields.get(2)?.parse().ok()?, gid: fields.get(3)?.parse().ok()? })
+    let named = |name: &str| User::from_name(name).ok().flatten();
+    let user = named("postgres").or_else(|| named("nobody"))?;
+    Some(Owner { uid: user.uid.as_raw(), gid: user.gid.as_raw() })
 }
 
 // ---- removing ----
-//
-// Removing a cluster so that a kill at any moment leaves nothing that looks like one.
 
-/// What a data directory is called while it is removed.
 const REMOVED: &str = "removed";
 
 /// Does the directory of a scratch cluster hold a whole one?
@@ -80,8 +220,8 @@ pub fn has_cluster(directory: &Path) -> bool {
     data.and_then(|data| data.open_file("PG_VERSION")).is_ok()
 }
 
-/// Removes the directory of a stopped scratch cluster. Whoever is killed meanwhile leaves no half of a cluster that might be taken
-/// over, and what says whose it was goes last.
+/// Removes the directory of a stopped scratch cluster. A kill meanwhile leaves no half of a cluster, and the owner's
+/// mark goes last.
 ///
 /// # Errors
 /// `PermissionDenied` for a directory of another user.
@@ -89,7 +229,6 @@ pub fn remove_cluster(directory: &Path) -> io::Result<()> {
     remove_own_cluster(&OwnDirectory::open(directory)?)
 }
 
-/// [`remove_cluster`] of one that is open.
 pub(super) fn remove_own_cluster(own: &OwnDirectory) -> io::Result<()> {
     // Without a data directory the rest is to be removed all the same.
     let _ = own.directory().rename(DATA, REMOVED);
@@ -98,15 +237,102 @@ pub(super) fn remove_own_cluster(own: &OwnDirectory) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+mod owner_mark_tests {
+    use std::fs;
+    use std::io::Read as _;
+    use std::os::unix::fs::DirBuilderExt as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
+    fn make(parent: &Path, name: &str) -> PathBuf {
+        let directory = parent.join(name);
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("file"), "something").unwrap();
+        directory
+    }
+
+    fn place(directory: &Path) -> io::Result<OwnerMark> {
+        OwnerMark::place(&Directory::open(directory)?)
+    }
+
     #[test]
-    fn finds_users() {
-        let passwd = "root:x:0:0:root:/root:/bin/bash\npostgres:x:104:110::/var/lib/postgresql:/bin/bash\n";
-        let owner = find_user(passwd, "postgres").unwrap();
-        assert_eq!((owner.uid, owner.gid), (104, 110));
-        assert!(find_user(passwd, "nobody").is_none());
+    fn what_is_in_use_or_kept_or_a_strangers_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let used = make(parent.path(), "pgthaw-lab-used");
+        let kept = make(parent.path(), "pgthaw-lab-kept");
+        let unmarked = make(parent.path(), "pgthaw-lab-unmarked");
+        let other = make(parent.path(), "other");
+        let _used = place(&used).unwrap();
+        place(&kept).unwrap().remove().unwrap();
+        drop(place(&other).unwrap());
+        std::os::unix::fs::symlink(&other, parent.path().join("pgthaw-link")).unwrap();
+        assert_eq!(remove_abandoned(parent.path()), Vec::<PathBuf>::new());
+        assert!([used, kept, unmarked, other].iter().all(|path| path.join("file").exists()));
+    }
+
+    #[test]
+    fn what_a_dead_process_left_goes() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = make(parent.path(), "pgthaw-lab-left");
+        drop(place(&left).unwrap());
+        assert_eq!(remove_abandoned(parent.path()), std::slice::from_ref(&left));
+        assert!(!left.exists());
+        assert!(remove_abandoned(&left).is_empty(), "a place that is not there has nothing");
+    }
+
+    #[test]
+    fn whoever_is_killed_while_it_removes_leaves_the_mark() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = make(parent.path(), "pgthaw-lab-left");
+        drop(place(&left).unwrap());
+        // An entry that cannot be removed stands for the moment of a kill.
+        fs::create_dir(left.join("data")).unwrap();
+        fs::write(left.join("data/1"), "").unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(left.join("data")).output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            untested!("nothing can be mounted");
+        }
+        assert!(remove_marked(&OwnDirectory::open(&left).unwrap()).is_err());
+        assert!(left.join(MARK).exists());
+        assert!(Command::new("umount").arg(left.join("data")).status().unwrap().success());
+        assert_eq!(remove_abandoned(parent.path()), [left]);
+    }
+
+    #[test]
+    fn an_old_directory_without_a_mark_and_with_nothing_in_it_goes() {
+        let parent = tempfile::tempdir().unwrap();
+        let make = |name: &str, mode: u32| {
+            let directory = parent.path().join(name);
+            fs::DirBuilder::new().mode(mode).create(&directory).unwrap();
+            directory
+        };
+        let (empty, draft) = (make("pgthaw-aB3xYz", 0o700), make("pgthaw-lab-aB3xYz", 0o700));
+        fs::write(draft.join(format!("{MARK}-77")), "").unwrap();
+        let full = make("pgthaw-full00", 0o700);
+        fs::write(full.join("file"), "").unwrap();
+        let others = [full, make("pgthaw-scratch", 0o700), make("pgthaw-place1", 0o755)];
+        let is_forgotten =
+            |path: &PathBuf, age| is_forgotten(&OwnDirectory::open(path).unwrap(), Duration::from_secs(age));
+        assert!([&empty, &draft].iter().all(|path| is_forgotten(path, 0)));
+        assert!(!others.iter().any(|path| is_forgotten(path, 0)));
+        assert!(!is_forgotten(&empty, 3600), "somebody may be about to mark it");
+        assert!(remove_abandoned(parent.path()).is_empty());
+    }
+
+    #[test]
+    fn a_lock_does_not_pass_to_the_programs_that_its_owner_starts() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = make(parent.path(), "pgthaw-lab-left");
+        let mark = place(&left).unwrap();
+        let mut sleeper = Command::new("sh");
+        sleeper.args(["-c", "echo; exec sleep 60"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut sleeper = sleeper.spawn().unwrap();
+        sleeper.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        drop(mark);
+        assert_eq!(remove_abandoned(parent.path()), [left]);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
     }
 }
 

@@ -72,7 +72,7 @@ fn requests(wanted: Wanted, own: Arc<Own>, sees_requests: bool) -> (Requests, Ar
     assert_eq!(watched.iter().map(|file| file.units).collect::<Vec<_>>(), [200, 200]);
     let told = Arc::new(Mutex::new(Told::default()));
     let watch = Box::new(FakeWatch { told: Arc::clone(&told), sees_requests });
-    let requests = Requests::new(watch, files, Followed { wanted, postmaster_pid: None, own }).unwrap();
+    let requests = Requests::new(watch, files, Whose::new(wanted, None), own).unwrap();
     (requests, told, directory)
 }
 

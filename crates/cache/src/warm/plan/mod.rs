@@ -5,7 +5,6 @@
 //! a step when they are asked for ([`Plan::reads`]).
 
 mod cells;
-mod hot;
 mod merge;
 mod mix;
 
@@ -19,12 +18,12 @@ use serde::Serialize;
 
 use cells::Cells;
 use cells::{Slice, Slices};
-use hot::Hot;
 use merge::Cost;
 use merge::Link;
 use merge::{Balance, Pricing, choose_balance};
 
 pub use cells::{Geometry, MAX_LEVELS, Place, Precedence, WantedFork};
+use mix::Hot;
 pub use mix::Mix;
 
 use super::DeviceProfile;

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use rand::Rng as _;
 use roaring::RoaringBitmap;
 
-use super::files::{Credit, Files, ForkFile, OpenFiles, Splitting, drop_splits, numbers};
+use super::files::{Credit, Files, OpenFiles, Splitting, drop_splits, numbers};
 use super::governor::Governor;
+use super::request::Planned;
 use crate::warm::plan::{Mix, Plan, Read, WantedFork};
 use crate::warm::receipt::MemoryReceipt;
 use crate::warm::{Control, Refusal, Room, StopReason, Watcher};
@@ -36,7 +37,7 @@ pub struct Engine<'a> {
     /// What making it took.
     pub planning: Duration,
     /// Forks in the plan's order.
-    pub forks: &'a [ForkFile],
+    pub forks: &'a [Planned],
     pub files: Files<'a>,
     pub threads: usize,
     pub governor: &'a Governor,
@@ -329,7 +330,7 @@ impl Work<'_> {
     }
 
     fn count_left(&self, read: Read) -> Result<Left, linux::Error> {
-        let fork = &self.engine.forks[read.fork];
+        let fork = &self.engine.forks[read.fork].entry;
         let Place { segment, pages, .. } = self.place(read.range);
         let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else {
             return Ok(Left::default());
@@ -359,7 +360,7 @@ impl Work<'_> {
     /// One read, unless the server's own traffic was quicker. Returns the bytes that were not cached.
     fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
         let engine = self.engine;
-        let fork = &engine.forks[read.fork];
+        let fork = &engine.forks[read.fork].entry;
         let Place { segment, first, range, pages } = self.place(read.range);
         let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else { return Ok(0) };
         let missing = |counts: PageCounts| pages.pages().saturating_sub(counts.cached);
@@ -450,7 +451,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct ReadOver<'a> {
     pub files: Files<'a>,
     /// The files and what is wanted of them, in the plan's order.
-    pub forks: &'a [ForkFile],
+    pub forks: &'a [Planned],
     pub wanted: &'a [WantedFork],
     /// Somebody may have used meanwhile what was brought.
     pub may_be_used: bool,
@@ -472,9 +473,9 @@ impl ReadOver<'_> {
         if blocks == 0 || (self.may_be_used && self.files.cache.test_activity().is_err()) {
             return sums;
         }
-        for (file, over) in self.forks.iter().zip(&over) {
+        for (Planned { entry, .. }, over) in self.forks.iter().zip(&over) {
             // What cannot be opened or seen stays, and is not counted.
-            let dropped = self.files.drop_blocks(&file.path, file.fork, over, |file, run| self.choose(file, run));
+            let dropped = self.files.drop_blocks(&entry.path, entry.fork, over, |file, run| self.choose(file, run));
             sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
         }
         sums

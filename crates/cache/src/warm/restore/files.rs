@@ -39,15 +39,6 @@ impl std::fmt::Debug for Files<'_> {
     }
 }
 
-/// Whose reads a plan's fork means.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ForkFile {
-    pub path: RelationPath,
-    pub fork: Fork,
-    /// Blocks that are to outlive what is read once.
-    pub hot: RoaringBitmap,
-}
-
 /// What a fork's files are like now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {

@@ -8,8 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::others::{Appetite, Given, Others};
-use super::pace::{Bandwidth, Beside, Pace, Rate, Stretch};
+use super::pace::{Appetite, Bandwidth, Beside, Given, Others, Pace, Rate, Stretch};
 use crate::warm::plan::Situation;
 use crate::warm::receipt::TrafficReceipt;
 use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};

@@ -9,46 +9,47 @@ mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod governor;
-mod host;
 mod os_tier;
-mod others;
 mod pace;
 mod request;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use os_tier::{Measured, OsTier, Pass};
+use request::{Entry, State};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_blocking;
 
-pub use files::{Dropped, Files};
-pub use governor::Governor;
-pub use host::{Host, Lent, SystemRoom, choose_room, join_memory_cgroup};
-pub use os_tier::Buffered;
-pub use pace::Pace;
-pub use request::{Catalog, Found};
-pub use request::{Missing, Row};
-pub use request::{Request, compare_paths};
-
-use os_tier::{Measured, OsTier, Pass};
-use request::Resolved;
-use request::{Entry, State};
-
 use super::buffers::{BuffersPass, BuffersTier, Cached};
-use super::plan::{Forecast, Geometry};
+use super::plan::Geometry;
 use super::receipt::{
-    BuffersForecast, MemoryReceipt, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
-    TierReceipt, TrafficReceipt,
+    BuffersForecast, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt,
 };
 use super::traffic::Sharing;
 use super::{PlannedDevice, Refusal};
+use crate::warm::traffic::Traffic;
+use crate::warm::{Control, Room, Watcher};
 use crate::{RelationMap, TierState, Tiers};
+use ::host::linux::Error;
+use ::host::linux::cgroup::{join_memory_of, memory_directory_of, move_memory_to, read_memory_limit};
+use ::host::linux::memory::{LoadableMemory, pages_out_idle, read_loadable_memory};
+use ::host::linux::page_cache::PageCache;
+use ::host::linux::process::volunteer_for_oom;
 use ::host::units::Bytes;
 use postgres::Server;
+
+pub use files::{Dropped, Files};
+pub use governor::Governor;
+pub use os_tier::Buffered;
+pub use pace::Pace;
+pub use request::{Catalog, Missing, Request, Row, compare_paths};
 
 /// How to restore.
 #[derive(Clone, Copy, Debug)]
@@ -206,7 +207,7 @@ impl Restore {
         };
         Some(format!(
             "the server answers, but none of its processes is seen here (a container, another pid namespace): its traffic \
-             cannot be seen and {consequence}; --max-rate limits what a restore takes"
+             cannot be seen and {consequence}; --pace 50MB limits what a restore takes in a second"
         ))
     }
 
@@ -294,24 +295,16 @@ impl Restore {
     fn new_receipt(&self, started_at: Timestamp) -> Receipt {
         let Tiers { os, buffers } = self.request.tiers;
         Receipt {
-            snapshot: None,
             snapshot_taken_at: self.request.map.taken_at,
             started_at,
             block_size: self.request.map.source.block_size,
             is_other_cluster: !self.options.same_cluster,
             is_dry_run: self.options.is_dry_run,
             device: self.options.device,
-            forecast: Forecast::default(),
             os: os.then(TierReceipt::default),
             buffers: buffers.then(TierReceipt::default),
             buffers_forecast: buffers.then(BuffersForecast::default),
-            relations: Vec::new(),
-            skipped: Vec::new(),
-            traffic: TrafficReceipt::default(),
-            memory: MemoryReceipt::default(),
-            no_double: None,
-            stopped_by: None,
-            remarks: Vec::new(),
+            ..Receipt::default()
         }
     }
 
@@ -438,8 +431,8 @@ fn resolve_all(this: &Restore, unresolved: Vec<Measured>, catalog: &Catalog) -> 
     let mut skipped = Vec::new();
     for (entry, _) in unresolved {
         match this.request.resolve(entry.clone(), catalog, this.options.same_cluster) {
-            Resolved::Entry(found) => entries.push(*found),
-            Resolved::Skipped(why) => skipped.push(entry.absent_row(&why)),
+            Ok(found) => entries.push(found),
+            Err(why) => skipped.push(entry.absent_row(&why)),
         }
     }
     (entries, skipped)
@@ -455,10 +448,8 @@ async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -
     let request = &this.request;
     let locate = |mut entry: Entry| {
         let file = &request.map.relations[entry.relation].relation.path;
-        match catalog.find(&request.identities[entry.relation], this.options.same_cluster.then_some(file)) {
-            Found::Relation(now) => entry.path = now.path.clone(),
-            Found::Nothing | Found::Unreachable(_) => return None,
-        }
+        let file = this.options.same_cluster.then_some(file);
+        entry.path = catalog.find(&request.identities[entry.relation], file).ok()?.path.clone();
         Some(entry)
     };
     let entries = request.entries().into_iter().filter_map(locate).collect();
@@ -507,4 +498,100 @@ async fn on_a_thread<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
+}
+
+// ---- host ----
+//
+// The machine that a restore runs on, or a fake one.
+
+/// What a restore acts on and is watched by.
+#[derive(Clone)]
+pub struct Host {
+    pub page_cache: Arc<dyn PageCache>,
+    pub room: Arc<dyn Room>,
+    pub traffic: Arc<dyn Traffic>,
+    pub control: Arc<Control>,
+    pub watcher: Arc<dyn Watcher>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("control", &self.control).finish_non_exhaustive()
+    }
+}
+
+/// Schemes that page out what is idle are set to 30 s and more where they were seen; the module's default is 120 s.
+const IDLE_AGE: Duration = Duration::from_secs(20);
+
+/// The memory that a process may fill.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemRoom {
+    /// Whom what is loaded is charged to.
+    pid: u32,
+    pages_out_idle: bool,
+}
+
+impl Room for SystemRoom {
+    fn read_room(&self) -> Option<LoadableMemory> {
+        read_loadable_memory(self.pid).ok()
+    }
+
+    fn idle_age(&self) -> Option<Duration> {
+        self.pages_out_idle.then_some(IDLE_AGE)
+    }
+}
+
+/// Sees to it that what is loaded is charged where it is used, to the server that runs as `postmaster_pid`, and says what
+/// room there is for it. Of a dry run nothing is charged. Also returns what to tell the user when this process is charged in
+/// the server's stead.
+pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom, Option<String>) {
+    let own_pid = std::process::id();
+    let (pid, remark) = match postmaster_pid {
+        Some(pid) if is_dry_run => (pid, None),
+        Some(pid) => (own_pid, join_memory_cgroup(pid)),
+        None => (own_pid, None),
+    };
+    (SystemRoom { pid, pages_out_idle: pages_out_idle() }, remark)
+}
+
+/// This process, lent to the server's memory cgroup for as long as it loads something there. What else it comes to use meanwhile is taken from the
+/// server's page cache.
+#[derive(Debug)]
+pub struct Lent {
+    pub room: SystemRoom,
+    /// What to tell the user when this process is charged in the server's stead.
+    pub remark: Option<String>,
+    home: Option<PathBuf>,
+}
+
+impl Lent {
+    /// To the server that runs as `postmaster_pid`; to nobody where there is none.
+    pub fn to(postmaster_pid: Option<u32>) -> Lent {
+        let home = postmaster_pid.and_then(|_| memory_directory_of(std::process::id()).ok());
+        let (room, remark) = choose_room(postmaster_pid, false);
+        Lent { room, remark, home }
+    }
+
+    /// Whoever is started from now on is not charged to the server either.
+    pub fn go_home(self) -> Result<(), Error> {
+        match self.home {
+            Some(home) if memory_directory_of(std::process::id())? != home => move_memory_to(&home),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Joins the server's memory cgroup. Only where memory is limited does it matter who is charged.
+pub fn join_memory_cgroup(postmaster_pid: u32) -> Option<String> {
+    let own = read_memory_limit(std::process::id()).ok().flatten();
+    let of_server = read_memory_limit(postmaster_pid).ok().flatten();
+    if own.is_none() && of_server.is_none() {
+        return None;
+    }
+    // In there, what memory runs out for is the server: it is not to be ended in our stead.
+    volunteer_for_oom();
+    let error = join_memory_of(postmaster_pid).err()?;
+    Some(format!(
+        "what is loaded is charged to pgthaw's own memory cgroup and may go with it: {error} (run pgthaw as root, or inside the server's cgroup)"
+    ))
 }

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use roaring::RoaringBitmap;
 
 use super::engine::{Engine, Outcome, ReadOver};
-use super::files::{Files, ForkFile, Found};
+use super::files::{Files, Found};
 use super::governor::Governor;
 use super::request::{Entry, Missing, Planned, Row, State, count_resident, end_of};
-use crate::warm::control::map_on_threads;
 use crate::warm::plan::{Forecast, Plan, WantedFork};
 use crate::warm::receipt::{FoundAs, MemoryReceipt, NoDouble, SkipReason, StopReason};
 use crate::warm::traffic::Traffic;
@@ -18,6 +17,7 @@ use crate::warm::{Control, DeviceProfile, Phase, Refusal, Room, Watcher};
 use ::host::failure::{ErrorKind, Explain as _};
 use ::host::linux;
 use ::host::linux::memory::LoadableMemory;
+use ::host::linux::threads::map_on_threads;
 use ::host::units::{Bytes, Fork};
 use postgres::RelationPath;
 
@@ -70,7 +70,6 @@ struct Job {
     /// What making it took.
     planning: Duration,
     planned: Vec<Planned>,
-    files: Vec<ForkFile>,
     resident_bytes: Bytes,
     over_budget: SkipReason,
 }
@@ -84,9 +83,8 @@ impl OsTier<'_> {
     /// Looks at the files of `entries` until there is a reason to stop.
     pub fn look(&self, entries: Vec<Entry>, stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<Measured> {
         self.watcher.begin(Phase::Measuring, entries.len() as u64);
-        let files: Vec<ForkFile> = entries.iter().map(Entry::file).collect();
-        let ends: Vec<u64> = entries.iter().map(|entry| entry.asks.end()).collect();
-        let states = read_forks(&self.files, &files, &ends, self.threads, self.watcher, stop);
+        let forks: Vec<(&Entry, u64)> = entries.iter().map(|entry| (entry, entry.asks.end())).collect();
+        let states = self.read_forks(&forks, stop);
         entries.into_iter().zip(states).collect()
     }
 
@@ -115,8 +113,7 @@ impl OsTier<'_> {
         let started = Instant::now();
         let plan = Plan::new(forks, self.files.geometry, self.device, self.governor.situation(), allowance.bytes);
         let planning = started.elapsed();
-        let files = planned.iter().map(|one| one.entry.file()).collect();
-        let job = Job { plan, planning, planned, files, resident_bytes, over_budget: allowance.reason };
+        let job = Job { plan, planning, planned, resident_bytes, over_budget: allowance.reason };
         let mut pass = if is_dry_run { job.forecast() } else { self.execute(&job) };
         pass.rows.append(&mut rows);
         pass.memory.room_bytes = allowance.room.map(|room| room.bytes);
@@ -190,20 +187,41 @@ impl OsTier<'_> {
 
     fn read_over<'a>(&'a self, job: &'a Job) -> ReadOver<'a> {
         let may_be_used = self.governor.had_traffic();
-        ReadOver { files: self.files, forks: &job.files, wanted: job.plan.forks(), may_be_used }
+        ReadOver { files: self.files, forks: &job.planned, wanted: job.plan.forks(), may_be_used }
     }
 
     fn read_planned(&self, job: &Job, plan: &Plan, planning: Duration, read_bytes: Bytes) -> Outcome {
         let Self { files, threads, governor, control, watcher, room, .. } = *self;
-        let (forks, resident_bytes) = (&job.files[..], job.resident_bytes + read_bytes);
+        let (forks, resident_bytes) = (&job.planned[..], job.resident_bytes + read_bytes);
         Engine { plan, planning, forks, files, threads, governor, control, watcher, room, resident_bytes }.run()
     }
 
     /// Looks again at everything that was asked for: loading one thing may have evicted another.
     fn verify(&self, job: &Job) -> Vec<State> {
-        self.watcher.begin(Phase::Verifying, job.files.len() as u64);
-        let ends: Vec<u64> = job.plan.forks().iter().map(|fork| end_of(&fork.levels)).collect();
-        read_forks(&self.files, &job.files, &ends, self.threads, self.watcher, &|| None)
+        self.watcher.begin(Phase::Verifying, job.planned.len() as u64);
+        let forks = job.planned.iter().zip(job.plan.forks());
+        let forks: Vec<(&Entry, u64)> = forks.map(|(one, fork)| (&one.entry, end_of(&fork.levels))).collect();
+        self.read_forks(&forks, &|| None)
+    }
+
+    /// The state of every one of `forks`, residency up to the block beside it. `stop` may answer for forks that were not looked at yet.
+    /// Looks at many at a time: on a cold disk each costs a read of its own before its data is even thought of.
+    fn read_forks(&self, forks: &[(&Entry, u64)], stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<State> {
+        let mut states = map_on_threads(forks.len(), self.threads, |at| {
+            let state = match stop() {
+                Some(reason) => State::Refused(Refusal::because(reason)),
+                None => read_fork(&self.files, forks[at]),
+            };
+            self.watcher.advance(1);
+            state
+        });
+        // Where no more files may be open, one at a time may do: the others have closed theirs.
+        for (state, fork) in states.iter_mut().zip(forks) {
+            if matches!(state, State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
+                *state = read_fork(&self.files, *fork);
+            }
+        }
+        states
     }
 
     /// A plan made as the first one was, from what is resident now.
@@ -333,39 +351,8 @@ fn lost_to_truncation(levels: &[(f32, roaring::RoaringBitmap)], blocks: u64) -> 
     levels.iter().map(|(_, wanted)| wanted.range_cardinality(end..)).sum()
 }
 
-// ---- measure ----
-//
-// Looks at many forks at a time: on a cold disk each costs a read of its own before its data is even thought of.
-
-/// The state of every one of `forks`, residency up to the block in `ends`. `stop` may answer for forks that were not
-/// looked at yet.
-pub fn read_forks(
-    files: &Files<'_>,
-    forks: &[ForkFile],
-    ends: &[u64],
-    threads: usize,
-    watcher: &dyn Watcher,
-    stop: &(dyn Fn() -> Option<SkipReason> + Sync),
-) -> Vec<State> {
-    let mut states = map_on_threads(forks.len(), threads, |at| {
-        let state = match stop() {
-            Some(reason) => State::Refused(Refusal::because(reason)),
-            None => read_fork(files, &forks[at], ends[at]),
-        };
-        watcher.advance(1);
-        state
-    });
-    // Where no more files may be open, one at a time may do: the others have closed theirs.
-    for at in 0..forks.len() {
-        if matches!(&states[at], State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
-            states[at] = read_fork(files, &forks[at], ends[at]);
-        }
-    }
-    states
-}
-
-fn read_fork(files: &Files<'_>, fork: &ForkFile, end: u64) -> State {
-    match files.read_fork(&fork.path, fork.fork, end) {
+fn read_fork(files: &Files<'_>, (entry, end): (&Entry, u64)) -> State {
+    match files.read_fork(&entry.path, entry.fork, end) {
         Ok(Some(found)) => State::There(found),
         Ok(None) => State::Missing,
         Err(error) => refused(&error),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures_util::{StreamExt as _, stream};
 use roaring::RoaringBitmap;
 
-use super::files::{self, ForkFile};
+use super::files;
 use crate::warm::Refusal;
 use crate::warm::heat::{self, Evidence};
 use crate::warm::plan::{Precedence, WantedFork};
@@ -24,13 +24,6 @@ pub struct Request {
     pub tiers: Tiers,
     /// Identities of the map's relations in their order, then of the empty ones.
     pub identities: Vec<Identity>,
-}
-
-/// What to do about an entry whose file is not where the snapshot says.
-#[derive(Debug)]
-pub enum Resolved {
-    Entry(Box<Entry>),
-    Skipped(Refusal),
 }
 
 impl Request {
@@ -128,39 +121,28 @@ impl Request {
         let wanted = forks.map(|(place, fork)| (place, fork.fork, fork.all_buffers().len()));
         wanted
             .filter(|(_, _, blocks)| *blocks > 0)
-            .map(|(place, fork, blocks)| Row {
-                relation: place,
-                fork,
-                found: FoundAs::SameFile,
-                asked_blocks: blocks,
-                resident_before: None,
-                resident_after: None,
-                read_bytes: Bytes(0),
-                grown_blocks: 0,
-                skips: vec![(refusal.reason, blocks, refusal.detail.clone())],
-            })
+            .map(|(place, fork, blocks)| Row::absent(place, fork, FoundAs::SameFile, blocks, refusal))
             .collect()
     }
 
     /// Looks for an entry's relation by name. `same_cluster` says that paths mean the same here as in the snapshot.
-    pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Resolved {
+    ///
+    /// # Errors
+    /// Why it cannot be restored.
+    pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Result<Entry, Refusal> {
         let relation = &self.map.relations[entry.relation].relation;
-        let now = match catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path)) {
-            Found::Relation(now) => now,
-            Found::Nothing => return Resolved::Skipped(Refusal::because(SkipReason::Dropped)),
-            Found::Unreachable(why) => return Resolved::Skipped(why.clone()),
-        };
+        let now = catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path))?;
         entry.found = compare_paths(&relation.path, &now.path, same_cluster);
         match entry.found {
             // The file was looked at already: the fork has no block any more.
-            FoundAs::SameFile => return Resolved::Skipped(Refusal::because(SkipReason::Truncated)),
+            FoundAs::SameFile => return Err(Refusal::because(SkipReason::Truncated)),
             FoundAs::WholeRewritten => {
                 (entry.asks, entry.hot) = (rewritten(&entry.asks, entry.snapshot_blocks), RoaringBitmap::new());
             }
             FoundAs::Moved | FoundAs::Emptied | FoundAs::NotFound => {}
         }
         entry.path = now.path.clone();
-        Resolved::Entry(Box::new(entry))
+        Ok(entry)
     }
 }
 
@@ -281,10 +263,6 @@ pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap)
 }
 
 impl Entry {
-    pub fn file(&self) -> ForkFile {
-        ForkFile { path: self.path.clone(), fork: self.fork, hot: self.hot.clone() }
-    }
-
     /// For the plan: what is wanted of the blocks that there are.
     pub fn prepare(self, found: files::Found) -> (Planned, WantedFork) {
         let mut levels = match &self.asks {
@@ -321,14 +299,21 @@ impl Entry {
 
     /// The row of a fork that could not even be looked at, or of which nothing is asked.
     pub fn absent_row(&self, why: &Refusal) -> Row {
-        let asked_blocks = self.asks.blocks();
+        let found = match why.reason {
+            SkipReason::Dropped | SkipReason::FileGone => FoundAs::NotFound,
+            _ => self.found,
+        };
+        Row::absent(self.relation, self.fork, found, self.asks.blocks(), why)
+    }
+}
+
+impl Row {
+    /// The row of a fork of which nothing is loaded.
+    pub fn absent(relation: usize, fork: Fork, found: FoundAs, asked_blocks: u64, why: &Refusal) -> Row {
         Row {
-            relation: self.relation,
-            fork: self.fork,
-            found: match why.reason {
-                SkipReason::Dropped | SkipReason::FileGone => FoundAs::NotFound,
-                _ => self.found,
-            },
+            relation,
+            fork,
+            found,
             asked_blocks,
             resident_before: None,
             resident_after: None,
@@ -398,15 +383,6 @@ pub struct Catalog {
     unreachable: BTreeMap<String, Refusal>,
 }
 
-/// What a catalog says of a relation.
-#[derive(Debug)]
-pub enum Found<'a> {
-    Relation(&'a Relation),
-    Nothing,
-    /// Nobody could ask.
-    Unreachable(&'a Refusal),
-}
-
 impl Catalog {
     /// Asks `names` of the databases for their relations. The shared catalogs are in every answer.
     pub async fn read(server: &Server, names: &BTreeSet<String>) -> Result<Catalog, Error> {
@@ -431,13 +407,15 @@ impl Catalog {
     }
 
     /// A relation as it is now: by its name, or else by its file, when that can be said to be the same.
-    pub fn find(&self, identity: &Identity, file: Option<&RelationPath>) -> Found<'_> {
+    ///
+    /// # Errors
+    /// That it was dropped, or why nobody could ask.
+    pub fn find(&self, identity: &Identity, file: Option<&RelationPath>) -> Result<&Relation, Refusal> {
         let by_file = || self.relations.get(self.owners.get(file?)?);
-        match (self.relations.get(identity).or_else(by_file), self.unreachable.get(&identity.name.database)) {
-            (Some(relation), _) => Found::Relation(relation),
-            (None, Some(why)) => Found::Unreachable(why),
-            (None, None) => Found::Nothing,
-        }
+        self.relations.get(identity).or_else(by_file).ok_or_else(|| {
+            let unreachable = self.unreachable.get(&identity.name.database).cloned();
+            unreachable.unwrap_or_else(|| Refusal::because(SkipReason::Dropped))
+        })
     }
 
     fn add(&mut self, relations: Vec<Relation>) {

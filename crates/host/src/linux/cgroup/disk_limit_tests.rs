@@ -1,5 +1,4 @@
-//! Disk limits against the kernel. They need root and a cgroup file system that can be written: elsewhere they pass
-//! after checking that the refusal says what to do.
+//! Disk limits against the kernel, as root. Elsewhere the tests only check that the refusal has a hint.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -13,7 +12,6 @@ use crate::units::Bytes;
 const FAST: ReadLimit =
     ReadLimit { reads_per_second: Some(1_000_000), read_bytes_per_second: Some(Bytes(4_000_000_000)) };
 
-/// A limit on the disk that holds /var/tmp; `None` where that is not possible.
 fn create_limit() -> Option<DiskLimit> {
     if let Err(error) = DiskLimit::available() {
         assert!(error.hint().is_some(), "{error}");
@@ -105,7 +103,7 @@ fn dropping_it_frees_its_processes() {
 fn what_a_killed_process_left_is_swept_away() {
     let Some(limit) = create_limit() else { return };
     let own = limit.procs_file().parent().unwrap().to_owned();
-    // The name of a process of this namespace that started at another time than the one that has the pid now.
+    // The name of a process of this namespace with the same pid and another start time.
     let name = own.file_name().unwrap().to_str().unwrap();
     let parts: Vec<&str> = name.split('-').collect();
     let leftover = own.parent().unwrap().join(format!("{}-{}-{}-1-0", parts[0], parts[1], parts[2]));

@@ -1,19 +1,547 @@
-//! Control groups, version 1 and 2: a limit on a disk, the memory that a process may use, processes set apart from others.
+//! Control groups, version 1 and 2: disk limits, memory limits, isolated processes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use procfs::process::{MountInfo, Process};
+
+use crate::linux::process::read_mounts;
+use crate::linux::{DeviceNumber, Error};
+use crate::units::Bytes;
 
 mod disk_limit;
 #[cfg(test)]
 mod disk_limit_tests;
-mod hierarchy;
-mod isolation;
-mod memory;
 mod own_cgroup;
-mod throttle;
-mod whole_device;
 
-pub use disk_limit::{DiskLimit, read_limit_of};
-pub use hierarchy::CgroupVersion;
-pub use isolation::{Isolation, remove_left_near};
-pub use memory::{MemoryLimit, join_memory_of, memory_directory_of, move_memory_to, read_memory_limit};
-pub use own_cgroup::LeftCgroup;
-pub use throttle::{ReadLimit, ReadUsage, WriteLimit};
-pub use whole_device::clear_limits_on_own;
+pub use disk_limit::{DiskLimit, clear_limits_on_own, read_limit_of};
+pub use own_cgroup::{Isolation, LeftCgroup, remove_left_near};
+
+/// Whoever is written here joins.
+const PROCS_FILE: &str = "cgroup.procs";
+
+// ---- hierarchy ----
+
+/// Which kind of cgroups a controller uses on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CgroupVersion {
+    V1,
+    V2,
+}
+
+impl CgroupVersion {
+    /// `v1` or `v2`.
+    pub fn name(self) -> &'static str {
+        match self {
+            CgroupVersion::V1 => "v1",
+            CgroupVersion::V2 => "v2",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Controller {
+    Cpu,
+    Io,
+    Memory,
+}
+
+impl Controller {
+    fn v1_name(self) -> &'static str {
+        match self {
+            Controller::Cpu => "cpu",
+            Controller::Io => "blkio",
+            Controller::Memory => "memory",
+        }
+    }
+
+    fn v2_name(self) -> &'static str {
+        match self {
+            Controller::Cpu => "cpu",
+            Controller::Io => "io",
+            Controller::Memory => "memory",
+        }
+    }
+}
+
+/// The mounted tree of cgroups that has a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Hierarchy {
+    version: CgroupVersion,
+    controller: Controller,
+    mount_point: PathBuf,
+    /// The mounted cgroup: `/`, except in containers without a cgroup namespace.
+    mounted: PathBuf,
+}
+
+impl Hierarchy {
+    /// Finds the controller's only tree, of either version.
+    fn find(controller: Controller) -> Result<Hierarchy, Error> {
+        let found = read_mounts()?.iter().find_map(|mount| Hierarchy::of_mount(controller, mount));
+        found.ok_or_else(|| Error::Unavailable {
+            what: "cgroup control",
+            reason: format!("no mounted cgroup hierarchy has the controller {}", controller.v2_name()),
+            remedy: "mount -t cgroup2 none /sys/fs/cgroup (in a container: docker run --privileged --cgroupns=host)"
+                .into(),
+        })
+    }
+
+    fn of_mount(controller: Controller, mount: &MountInfo) -> Option<Hierarchy> {
+        let version = match mount.fs_type.as_str() {
+            "cgroup" if mount.super_options.contains_key(controller.v1_name()) => CgroupVersion::V1,
+            "cgroup2" if has_word(&mount.mount_point.join("cgroup.controllers"), controller.v2_name()) => {
+                CgroupVersion::V2
+            }
+            _ => return None,
+        };
+        let (mount_point, mounted) = (mount.mount_point.clone(), PathBuf::from(&mount.root));
+        Some(Hierarchy { version, controller, mount_point, mounted })
+    }
+
+    fn directory_of(&self, pid: u32) -> Result<PathBuf, Error> {
+        let groups = Process::new(pid as i32).and_then(|process| process.cgroups());
+        let groups = groups.map_err(|error| Error::proc("read the cgroups of a process", error))?;
+        let group = groups.0.iter().find(|group| match self.version {
+            CgroupVersion::V1 => group.controllers.iter().any(|name| name == self.controller.v1_name()),
+            CgroupVersion::V2 => group.hierarchy == 0,
+        });
+        group.and_then(|group| self.directory(Path::new(&group.pathname))).ok_or_else(|| Error::Unavailable {
+            what: "cgroup control",
+            reason: format!("the cgroup of process {pid} is outside of what is mounted here"),
+            remedy: "run pgthaw where the process runs: on the host, or in its container".into(),
+        })
+    }
+
+    fn lineage<'a>(&'a self, directory: &'a Path) -> impl Iterator<Item = &'a Path> {
+        directory.ancestors().take_while(|group| group.starts_with(&self.mount_point))
+    }
+
+    /// The directory of a cgroup from /proc/PID/cgroup; `None` outside of the mounted one.
+    fn directory(&self, group: &Path) -> Option<PathBuf> {
+        let below = group.strip_prefix(&self.mounted).ok()?;
+        let stays = !below.components().any(|part| part.as_os_str() == "..");
+        stays.then(|| self.mount_point.join(below))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Cgroup {
+    version: CgroupVersion,
+    directory: PathBuf,
+}
+
+impl Cgroup {
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    fn read(&self, name: &str) -> Result<String, Error> {
+        let path = self.file(name);
+        fs::read_to_string(&path).map_err(|error| Error::cgroup("read", &path, error))
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        let path = self.file(name);
+        fs::write(&path, text).map_err(|error| Error::cgroup("write to", &path, error))
+    }
+
+    fn write_all(&self, lines: Vec<(&'static str, String)>) -> Result<(), Error> {
+        lines.iter().try_for_each(|(file, line)| self.write(file, line))
+    }
+
+    /// Moves a process with its threads into this cgroup. Its future children are born here.
+    fn join(&self, pid: u32) -> Result<(), Error> {
+        self.write(PROCS_FILE, &pid.to_string())
+    }
+}
+
+fn has_word(path: &Path, word: &str) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|one| one == word))
+}
+
+// ---- memory ----
+//
+// The memory that a cgroup allows. Page cache is charged to the cgroup of the process that reads it.
+
+/// The cgroup limit that leaves a process the least room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    pub limit_bytes: Bytes,
+    /// Charged memory: anonymous, page cache, kernel.
+    pub used_bytes: Bytes,
+    /// The page cache among it, which gives way when something else is loaded.
+    pub file_bytes: Bytes,
+    /// The shared memory among it.
+    pub shared_bytes: Bytes,
+}
+
+impl MemoryLimit {
+    /// Bytes that fit below the limit if the page cache gives way.
+    pub fn room_bytes(self) -> Bytes {
+        let firm = self.used_bytes.0.saturating_sub(self.file_bytes.0);
+        Bytes(self.limit_bytes.0.saturating_sub(firm))
+    }
+}
+
+/// The limit that binds a process, of its cgroup or one above; `None` without any.
+pub fn read_memory_limit(pid: u32) -> Result<Option<MemoryLimit>, Error> {
+    let hierarchy = Hierarchy::find(Controller::Memory)?;
+    let directory = hierarchy.directory_of(pid)?;
+    let limits = hierarchy.lineage(&directory).filter_map(|group| read_group(group, hierarchy.version));
+    Ok(limits.min_by_key(|limit| limit.room_bytes()))
+}
+
+/// The directory of the cgroup that a process's memory is charged to.
+pub fn memory_directory_of(pid: u32) -> Result<PathBuf, Error> {
+    Hierarchy::find(Controller::Memory)?.directory_of(pid)
+}
+
+/// Moves this process into another one's memory cgroup, so that what it loads is charged there and stays as long as
+/// that has room.
+pub fn join_memory_of(pid: u32) -> Result<(), Error> {
+    let hierarchy = Hierarchy::find(Controller::Memory)?;
+    let target = hierarchy.directory_of(pid)?;
+    if hierarchy.directory_of(std::process::id())? == target {
+        return Ok(());
+    }
+    move_memory_to(&target)
+}
+
+/// Moves this process into the memory cgroup of this directory.
+pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
+    let members = directory.join("cgroup.procs");
+    fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
+}
+
+/// The limit of one cgroup, if any (the root of version 2 has no such files).
+fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
+    // In version 1 the total_ words include the cgroups below.
+    let (limit_file, used_file, prefix) = match version {
+        CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+        CgroupVersion::V2 => ("memory.max", "memory.current", ""),
+    };
+    let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    // Above memory.high (version 2) the kernel reclaims as it does at the limit.
+    let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
+    // "max" in version 2, a huge number in version 1.
+    let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
+    let statistics = fs::read_to_string(group.join("memory.stat")).ok()?;
+    let statistic = |word: &str| -> Option<u64> {
+        let value = |line: &str| line.strip_prefix(prefix)?.strip_prefix(word)?.strip_prefix(' ')?.parse().ok();
+        statistics.lines().find_map(value)
+    };
+    Some(MemoryLimit {
+        limit_bytes: Bytes(limit),
+        used_bytes: Bytes(read_number(used_file)?),
+        file_bytes: Bytes(["active_file", "inactive_file"].into_iter().filter_map(statistic).sum()),
+        shared_bytes: Bytes(statistic("shmem").unwrap_or_default()),
+    })
+}
+
+// ---- throttle ----
+//
+// Limits and counts of a device in `blkio.throttle.*`, `io.max` and `io.stat`.
+
+/// The limits' files in version 1, and keys in version 2.
+const LIMITS: [(&str, &str); 4] = [
+    ("blkio.throttle.read_bps_device", "rbps"),
+    ("blkio.throttle.read_iops_device", "riops"),
+    ("blkio.throttle.write_bps_device", "wbps"),
+    ("blkio.throttle.write_iops_device", "wiops"),
+];
+const V1_READS: &str = "blkio.throttle.io_serviced";
+const V1_BYTES: &str = "blkio.throttle.io_service_bytes";
+const V2_LIMIT: &str = "io.max";
+const V2_STATISTICS: &str = "io.stat";
+
+/// A limit on what is read from a device. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadLimit {
+    pub reads_per_second: Option<u64>,
+    pub read_bytes_per_second: Option<Bytes>,
+}
+
+impl ReadLimit {
+    /// Both limits at once.
+    pub fn and(self, other: ReadLimit) -> ReadLimit {
+        let bytes = [self, other].into_iter().filter_map(|limit| limit.read_bytes_per_second);
+        ReadLimit {
+            reads_per_second: self.reads_per_second.into_iter().chain(other.reads_per_second).min(),
+            read_bytes_per_second: bytes.min(),
+        }
+    }
+}
+
+/// A limit on what is written to a device. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteLimit {
+    pub writes_per_second: Option<u64>,
+    pub written_bytes_per_second: Option<Bytes>,
+}
+
+/// What the processes of a cgroup have read from a device so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadUsage {
+    pub reads: u64,
+    pub read_bytes: Bytes,
+}
+
+/// The lines to write, with their files, for these limits of a device; `None` ends a limit.
+fn limit_lines(
+    version: CgroupVersion,
+    device: DeviceNumber,
+    reads: ReadLimit,
+    writes: WriteLimit,
+) -> Vec<(&'static str, String)> {
+    let values = [
+        reads.read_bytes_per_second.map(|bytes| bytes.0),
+        reads.reads_per_second,
+        writes.written_bytes_per_second.map(|bytes| bytes.0),
+        writes.writes_per_second,
+    ];
+    let limits = LIMITS.into_iter().zip(values);
+    match version {
+        CgroupVersion::V1 => {
+            limits.map(|((file, _), value)| (file, format!("{device} {}", value.unwrap_or(0)))).collect()
+        }
+        CgroupVersion::V2 => {
+            let word = |value: Option<u64>| value.map_or("max".to_owned(), |value| value.to_string());
+            let words: Vec<String> = limits.map(|((_, key), value)| format!("{key}={}", word(value))).collect();
+            vec![(V2_LIMIT, format!("{device} {}", words.join(" ")))]
+        }
+    }
+}
+
+fn read_limits<E>(
+    version: CgroupVersion,
+    device: DeviceNumber,
+    read: impl Fn(&'static str) -> Result<String, E>,
+) -> Result<(ReadLimit, WriteLimit), E> {
+    let mut values = [None; LIMITS.len()];
+    for (value, (file, key)) in values.iter_mut().zip(LIMITS) {
+        *value = match version {
+            CgroupVersion::V1 => v1_value(&read(file)?, device, None),
+            CgroupVersion::V2 => v2_value(&read(V2_LIMIT)?, device, key),
+        };
+    }
+    let [read_bytes, reads, written_bytes, writes] = values;
+    Ok((
+        ReadLimit { reads_per_second: reads, read_bytes_per_second: read_bytes.map(Bytes) },
+        WriteLimit { writes_per_second: writes, written_bytes_per_second: written_bytes.map(Bytes) },
+    ))
+}
+
+/// Usage so far, from the files that `read` returns. Untouched devices are not listed.
+fn read_usage<E>(
+    version: CgroupVersion,
+    device: DeviceNumber,
+    read: impl Fn(&'static str) -> Result<String, E>,
+) -> Result<ReadUsage, E> {
+    let [reads, bytes] = match version {
+        CgroupVersion::V1 => [V1_READS, V1_BYTES].map(|file| Ok(v1_value(&read(file)?, device, Some("Read")))),
+        CgroupVersion::V2 => ["rios", "rbytes"].map(|key| Ok(v2_value(&read(V2_STATISTICS)?, device, key))),
+    };
+    Ok(ReadUsage { reads: reads?.unwrap_or(0), read_bytes: Bytes(bytes?.unwrap_or(0)) })
+}
+
+/// The number in a line `254:0 3000` or `254:0 Read 3000`.
+fn v1_value(text: &str, device: DeviceNumber, operation: Option<&str>) -> Option<u64> {
+    let device = device.to_string();
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let fits = words.next() == Some(&device) && operation.is_none_or(|operation| words.next() == Some(operation));
+        fits.then(|| words.next()?.parse().ok())?
+    })
+}
+
+/// The number in a line `254:0 rbps=131072000 wbps=max`; `None` for `max`.
+fn v2_value(text: &str, device: DeviceNumber, key: &str) -> Option<u64> {
+    let device = device.to_string();
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(&device))?;
+    let (_, value) = line.split_whitespace().filter_map(|word| word.split_once('=')).find(|(name, _)| *name == key)?;
+    value.parse().ok()
+}
+
+impl Cgroup {
+    fn lift_limits(&self, device: DeviceNumber) -> Result<(), Error> {
+        self.write_all(limit_lines(self.version, device, ReadLimit::default(), WriteLimit::default()))
+    }
+
+    fn read_usage(&self, device: DeviceNumber) -> Result<ReadUsage, Error> {
+        read_usage(self.version, device, |file| self.read(file))
+    }
+}
+
+#[cfg(test)]
+mod hierarchy_tests {
+    use super::*;
+
+    fn hierarchy(mounted: &str) -> Hierarchy {
+        let (version, controller) = (CgroupVersion::V2, Controller::Io);
+        Hierarchy { version, controller, mount_point: "/sys/fs/cgroup".into(), mounted: mounted.into() }
+    }
+
+    #[test]
+    fn finds_the_directory_below_the_mount() {
+        let whole = hierarchy("/");
+        let found = whole.directory(Path::new("/system.slice/postgresql.service"));
+        assert_eq!(found, Some("/sys/fs/cgroup/system.slice/postgresql.service".into()));
+        assert_eq!(hierarchy("/docker/1f").directory(Path::new("/docker/1f/x")), Some("/sys/fs/cgroup/x".into()));
+    }
+
+    #[test]
+    fn does_not_leave_the_mount() {
+        assert_eq!(hierarchy("/docker/1f").directory(Path::new("/system.slice")), None);
+        assert_eq!(hierarchy("/").directory(Path::new("/../../system.slice")), None);
+    }
+
+    #[test]
+    fn every_process_has_a_place() {
+        // A machine without any cgroups is a legitimate one.
+        if let Ok(memory) = Hierarchy::find(Controller::Memory) {
+            assert!(memory.directory_of(std::process::id()).unwrap().join("cgroup.procs").exists());
+        }
+    }
+}
+
+#[cfg(test)]
+mod memory_tests {
+    use super::*;
+
+    fn write_group(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let group = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(group.path().join(name), text).unwrap();
+        }
+        group
+    }
+
+    #[test]
+    fn page_cache_gives_way() {
+        let group = write_group(&[
+            ("memory.max", "1000\n"),
+            ("memory.current", "900\n"),
+            (
+                "memory.stat",
+                "anon 100\nfile 800\nshmem 60\nactive_file 500\ninactive_file 200\nworkingset_refault_file 7\n",
+            ),
+        ]);
+        let limit = read_group(group.path(), CgroupVersion::V2).unwrap();
+        assert_eq!(limit.shared_bytes, Bytes(60));
+        assert_eq!(limit.file_bytes, Bytes(700));
+        assert_eq!(limit.room_bytes(), Bytes(800));
+    }
+
+    #[test]
+    fn what_is_taken_back_counts_as_a_limit() {
+        let files = [("memory.max", "max\n"), ("memory.current", "100\n"), ("memory.stat", "")];
+        let group = write_group(&[&files[..], &[("memory.high", "600\n")]].concat());
+        assert_eq!(read_group(group.path(), CgroupVersion::V2).unwrap().limit_bytes, Bytes(600));
+    }
+
+    #[test]
+    fn version_1_counts_the_cgroups_below() {
+        let group = write_group(&[
+            ("memory.limit_in_bytes", "1000\n"),
+            ("memory.usage_in_bytes", "1000\n"),
+            ("memory.stat", "shmem 2\nactive_file 1\ntotal_shmem 7\ntotal_active_file 300\ntotal_inactive_file 0\n"),
+        ]);
+        let limit = read_group(group.path(), CgroupVersion::V1).unwrap();
+        assert_eq!((limit.room_bytes(), limit.shared_bytes), (Bytes(300), Bytes(7)));
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        let group = write_group(&[("memory.max", "max\n"), ("memory.current", "9\n"), ("memory.stat", "")]);
+        assert_eq!(read_group(group.path(), CgroupVersion::V2), None);
+        let group = write_group(&[("memory.limit_in_bytes", "9223372036854771712\n"), ("memory.stat", "")]);
+        assert_eq!(read_group(group.path(), CgroupVersion::V1), None);
+        assert_eq!(read_group(Path::new("/nowhere"), CgroupVersion::V2), None);
+    }
+}
+
+#[cfg(test)]
+mod throttle_tests {
+    use super::*;
+
+    const DEVICE: DeviceNumber = DeviceNumber { major: 254, minor: 0 };
+    const GP3: ReadLimit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: Some(Bytes(131_072_000)) };
+
+    const V1_BYTES_LIMIT: &str = LIMITS[0].0;
+    const V1_READS_LIMIT: &str = LIMITS[1].0;
+    const V1_WRITTEN_BYTES_LIMIT: &str = LIMITS[2].0;
+    const V1_WRITES_LIMIT: &str = LIMITS[3].0;
+
+    fn lines(version: CgroupVersion, reads: ReadLimit, writes: WriteLimit) -> Vec<(&'static str, String)> {
+        limit_lines(version, DEVICE, reads, writes)
+    }
+
+    #[test]
+    fn version_1_has_a_file_for_each() {
+        let lines = lines(CgroupVersion::V1, GP3, WriteLimit::default());
+        let [bytes, reads, written, writes] = ["254:0 131072000", "254:0 3000", "254:0 0", "254:0 0"].map(String::from);
+        let files = [V1_BYTES_LIMIT, V1_READS_LIMIT, V1_WRITTEN_BYTES_LIMIT, V1_WRITES_LIMIT];
+        assert_eq!(lines, files.into_iter().zip([bytes, reads, written, writes]).collect::<Vec<_>>());
+        let read = |name: &'static str| match name {
+            V1_READS_LIMIT => Ok::<_, ()>("8:0 77\n254:0 3000\n".into()),
+            V1_BYTES_LIMIT | V1_WRITTEN_BYTES_LIMIT | V1_WRITES_LIMIT => Ok(String::new()),
+            V1_READS => Ok("254:0 Read 12\n254:0 Write 5\n254:0 Total 17\nTotal 17\n".into()),
+            _ => Ok("254:0 Read 98304\n254:0 Write 4096\nTotal 102400\n".into()),
+        };
+        let (limit, _) = read_limits(CgroupVersion::V1, DEVICE, read).unwrap();
+        assert_eq!(limit, ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: None });
+        let usage = read_usage(CgroupVersion::V1, DEVICE, read).unwrap();
+        assert_eq!(usage, ReadUsage { reads: 12, read_bytes: Bytes(98304) });
+    }
+
+    #[test]
+    fn version_2_has_a_line_for_all() {
+        let all = lines(CgroupVersion::V2, GP3, WriteLimit::default());
+        assert_eq!(all, [(V2_LIMIT, "254:0 rbps=131072000 riops=3000 wbps=max wiops=max".into())]);
+        let bytes_only = ReadLimit { reads_per_second: None, ..GP3 };
+        let all = lines(CgroupVersion::V2, bytes_only, WriteLimit::default());
+        assert_eq!(all, [(V2_LIMIT, "254:0 rbps=131072000 riops=max wbps=max wiops=max".into())]);
+        let read = |name: &'static str| match name {
+            V2_LIMIT => Ok::<_, ()>(
+                "8:16 rbps=1 wbps=max riops=2 wiops=max\n254:0 rbps=131072000 wbps=max riops=max wiops=max\n".into(),
+            ),
+            _ => Ok("254:0 rbytes=98304 wbytes=0 rios=12 wios=0 dbytes=0 dios=0\n".into()),
+        };
+        assert_eq!(read_limits(CgroupVersion::V2, DEVICE, read).unwrap().0, bytes_only);
+        let usage = read_usage(CgroupVersion::V2, DEVICE, read).unwrap();
+        assert_eq!(usage, ReadUsage { reads: 12, read_bytes: Bytes(98304) });
+    }
+
+    #[test]
+    fn writes_have_limits_of_their_own() {
+        let limit = WriteLimit { writes_per_second: Some(400), written_bytes_per_second: Some(Bytes(1 << 20)) };
+        let v1 = lines(CgroupVersion::V1, ReadLimit::default(), limit).split_off(2);
+        assert_eq!(v1, [(V1_WRITTEN_BYTES_LIMIT, "254:0 1048576".into()), (V1_WRITES_LIMIT, "254:0 400".into())]);
+        let v2 = lines(CgroupVersion::V2, ReadLimit::default(), limit);
+        assert_eq!(v2, [(V2_LIMIT, "254:0 rbps=max riops=max wbps=1048576 wiops=400".into())]);
+        let read = |name: &'static str| match name {
+            V1_WRITES_LIMIT => Ok::<_, ()>("254:0 400\n".into()),
+            V1_WRITTEN_BYTES_LIMIT => Ok("254:0 1048576\n".into()),
+            V1_BYTES_LIMIT | V1_READS_LIMIT => Ok(String::new()),
+            _ => Ok("254:0 rbps=max wbps=1048576 riops=max wiops=400\n".into()),
+        };
+        for version in [CgroupVersion::V1, CgroupVersion::V2] {
+            assert_eq!(read_limits(version, DEVICE, read), Ok((ReadLimit::default(), limit)));
+        }
+    }
+
+    #[test]
+    fn of_two_limits_the_smaller_holds() {
+        let reads_only = ReadLimit { reads_per_second: Some(500), read_bytes_per_second: None };
+        assert_eq!(GP3.and(reads_only), ReadLimit { reads_per_second: Some(500), ..GP3 });
+        assert_eq!(reads_only.and(ReadLimit::default()), reads_only);
+    }
+
+    #[test]
+    fn another_device_says_nothing() {
+        let device = DeviceNumber { major: 25, minor: 4 };
+        let read = |_: &'static str| Ok::<_, ()>("254:0 3000\n".into());
+        assert_eq!(read_limits(CgroupVersion::V1, device, read).unwrap().0, ReadLimit::default());
+        assert_eq!(read_usage(CgroupVersion::V2, device, read).unwrap(), ReadUsage::default());
+    }
+}

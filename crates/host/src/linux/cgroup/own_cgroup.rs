@@ -1,39 +1,37 @@
 //! A cgroup that this process makes, fills and takes away again.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use std::{fs, thread};
+use std::{fs, io, thread};
 
 use serde::{Deserialize, Serialize};
 
-use super::hierarchy::{CgroupVersion, Hierarchy, has_word};
-use crate::linux::{Error, process};
+use super::{
+    Cgroup, CgroupVersion, Controller, Hierarchy, PROCS_FILE, ReadLimit, ReadUsage, WriteLimit, has_word, limit_lines,
+    read_usage,
+};
+use crate::linux::{DeviceNumber, Error, process};
+use crate::units::Bytes;
 
-/// Every cgroup of ours is called `pgthaw-` and whose it is: the namespace of its maker's pid, the pid, the maker's
-/// start time and a number.
+/// Own cgroups are called `pgthaw-NAMESPACE-PID-START-NUMBER`, by their maker's pid namespace, pid and start time.
 const PREFIX: &str = "pgthaw-";
 
-/// Whoever is written here joins.
-pub const PROCS_FILE: &str = "cgroup.procs";
-
-/// What `statfs` says of cgroups of version 1 and 2 (`CGROUP_SUPER_MAGIC`, `CGROUP2_SUPER_MAGIC` in linux/magic.h).
+/// `CGROUP_SUPER_MAGIC` and `CGROUP2_SUPER_MAGIC` of linux/magic.h.
 const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 
-/// Processes may fork while they are moved away, and dying ones linger: look again this often before giving up.
+/// Processes may fork while they are moved, and dying ones linger.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// A cgroup below the root of its hierarchy, or near another one. Dropping it sends its processes back to where they came from and removes
-/// it; one whose maker was killed is removed when the next one is made.
+/// A cgroup below the root of its hierarchy, or near another one. Dropping it returns its processes and removes it; the
+/// next one made removes those of killed makers.
 #[derive(Debug)]
 pub struct OwnCgroup {
     hierarchy: Hierarchy,
-    directory: PathBuf,
-    /// Where the processes that were put in came from.
+    pub(super) files: Cgroup,
     homes: Mutex<HashMap<u32, PathBuf>>,
     /// Where those go that were born here of a parent that was not.
     home: PathBuf,
@@ -47,14 +45,14 @@ impl OwnCgroup {
         OwnCgroup::create_in(hierarchy, &root, root.clone())
     }
 
-    /// Makes one for processes that come from where `pid` is. In version 1 it is below that cgroup, so that their memory goes on to
-    /// count there; in version 2, where a cgroup with processes hands no controller down, beside it.
+    /// Creates one for processes of the cgroup of `pid`: in version 1 below that cgroup, so that their memory still
+    /// counts there; in version 2 beside it, because a cgroup with processes delegates no controller.
     pub fn create_for(hierarchy: Hierarchy, pid: u32) -> Result<OwnCgroup, Error> {
         let (parent, home) = place_for(&hierarchy, pid)?;
         OwnCgroup::create_in(hierarchy, &parent, home)
     }
 
-    /// Removes those that were made for processes that come from where `pid` is, by others that were killed.
+    /// Removes those made near `pid` by killed processes.
     pub fn sweep_for(hierarchy: &Hierarchy, pid: u32) -> Result<(), Error> {
         let (parent, home) = place_for(hierarchy, pid)?;
         sweep(&parent, &home, process::read_pid_namespace()?);
@@ -69,12 +67,13 @@ impl OwnCgroup {
         let name = format!("{}-{}", maker.prefix(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let directory = parent.join(name);
         fs::create_dir(&directory).map_err(|error| Error::cgroup("create", &directory, error))?;
-        Ok(OwnCgroup { hierarchy, directory, homes: Mutex::default(), home, is_removed: false })
+        let files = Cgroup { version: hierarchy.version, directory };
+        Ok(OwnCgroup { hierarchy, files, homes: Mutex::default(), home, is_removed: false })
     }
 
     /// Makes another controller of version 2 available here.
     pub fn hand_down(&self, other: &Hierarchy) -> Result<(), Error> {
-        enable_controller(other, self.directory.parent().unwrap_or(&other.mount_point))
+        enable_controller(other, self.files.directory.parent().unwrap_or(&other.mount_point))
     }
 
     /// Where its processes go that came from nowhere else.
@@ -82,38 +81,20 @@ impl OwnCgroup {
         &self.home
     }
 
-    /// Where it is, and where its processes go in the end: for who clears up after its maker was killed.
+    /// Its directory and home, for the clean-up after a killed maker.
     pub fn place(&self) -> LeftCgroup {
-        LeftCgroup { directory: self.directory.clone(), home: self.home.clone() }
+        LeftCgroup { directory: self.files.directory.clone(), home: self.home.clone() }
     }
 
-    pub fn version(&self) -> CgroupVersion {
-        self.hierarchy.version
-    }
-
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
-    }
-
-    pub fn read(&self, name: &str) -> Result<String, Error> {
-        let path = self.file(name);
-        fs::read_to_string(&path).map_err(|error| Error::cgroup("read", &path, error))
-    }
-
-    pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
-        let path = self.file(name);
-        fs::write(&path, text).map_err(|error| Error::cgroup("write to", &path, error))
-    }
-
-    /// Moves a process, with all of its threads, into this cgroup. Children that it starts from now on are born here.
+    /// Moves a process with its threads into this cgroup. Its future children are born here.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         let home = self.hierarchy.directory_of(pid)?;
-        self.write(PROCS_FILE, &pid.to_string())?;
+        self.files.join(pid)?;
         self.homes.lock().unwrap_or_else(PoisonError::into_inner).entry(pid).or_insert(home);
         Ok(())
     }
 
-    /// Sends a process back to where it came from. One that is gone needs no home.
+    /// Returns a process to its home, if it lives.
     pub fn leave(&self, pid: u32) {
         let home = self.homes.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
         let home = home.unwrap_or_else(|| self.home.clone());
@@ -122,7 +103,7 @@ impl OwnCgroup {
         }
     }
 
-    /// Sends the processes home and removes the cgroup. Dropping does the same and keeps quiet.
+    /// Returns the processes and removes the cgroup; dropping ignores errors.
     pub fn remove(mut self) -> Result<(), Error> {
         self.is_removed = true;
         self.empty_and_remove()
@@ -131,23 +112,23 @@ impl OwnCgroup {
     fn empty_and_remove(&self) -> Result<(), Error> {
         // Whoever was killed in here may have left some below.
         if let Ok(myself) = Maker::myself() {
-            sweep(&self.directory, &self.directory, myself.namespace);
+            sweep(&self.files.directory, &self.files.directory, myself.namespace);
         }
         let homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
-        empty_and_remove(&self.directory, &self.home, |pid| home_of(pid, &homes))
+        empty_and_remove(&self.files.directory, &self.home, |pid| home_of(pid, &homes))
     }
 }
 
 impl Drop for OwnCgroup {
     fn drop(&mut self) {
         if !self.is_removed {
-            // What stays is empty or swept away at the next start; there is nobody left to tell.
+            // The next start sweeps it away.
             let _ = self.empty_and_remove();
         }
     }
 }
 
-/// A cgroup whose maker may have been killed, and where its processes came from.
+/// A cgroup of a maker who may have been killed, and its processes' home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftCgroup {
     directory: PathBuf,
@@ -155,11 +136,11 @@ pub struct LeftCgroup {
 }
 
 impl LeftCgroup {
-    /// Sends its processes home and removes it, unless its maker lives. One that is gone is removed. What was kept of it may be anybody's
-    /// word: nothing outside of a cgroup file system is written to or removed.
+    /// Sends its processes home and removes it, unless its maker lives. The record may be forged, so nothing outside of
+    /// a cgroup file system is written to or removed.
     ///
     /// # Errors
-    /// When it cannot be removed, or is none that pgthaw has made.
+    /// When it cannot be removed, or pgthaw did not make it.
     pub fn remove(&self) -> Result<(), Error> {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
@@ -179,7 +160,7 @@ fn refused(path: &Path) -> Error {
     Error::cgroup("remove", path, io::ErrorKind::InvalidInput.into())
 }
 
-/// A directory of a cgroup file system, by a path without links, of which there are none in there; `None` when it is gone.
+/// The resolved directory, if it is in a cgroup file system; `None` when it is gone.
 fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     let found = match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -190,11 +171,10 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
-/// Version 2 hands a controller down only when every cgroup above says so. It stays handed down afterwards: another one may
-/// have come to rely on it.
+/// Version 2 delegates a controller only if every cgroup above does. It stays delegated: others may rely on it by now.
 fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
     let name = hierarchy.controller.v2_name();
-    let mut above: Vec<&Path> = parent.ancestors().take_while(|one| one.starts_with(&hierarchy.mount_point)).collect();
+    let mut above: Vec<&Path> = hierarchy.lineage(parent).collect();
     above.reverse();
     for switch in above.into_iter().map(|one| one.join("cgroup.subtree_control")) {
         if hierarchy.version == CgroupVersion::V2 && !has_word(&switch, name) {
@@ -205,7 +185,7 @@ fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> 
     Ok(())
 }
 
-/// Above a cgroup that is made for processes which come from where `pid` is, and where that is.
+/// The parent for a cgroup near `pid`, and the home of its processes.
 fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Error> {
     let home = hierarchy.directory_of(pid)?;
     let parent = match (hierarchy.version, home.parent()) {
@@ -215,7 +195,7 @@ fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Erro
     Ok((parent, home))
 }
 
-/// Removes the cgroups in `parent` that killed processes left. One that cannot be removed hurts nobody.
+/// Removes cgroups of killed processes in `parent`; failures are harmless.
 fn sweep(parent: &Path, home: &Path, namespace: u64) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -228,7 +208,7 @@ fn sweep(parent: &Path, home: &Path, namespace: u64) {
     }
 }
 
-/// Moves every process to its home, or to the common one when it has none of its own, until the cgroup can be removed.
+/// Moves every process to its own home, else to the common one, until the cgroup can be removed.
 fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
     for attempt in 1.. {
@@ -271,8 +251,7 @@ fn home_of(pid: u32, homes: &HashMap<u32, PathBuf>) -> Option<PathBuf> {
     lineage.find_map(|ancestor| homes.get(&ancestor).cloned())
 }
 
-/// The process that made a cgroup. Its start time tells it from a later process of the same pid, the namespace from a
-/// process of another container that sees the same cgroups.
+/// The maker of a cgroup. The start time excludes a reused pid, the namespace another container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Maker {
     namespace: u64,
@@ -303,8 +282,155 @@ impl Maker {
     }
 }
 
+// ---- isolation ----
+//
+// Some processes of a server apart from its others: with limited reads, and a bounded part of the page cache where the
+// kernel can reclaim it without a limit.
+
+/// Reclaims as much as is written (version 2, Linux 5.19), without a lasting limit.
+const RECLAIM: &str = "memory.reclaim";
+const STATISTICS: &str = "memory.stat";
+const V1_WEIGHT: &str = "cpu.shares";
+const V2_WEIGHT: &str = "cpu.weight";
+
+/// The weight of all isolated processes: that of one process of the server, and in version 2 a fifth of the whole
+/// server (100).
+const V1_PROCESSOR_SHARES: &str = "1024";
+const V2_PROCESSOR_WEIGHT: &str = "20";
+
+/// Own cgroups near those of a server, until this is dropped; then their processes return.
+///
+/// No memory limit is ever set: a backend's own memory, and the shared buffers that it touched first, cannot be
+/// reclaimed. At a limit left by a killed pgthaw the kernel would kill a backend, and with it the server.
+#[derive(Debug)]
+pub struct Isolation {
+    /// That of the device; in version 2 of memory and the processors too.
+    io: OwnCgroup,
+    /// That of the processors in version 1, where there is one.
+    cpu: Option<OwnCgroup>,
+    device: Option<DeviceNumber>,
+    can_reclaim: bool,
+}
+
+/// Removes cgroups of killed makers near a server, recorded or not.
+pub fn remove_left_near(server_pid: u32) {
+    for controller in [Controller::Io, Controller::Cpu] {
+        // Who may not make any has left none.
+        let _ = Hierarchy::find(controller).and_then(|hierarchy| OwnCgroup::sweep_for(&hierarchy, server_pid));
+    }
+}
+
+impl Isolation {
+    /// Creates empty cgroups for processes of the server `server_pid`, which lies on `device`.
+    ///
+    /// # Errors
+    /// When this user may not create cgroups, or there are none.
+    pub fn create(server_pid: u32, device: Option<DeviceNumber>) -> Result<Isolation, Error> {
+        let io = OwnCgroup::create_for(Hierarchy::find(Controller::Io)?, server_pid)?;
+        let mut isolation = Isolation { io, cpu: None, device, can_reclaim: false };
+        if isolation.io.files.version == CgroupVersion::V2 {
+            let memory = Hierarchy::find(Controller::Memory).ok().filter(|memory| memory.version == CgroupVersion::V2);
+            isolation.can_reclaim = memory.is_some_and(|memory| isolation.io.hand_down(&memory).is_ok())
+                && isolation.io.files.file(RECLAIM).exists();
+            // Only where cgroups share the processors already: enabling that would change it for everybody.
+            let _ = isolation.io.files.write(V2_WEIGHT, V2_PROCESSOR_WEIGHT);
+            return Ok(isolation);
+        }
+        let hierarchy = Hierarchy::find(Controller::Cpu).ok().filter(|found| found.version == CgroupVersion::V1);
+        let cpu = hierarchy.and_then(|hierarchy| OwnCgroup::create_for(hierarchy, server_pid).ok());
+        isolation.cpu = cpu.filter(|cpu| cpu.files.write(V1_WEIGHT, V1_PROCESSOR_SHARES).is_ok());
+        Ok(isolation)
+    }
+
+    /// Where they are, for whoever clears up if this process is killed.
+    pub fn places(&self) -> Vec<LeftCgroup> {
+        self.groups().map(OwnCgroup::place).collect()
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &OwnCgroup> {
+        [&self.io].into_iter().chain(&self.cpu)
+    }
+
+    /// Is page cache charged here, and reclaimable without a limit? Never in version 1.
+    pub fn can_bound_cache(&self) -> bool {
+        self.can_reclaim
+    }
+
+    /// Moves a process in, with all of its threads.
+    pub fn join(&self, pid: u32) -> Result<(), Error> {
+        self.groups().try_for_each(|group| group.join(pid))
+    }
+
+    /// Sends a process back to where it came from.
+    pub fn leave(&self, pid: u32) {
+        self.groups().for_each(|group| group.leave(pid));
+    }
+
+    /// Reclaims the page cache beyond `most`, to be called repeatedly. Does nothing where that is impossible.
+    pub fn bound_cache(&self, most: Bytes) -> Result<(), Error> {
+        let excess = self.read_cached()?.0.saturating_sub(most.0);
+        if !self.can_reclaim || excess == 0 {
+            return Ok(());
+        }
+        // From Linux 6.10 on memory of processes can be left where it is.
+        let taken = match self.io.files.write(RECLAIM, &format!("{excess} swappiness=0")) {
+            Err(Error::Cgroup { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
+                self.io.files.write(RECLAIM, &excess.to_string())
+            }
+            taken => taken,
+        };
+        match taken {
+            // Somebody uses what is left, or it is being written.
+            Err(Error::Cgroup { source, .. }) if matches!(source.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
+                Ok(())
+            }
+            taken => taken,
+        }
+    }
+
+    /// Limits the members' reads from the device.
+    pub fn limit_reads(&self, limit: ReadLimit) -> Result<(), Error> {
+        let Some(device) = self.device else { return Ok(()) };
+        let files = &self.io.files;
+        files.write_all(limit_lines(files.version, device, limit, WriteLimit::default()))
+    }
+
+    /// What those who are in have read of the device so far.
+    pub fn read_usage(&self) -> Result<ReadUsage, Error> {
+        let Some(device) = self.device else { return Ok(ReadUsage::default()) };
+        self.io.files.read_usage(device)
+    }
+
+    /// Device reads of the processes that stayed in the home cgroup; `None` where unknown.
+    pub fn read_home_usage(&self) -> Option<ReadUsage> {
+        let home = self.io.home();
+        read_usage(self.io.files.version, self.device?, |file| fs::read_to_string(home.join(file))).ok()
+    }
+
+    /// The page cache charged here; 0 where it is not counted.
+    pub fn read_cached(&self) -> Result<Bytes, Error> {
+        if !self.can_reclaim {
+            return Ok(Bytes(0));
+        }
+        Ok(Bytes(cached_bytes(&self.io.files.read(STATISTICS)?)))
+    }
+
+    /// Sends everybody back and removes the cgroups, and says whether that worked.
+    pub fn remove(self) -> Result<(), Error> {
+        let removed: Vec<_> = self.cpu.into_iter().chain([self.io]).map(OwnCgroup::remove).collect();
+        removed.into_iter().collect()
+    }
+}
+
+/// Page cache without shared memory, by `memory.stat`.
+fn cached_bytes(statistics: &str) -> u64 {
+    let value = |line: &str| line.split_once(' ')?.1.trim().parse::<u64>().ok();
+    let is_file = |line: &&str| ["inactive_file ", "active_file "].iter().any(|word| line.starts_with(word));
+    statistics.lines().filter(is_file).filter_map(value).sum()
+}
+
 #[cfg(test)]
-mod tests {
+mod own_cgroup_tests {
     use super::*;
 
     #[test]
@@ -334,9 +460,49 @@ mod tests {
         assert!(directory.join(PROCS_FILE).exists());
         let gone = place.path().join(format!("{dead}-1"));
         assert!(left(&gone).remove().is_ok() && left(place.path()).remove().is_err());
-        // A link of a maker's name leads to one that pgthaw did not make.
         let Ok(root) = Path::new("/proc/self/root/sys/fs/cgroup").canonicalize() else { return };
         std::os::unix::fs::symlink(root, &gone).unwrap();
         assert!(left(&gone).remove().is_err());
+    }
+}
+
+#[cfg(test)]
+mod isolation_tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::linux::block_device::read_block_device;
+
+    #[test]
+    fn only_page_cache_is_counted() {
+        let text = "cache 900\nrss 7\nshmem 300\ninactive_file 400\nactive_file 200\ntotal_inactive_file 4000\n";
+        assert_eq!(cached_bytes(text), 600);
+    }
+
+    fn isolation() -> Option<Isolation> {
+        let device = read_block_device(std::path::Path::new("/var/tmp")).ok().map(|device| device.number);
+        Isolation::create(std::process::id(), device).ok()
+    }
+
+    #[test]
+    fn who_is_within_goes_home() {
+        let Some(isolation) = isolation() else { return };
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let hierarchy = Hierarchy::find(Controller::Io).unwrap();
+        let place = || hierarchy.directory_of(child.id()).unwrap();
+        let home = place();
+        isolation.join(child.id()).unwrap();
+        assert_ne!(place(), home);
+        isolation.bound_cache(Bytes(16 << 20)).unwrap();
+        isolation.leave(child.id());
+        assert_eq!(place(), home);
+        isolation.join(child.id()).unwrap();
+        let places = isolation.places();
+        assert!(places.iter().all(|place| place.remove().is_ok()), "of one who lives they stay");
+        isolation.join(child.id()).unwrap();
+        isolation.remove().unwrap();
+        assert_eq!(place(), home);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

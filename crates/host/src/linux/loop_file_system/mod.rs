@@ -1,42 +1,37 @@
-//! A file system of one's own: an image file, a loop device, a mount. It is gone when its owner is, and what a killed one
-//! has left can be taken over or removed.
+//! A file system of one's own: an image file, a loop device, a mount. It goes with its owner; a killed owner's can be
+//! taken over or removed.
 //!
-//! The image is written in full beforehand, and its device takes no discards: no file system pays for the allocation of the
-//! one below, and none makes holes that have to be filled again. Where that is possible the loop device reads and writes
-//! past the page cache, which would hold everything twice.
+//! The image is written in full beforehand and its device takes no discards, so that no allocation of the file system
+//! below is measured. Where possible the loop device uses direct I/O: the page cache would hold everything twice.
 
 mod asked;
-mod facts;
-mod programs;
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use procfs::process::{MountInfo, Process};
+use procfs::process::MountInfo;
 
-use self::asked::Names;
-use self::programs::{run, run_each};
+use self::asked::{Names, run, run_each};
+use super::Error;
 use super::block_device::{BlockDevice, read_block_device, read_named_device};
 use super::cgroup::clear_limits_on_own;
 use super::direct_read::AlignedBuffer;
+use super::process::read_mounts;
 use super::read_ahead::ReadAhead;
-use super::{DeviceNumber, Error};
 use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 use crate::units::Bytes;
 
-pub use self::asked::{FileSystemAsked, FileSystemKind, Making, OwnCommands, PLACEHOLDERS};
-pub use self::facts::{Deviation, FileSystemFacts};
+pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, OwnCommands, PLACEHOLDERS};
 
 const IMAGE: &str = "image";
-/// Of the device for a log, where there is one.
 const LOG_IMAGE: &str = "log-image";
-/// How it is unmounted, where that is done by commands of one's own: also by whoever removes what a killed run has left.
+/// The own commands that unmount it, also for the clean-up after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
-/// The image is written in pieces of this size, and has a multiple of it.
+/// Unit of writing the image; its size is a multiple.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// xfs takes no less than 300 MB.
@@ -48,7 +43,7 @@ const UNMOUNT_LIMIT: Duration = Duration::from_secs(60);
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A file system in a directory of its own, which holds its image and its mount point. Dropping it removes all of that.
+/// A file system in its own directory, with image and mount point. Dropping it removes all.
 #[derive(Debug)]
 pub struct LoopFileSystem {
     directory: PathBuf,
@@ -56,12 +51,12 @@ pub struct LoopFileSystem {
 }
 
 impl LoopFileSystem {
-    /// A file system in this directory, which exists and is given to it; nothing is made yet.
+    /// A file system to be made in this existing directory.
     pub fn in_directory(directory: &Path) -> LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// A file system in a directory of this one's, which is removed with it; nothing is made yet.
+    /// A file system to be made in a subdirectory, removed with this one.
     pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
         let directory = self.directory.join(name);
         // The server's user goes through to its mount point.
@@ -78,8 +73,8 @@ impl LoopFileSystem {
         images.map(|path| LoopFileSystem { directory: path, is_removed: true }).collect()
     }
 
-    /// Writes the images that are asked for: the file system's, `size` or a little more, and that of its log. `goes_on` is told the
-    /// share that is done of each, 0 to 1; it returns false to stop, and so does this then.
+    /// Writes the image of the file system, at least `size`, and that of its log. Calls `goes_on` with the finished
+    /// share of each, 0 to 1, and stops when it returns false.
     pub fn write_images(
         &self,
         asked: &FileSystemAsked,
@@ -99,7 +94,7 @@ impl LoopFileSystem {
         let failed = |error| Error::file("write", &path, error);
         let pieces = bytes.div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
-            // Nothing has its name yet but what a first try without success has left.
+            // Only a failed first try can have the name.
             let _ = fs::remove_file(&path);
             File::options().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)
         };
@@ -116,7 +111,7 @@ impl LoopFileSystem {
         Ok(true)
     }
 
-    /// Makes the file system in the image, and mounts it. Commands of its own run for as long as `goes_on` says so.
+    /// Makes and mounts the file system. Own commands run while `goes_on` returns true.
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let names = self.attach_all(asked)?;
         match &asked.making {
@@ -155,11 +150,11 @@ impl LoopFileSystem {
 
     /// Reads what the kernel says of the loop device.
     pub fn read_device(&self) -> Result<BlockDevice, Error> {
-        // One that is made of several devices has none of its own to tell.
+        // One on several devices has none of its own.
         read_block_device(&self.mount_point()).or_else(|error| self.read_attached(IMAGE).ok_or(error))
     }
 
-    /// What the kernel says of the device of its log, where it has one.
+    /// The log's device, if any.
     pub fn read_log_device(&self) -> Option<BlockDevice> {
         self.read_attached(LOG_IMAGE)
     }
@@ -179,7 +174,7 @@ impl LoopFileSystem {
         FileSystemFacts::read(&mount, &self.read_device()?, &self.image())
     }
 
-    /// Unmounts it, and removes the image with its directory. Dropping does the same and keeps quiet.
+    /// Unmounts it and removes its directory; dropping ignores errors.
     pub fn remove(mut self) -> Result<(), Error> {
         self.is_removed = true;
         self.take_away()
@@ -197,7 +192,7 @@ impl LoopFileSystem {
         })
     }
 
-    /// That no other file system has; that of a part begins with that of the one that it is a part of.
+    /// A unique name; a part's name begins with that of its whole.
     fn name(&self) -> String {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (name(&self.directory), self.directory.parent()) {
@@ -206,14 +201,13 @@ impl LoopFileSystem {
         }
     }
 
-    /// Attaches an image, and returns the device's path.
     fn attach(&self, asked: &FileSystemAsked, image: &str) -> Result<String, Error> {
         let image = self.directory.join(image);
         let image = image.to_string_lossy();
         let sectors = asked.logical_block_bytes.map(|bytes| format!("--sector-size={bytes}"));
         let common = ["--find", "--show"].into_iter().chain(sectors.as_deref());
         let direct = run("losetup", common.clone().chain(["--direct-io=on", &image]));
-        // Where the file system below has no direct I/O the page cache holds the image too, and cold starts evict it.
+        // Without direct I/O below, the page cache holds the image too, and cold starts evict it.
         let device = match direct {
             Ok(said) => said,
             Err(_) => {
@@ -238,7 +232,6 @@ impl LoopFileSystem {
         fs::create_dir_all(&path).map_err(|error| Error::file("create", &path, error))
     }
 
-    /// Remembers how it is unmounted, for whoever finds it.
     fn keep_unmount(&self, own: &OwnCommands, names: &Names) -> Result<(), Error> {
         if own.unmount.is_empty() {
             return Ok(());
@@ -250,7 +243,7 @@ impl LoopFileSystem {
 
     /// How it is unmounted by commands of its own; `None`: as any other.
     fn read_unmount(&self) -> Option<Vec<asked::Command>> {
-        // Only this user has a file in it: what it says was this user's study.
+        // Only this user has files in it, so it came from this user's study.
         let own = OwnDirectory::open(&self.directory).ok()?;
         serde_json::from_str(&own.directory().read_text_at_most(UNMOUNT, SMALL_FILE_BYTES_MAX).ok()?).ok()
     }
@@ -278,16 +271,15 @@ impl LoopFileSystem {
                 remedy: "let make or mount in [file_systems] mount it at {directory}".into(),
             });
         }
-        // The server's user must get through, whatever the root of the file system says.
+        // The server's user must get through.
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to others", &path, error))?;
         self.forget_limits();
-        // It stays for as long as it is mounted: nothing but the mount has to be undone, then.
+        // It stays while mounted, so only the mount has to be undone.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
 
-    /// Takes back the limits that a killed run left on the same device.
     fn forget_limits(&self) {
         // Where nothing was left there is nothing to put back.
         let _ = ReadAhead::repair(&self.mount_point());
@@ -295,29 +287,25 @@ impl LoopFileSystem {
     }
 
     fn find_mount(&self) -> Result<Option<MountInfo>, Error> {
-        let mounts = Process::myself().and_then(|process| process.mountinfo());
-        let mounts = mounts.map_err(|error| Error::proc("read the mounts", error))?;
         let path = self.mount_point();
         let path = fs::canonicalize(&path).unwrap_or(path);
         // The last one lies on top.
-        Ok(mounts.into_iter().rfind(|mount| mount.mount_point == path))
+        Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
     /// Where else its devices are mounted: commands of its own may do so.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
-        let mounts = Process::myself().and_then(|process| process.mountinfo());
-        let mounts = mounts.map_err(|error| Error::proc("read the mounts", error))?.into_iter();
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
         // The last one lies on top.
-        Ok(mounts.filter(is_ours).map(|mount| mount.mount_point).rev().collect())
+        Ok(read_mounts()?.into_iter().filter(is_ours).map(|mount| mount.mount_point).rev().collect())
     }
 
     fn take_away(&self) -> Result<(), Error> {
         self.parts().iter().try_for_each(LoopFileSystem::take_away)?;
         let (began, own) = (Instant::now(), self.read_unmount());
         if let Some(commands) = own.as_ref().filter(|_| self.find_mount().is_ok_and(|mount| mount.is_none())) {
-            // It may be half made, and hold its device; or there is nothing to undo.
+            // It may be half made, or nothing may have to be undone.
             let _ = run_each(commands, &|| began.elapsed() < UNMOUNT_LIMIT);
         }
         while let Some(mount) = self.find_mount()? {
@@ -326,7 +314,7 @@ impl LoopFileSystem {
                 put_back_queue(device);
             }
             let path = self.mount_point();
-            // What fails or hangs of its own commands may still be unmounted as any other.
+            // What its own commands cannot unmount, umount may.
             let umount = || run("umount", [&*path.to_string_lossy()]).map(drop);
             let unmounted = match &own {
                 Some(commands) => {
@@ -344,7 +332,7 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // First: whoever is killed meanwhile leaves what says whose it was, and not the image alone.
+        // The mark goes last: a kill now must not leave the image alone.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -354,7 +342,6 @@ impl LoopFileSystem {
         }
     }
 
-    /// Those that its images are attached to.
     fn list_devices(&self) -> Result<Vec<String>, Error> {
         let mut devices = list_devices(&self.image())?;
         devices.extend(list_devices(&self.directory.join(LOG_IMAGE))?);
@@ -371,7 +358,7 @@ impl LoopFileSystem {
             }
             for device in devices {
                 put_back_queue(&device);
-                // It may go by itself meanwhile, for its mount has ended; the kernel takes a moment for it.
+                // It may detach by itself after the unmount.
                 let _ = run("losetup", ["--detach", &device]);
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -382,13 +369,12 @@ impl LoopFileSystem {
 impl Drop for LoopFileSystem {
     fn drop(&mut self) {
         if !self.is_removed {
-            // What stays is removed by the next run; there is nobody left to tell.
+            // The next run removes the rest.
             let _ = self.take_away();
         }
     }
 }
 
-/// The loop devices that an image is attached to.
 fn list_devices(image: &Path) -> Result<Vec<String>, Error> {
     if !image.exists() {
         return Ok(Vec::new());
@@ -408,7 +394,7 @@ fn queue_directory(device: &str) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue")
 }
 
-/// A loop device outlives what was attached to it, and so would its settings.
+/// A loop device keeps its settings for the next image.
 fn put_back_queue(device: &str) {
     let queue = queue_directory(device);
     let own = fs::read_to_string(queue.join("discard_max_hw_bytes")).unwrap_or_default();
@@ -416,12 +402,6 @@ fn put_back_queue(device: &str) {
         // What it does not take it did not have before.
         let _ = fs::write(queue.join(file), value);
     }
-}
-
-/// The number of a device of one's own, for a limit on the whole of it.
-pub fn is_loop(device: DeviceNumber) -> bool {
-    // Documentation/admin-guide/devices.txt.
-    device.major == 7
 }
 
 #[cfg(test)]
@@ -434,7 +414,6 @@ mod tests {
         FileSystemAsked { making: Making::Kind(kind), options, scheduler: None, logical_block_bytes: None }
     }
 
-    /// `None` where it cannot be had; the refusal says why and what to do.
     fn made(asked: &FileSystemAsked) -> Option<LoopFileSystem> {
         if let Err(error) = asked.check_available() {
             assert!(error.hint().is_some(), "{error}");
@@ -462,7 +441,8 @@ mod tests {
             assert_eq!(facts.kind, kind.name());
             assert!(facts.options.contains(&"noatime".to_owned()), "{facts:?}");
             assert_eq!(facts.deviations(&asked), [], "{facts:?}");
-            assert!(is_loop(file_system.read_device().unwrap().number));
+            // Documentation/admin-guide/devices.txt: 7 is a loop device.
+            assert_eq!(file_system.read_device().unwrap().number.major, 7);
             let text = file_system.mount_point().join("text");
             fs::write(&text, "here").unwrap();
             // As after a kill: the next one finds it.

@@ -1,13 +1,11 @@
-//! A page cache in memory, for tests and benches: files of any size that take no space, pages that go when told to,
-//! and a count of everything that was asked.
+//! A page cache in memory, for tests and benches: files take no space, pages vanish on demand, calls are counted.
 
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::window::Window;
-use super::{Activity, CachedFile, InOrder, PageCache, PageCounts};
+use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, Window};
 use crate::linux::Error;
 use crate::linux::extents::Extent;
 use crate::units::{Bytes, PageRange};
@@ -56,15 +54,14 @@ struct State {
     size_bytes: u64,
     /// Resident pages, in order, disjoint and not adjacent.
     resident: Vec<PageRange>,
-    /// Pages that were read while they were resident, in order, disjoint and not adjacent.
+    /// Pages read while resident; ordered, disjoint, not adjacent.
     active: Vec<PageRange>,
     /// Pages that no eviction removes.
     pinned: Vec<PageRange>,
-    /// Pages that were written to, and those of them that are on their way to the device: they go from one list to the other, and then
-    /// from the cache, each time that they are to be dropped.
+    /// Written pages, and those under writeback: each drop moves them one step on, and finally out.
     dirty: Vec<PageRange>,
     writeback: Vec<PageRange>,
-    /// The page that tells the kernel to read on when it is read: the last window of read-ahead begins there.
+    /// The first page of the last read-ahead window: reading it triggers more.
     marked: Option<u64>,
     extents: Vec<Extent>,
     refusal: Option<FakeRefusal>,
@@ -88,7 +85,7 @@ impl FakePageCache {
         lock(&self.files).remove(path);
     }
 
-    /// Changes the file's length, as another process would. What is past its end is no longer cached.
+    /// Changes the file's length, as another process would.
     pub fn resize(&self, path: &Path, size_bytes: u64) {
         self.change(path, |state| {
             state.size_bytes = size_bytes;
@@ -96,12 +93,12 @@ impl FakePageCache {
         });
     }
 
-    /// Takes pages out of the cache, as the kernel does when it needs the memory.
+    /// Drops pages, as the kernel does under pressure.
     pub fn lose(&self, path: &Path, range: PageRange) {
         self.change(path, |state| subtract(&mut state.resident, range));
     }
 
-    /// Keeps these pages in the cache, whoever evicts the file (mapped or locked pages).
+    /// Keeps pages cached despite eviction (mapped or locked).
     pub fn pin(&self, path: &Path, range: PageRange) {
         self.change(path, |state| {
             add(&mut state.resident, range);
@@ -122,7 +119,7 @@ impl FakePageCache {
         self.change(path, |state| state.extents = extents.to_vec());
     }
 
-    /// Hides how far it reads ahead, as a file system does that has several disks.
+    /// Hides the read-ahead, as a file system on several disks does.
     pub fn hide_read_ahead(&self) {
         *lock(&self.hides_read_ahead) = true;
     }
@@ -138,7 +135,7 @@ impl FakePageCache {
         file.map_or_else(Vec::new, |state| lock(&state).resident.clone())
     }
 
-    /// The pages that were read while they were cached already, as the kernel would have them on its active list.
+    /// Pages that were read while cached, on the kernel's active list.
     pub fn active(&self, path: &Path) -> Vec<PageRange> {
         let file = lock(&self.files).get(path).cloned();
         file.map_or_else(Vec::new, |state| lock(&state).active.clone())
@@ -214,7 +211,6 @@ impl FakeFile {
 }
 
 impl State {
-    /// The cached pages of a range, as maximal runs.
     fn runs_within(&self, range: PageRange) -> impl Iterator<Item = PageRange> {
         within(&self.resident, range)
     }
@@ -347,12 +343,10 @@ impl InOrder for FakeInOrder {
     }
 }
 
-/// A test that panicked while holding a lock has failed already: the others go on.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The parts of ordered, disjoint runs that are in a range.
 fn within(runs: &[PageRange], range: PageRange) -> impl Iterator<Item = PageRange> {
     let first = runs.partition_point(|run| run.end <= range.start);
     let overlapping = runs[first..].iter().take_while(move |run| run.start < range.end);
@@ -367,7 +361,6 @@ fn intersect(one: PageRange, other: PageRange) -> PageRange {
     PageRange::new(one.start.max(other.start), one.end.min(other.end))
 }
 
-/// Adds a range to ordered, disjoint runs.
 fn add(runs: &mut Vec<PageRange>, range: PageRange) {
     if range.is_empty() {
         return;
@@ -382,7 +375,6 @@ fn add(runs: &mut Vec<PageRange>, range: PageRange) {
     runs.splice(first..last, [joined]);
 }
 
-/// Takes a range out of ordered, disjoint runs.
 fn subtract(runs: &mut Vec<PageRange>, range: PageRange) {
     let pieces = |run: &PageRange| {
         [PageRange::new(run.start, run.end.min(range.start)), PageRange::new(run.start.max(range.end), run.end)]

@@ -1,26 +1,26 @@
 //! The machine's own page cache.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::num::NonZero;
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, accessat, fadvise};
+use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, accessat, fadvise, major, minor};
+use rustix::io::retry_on_intr;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::in_order::SystemInOrder;
-use super::page_flags::PageTables;
-use super::window::Window;
-use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, cachestat, mincore};
+use super::kernel::{PageTables, count_cached, visit_resident};
+use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, Window};
 use crate::files::{Tree, open_regular_with};
 use crate::linux::Error;
 use crate::linux::block_device::find_read_ahead;
 use crate::linux::extents::{Extent, read_extents};
-use crate::units::PageRange;
+use crate::units::{Bytes, PageRange};
 
 /// The page cache of the machine that this runs on.
 #[derive(Clone, Debug)]
@@ -38,8 +38,7 @@ struct Facts {
 }
 
 impl SystemPageCache {
-    /// For files that this process makes or that its user names, through links if he likes: asks once for the size of a page and
-    /// for this process's capabilities.
+    /// For files of this process or of its user's choice, through links. Reads page size and capabilities once.
     pub fn new() -> SystemPageCache {
         let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         let facts = Facts {
@@ -49,7 +48,7 @@ impl SystemPageCache {
         SystemPageCache { files: None, facts }
     }
 
-    /// For the files of a tree alone: regular ones of its owner, through no link. Their paths begin with the tree's.
+    /// For the files of a tree: regular, of its owner, through no link. Paths begin with the tree's.
     pub fn of(files: &Arc<Tree>) -> SystemPageCache {
         SystemPageCache { files: Some(Arc::clone(files)), ..SystemPageCache::new() }
     }
@@ -65,10 +64,9 @@ impl SystemPageCache {
         }
     }
 
-    /// Looks at the pages of an open file.
     fn adopt(&self, file: File, path: &Path) -> Result<SystemFile, Error> {
         let metadata = file.metadata().map_err(|error| Error::file("look at", path, error))?;
-        // No read-ahead: who reads through this knows which bytes it wants, and a limited disk pays for the others.
+        // No read-ahead: readers know their bytes, and limited disks pay for others.
         fadvise(&file, 0, None, Advice::Random).map_err(|error| Error::file("advise on", path, error.into()))?;
         Ok(SystemFile {
             file,
@@ -134,25 +132,24 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// Makes the kernel move the pages that were read last to the lists where they belong: it does so in batches for each
-/// processor (`mm/swap.c`), and for all of them at once when a page cannot be dropped, as one that was just written to.
+/// Makes the kernel sort recently read pages into its lists. It does so in batches for each processor (`mm/swap.c`),
+/// and for all at once when a page cannot be dropped, such as a dirty one.
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
     Ok(fadvise(&dirty, 0, None, Advice::DontNeed)?)
 }
 
-/// What the kernel answers when it is asked for pages that cannot be there.
+/// The kernel's answer for impossible pages.
 #[derive(Debug)]
 pub struct VisibilityTest {
-    /// Does mincore(2) say that they are absent? Of a file that it keeps secret it says that all are present.
+    /// Does mincore(2) report them as absent? For a hidden file it reports all as present.
     pub mincore_is_true: bool,
     /// How cachestat(2) refused, if it did.
     pub cachestat: io::Result<()>,
 }
 
-/// Asks for pages past the end of a file, which are never cached, without the privilege check that
-/// [`CachedFile::read_resident`] makes first.
+/// Asks for pages past the end of a file, never cached, without the privilege check of [`CachedFile::read_resident`].
 pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
@@ -161,12 +158,11 @@ pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<Visibilit
     let start = file.metadata().map_err(failed)?.size().div_ceil(page_bytes) + PAGES;
     let mut present = 0;
     let absent = PageRange::new(start, start + PAGES);
-    mincore::visit_resident(file.as_fd(), page_bytes, absent, |run| present += run.pages()).map_err(failed)?;
-    let counted = cachestat::count(file.as_fd(), start * page_bytes, PAGES * page_bytes);
+    visit_resident(file.as_fd(), page_bytes, absent, |run| present += run.pages()).map_err(failed)?;
+    let counted = count_cached(file.as_fd(), start * page_bytes, PAGES * page_bytes);
     Ok(VisibilityTest { mincore_is_true: present == 0, cachestat: counted.map(drop) })
 }
 
-/// The kernel's tables, opened once for this process.
 fn page_tables() -> Result<&'static PageTables, Error> {
     static TABLES: OnceLock<Result<PageTables, String>> = OnceLock::new();
     let tables = TABLES.get_or_init(|| PageTables::open().map_err(|error| error.to_string()));
@@ -183,7 +179,7 @@ fn no_activity(reason: String) -> Error {
     }
 }
 
-/// Opens without changing the time of last access, which only the owner and CAP_FOWNER may ask for.
+/// Opens without changing the access time, where permitted (owner or CAP_FOWNER).
 fn open_without_atime(open: impl Fn(OFlags) -> io::Result<File>) -> io::Result<File> {
     match open(OFlags::RDONLY | OFlags::NOATIME) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(OFlags::RDONLY),
@@ -202,8 +198,8 @@ struct SystemFile {
 }
 
 impl SystemFile {
-    /// Would mincore(2) tell the truth? It answers "all resident" otherwise. This is `can_do_mincore` of the kernel's
-    /// `mm/mincore.c`: the owner, CAP_FOWNER over an owner that this user namespace knows, or who may write the file.
+    /// Would mincore(2) tell the truth, instead of "all resident"? As `can_do_mincore` of `mm/mincore.c`: the owner,
+    /// CAP_FOWNER over a known owner, or write permission.
     fn is_residency_visible(&self) -> bool {
         self.owner == geteuid().as_raw()
             || (self.cache.capable_of_fowner && is_known_user(self.owner))
@@ -219,14 +215,8 @@ impl SystemFile {
         if !self.is_residency_visible() {
             return Err(Error::ResidencyHidden(self.path.clone()));
         }
-        mincore::visit_resident(self.file.as_fd(), self.cache.page_bytes, range, visit)
+        visit_resident(self.file.as_fd(), self.cache.page_bytes, range, visit)
             .map_err(|error| Error::file("list the cached pages of", &self.path, error))
-    }
-
-    fn count_with_mincore(&self, range: PageRange) -> Result<PageCounts, Error> {
-        let mut counts = PageCounts::default();
-        self.visit_resident(range, |run| counts.cached += run.pages())?;
-        Ok(counts)
     }
 
     /// Dirty pages are never dropped, so they are written first.
@@ -247,11 +237,13 @@ impl CachedFile for SystemFile {
             return Ok(PageCounts::default());
         }
         let page_bytes = self.cache.page_bytes;
-        match cachestat::count(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes) {
+        match count_cached(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes) {
             Ok(counts) => Ok(counts),
-            // EPERM may also be a container's filter of system calls: mincore's own test decides.
+            // EPERM may be a container's seccomp filter: mincore decides.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP)) => {
-                self.count_with_mincore(range)
+                let mut counts = PageCounts::default();
+                self.visit_resident(range, |run| counts.cached += run.pages())?;
+                Ok(counts)
             }
             Err(error) => Err(Error::file("count the cached pages of", &self.path, error)),
         }
@@ -307,7 +299,7 @@ impl CachedFile for SystemFile {
 
     fn apply_evict(&self) -> Result<(), Error> {
         self.write_and_drop()?;
-        // Pages that another process was just using, or that were dirtied meanwhile, often go at the second try.
+        // Pages in use or dirtied meanwhile often go at the second try.
         let everything = PageRange::new(0, self.size_bytes.div_ceil(self.cache.page_bytes));
         match self.read_counts(everything) {
             Ok(counts) if counts.cached == 0 => Ok(()),
@@ -317,17 +309,91 @@ impl CachedFile for SystemFile {
     }
 }
 
-/// Has this user namespace a number for the owner? Without one the kernel shows its overflow user, and CAP_FOWNER says
-/// nothing about the file.
+/// Does this user namespace map the owner? Otherwise the overflow user is shown, and CAP_FOWNER does not apply.
 fn is_known_user(uid: u32) -> bool {
     let read_number = |path| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let overflow = read_number("/proc/sys/kernel/overflowuid").unwrap_or(65534);
     uid != overflow || maps_every_user(&std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default())
 }
 
-/// Is this the uid_map of a namespace that knows every user, as the first one does?
+/// Is it the uid_map of the first namespace?
 fn maps_every_user(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+// ---- in order ----
+//
+// Reads a file in order into the page cache: the kernel reads ahead in large folios, and splice(2) passes references
+// from the file through a pipe to /dev/null.
+//
+// No splice is longer than a window of read-ahead, or it would be read page by page. Each ends at a multiple of the
+// largest folio, a power of two: a folio in two splices would count as used twice (`filemap_splice_read` of
+// mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
+
+/// Its number, from Documentation/admin-guide/devices.txt of the kernel.
+const NULL_DEVICE: (u32, u32) = (1, 3);
+
+/// A file of the machine's.
+#[derive(Debug)]
+pub struct SystemInOrder {
+    file: File,
+    path: PathBuf,
+    splice_bytes: u64,
+    page_bytes: u64,
+    reader: OwnedFd,
+    writer: OwnedFd,
+    nowhere: File,
+}
+
+impl SystemInOrder {
+    /// `file` must be exclusive: read-ahead state belongs to an open file.
+    pub fn new(file: File, path: PathBuf, window: Window, page_bytes: u64) -> io::Result<SystemInOrder> {
+        if window.is_doubled() {
+            fadvise(&file, 0, None, Advice::Sequential)?;
+        }
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        fcntl_setpipe_size(&writer, window.bytes().0 as usize)?;
+        let nowhere = open_null()?;
+        let splice_bytes = window.piece().0;
+        Ok(SystemInOrder { file, path, splice_bytes, page_bytes, reader, writer, nowhere })
+    }
+
+    /// Brings up to `bytes` from `offset`, by one splice.
+    fn bring(&self, mut offset: u64, bytes: usize) -> io::Result<u64> {
+        let brought =
+            retry_on_intr(|| splice(&self.file, Some(&mut offset), &self.writer, None, bytes, SpliceFlags::empty()))?;
+        let mut left = brought;
+        while left > 0 {
+            left -= retry_on_intr(|| splice(&self.reader, None, &self.nowhere, None, left, SpliceFlags::empty()))?;
+        }
+        Ok(brought as u64)
+    }
+}
+
+impl InOrder for SystemInOrder {
+    fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error> {
+        let (mut at, end) = (range.start * self.page_bytes, range.end * self.page_bytes);
+        while at < end {
+            let bytes = (self.splice_bytes - at % self.splice_bytes).min(end - at);
+            match self.bring(at, bytes as usize).map_err(|error| Error::file("read", &self.path, error))? {
+                0 => break,
+                brought => at += brought,
+            }
+        }
+        Ok(Bytes(at - range.start * self.page_bytes))
+    }
+}
+
+/// The null device; a regular file there would receive the data.
+fn open_null() -> io::Result<File> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().write(true).custom_flags(nonblocking).open("/dev/null")?;
+    let metadata = file.metadata()?;
+    let number = (major(metadata.rdev()), minor(metadata.rdev()));
+    match metadata.file_type().is_char_device() && number == NULL_DEVICE {
+        true => Ok(file),
+        false => Err(io::Error::other("/dev/null is not the null device")),
+    }
 }
 
 #[cfg(test)]

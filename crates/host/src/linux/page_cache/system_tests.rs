@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{Activity, CachedFile, PageCache as _, SystemPageCache, cachestat, read_resident_pages};
+use super::{Activity, CachedFile, PageCache as _, SystemPageCache, kernel, read_resident_pages};
 use crate::failure::Explain as _;
 use crate::linux::Error;
 use crate::units::PageRange;
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// Leaves a test of how often pages were read where that cannot be told: to others than root, and by some ways of ageing pages.
+/// Skips a test of page activity where it cannot be seen: without root, and with some LRUs.
 macro_rules! needs_activity {
     () => {
         needs_root!();
@@ -25,7 +25,7 @@ macro_rules! needs_activity {
     };
 }
 
-/// A file that is written out and evicted, in a directory on a real disk: tmpfs has nothing to evict to.
+/// Writes and evicts a file on a real disk: tmpfs never evicts.
 fn write_cold_file(size_bytes: u64) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = directory.path().join("16384");
@@ -85,7 +85,7 @@ fn finds_where_the_warm_part_is() {
     let runs = read_resident_pages(&*file, page_bytes()).unwrap();
     let inside: u64 = runs.iter().map(|run| run.end.min(end).saturating_sub(run.start.max(start))).sum();
     assert!(inside > (end - start) * 19 / 20, "{runs:?}");
-    // Read-ahead may have fetched a little more, but not the other side of the file.
+    // Read-ahead may have loaded a little more.
     assert!(runs.iter().all(|run| run.start > start / 2), "{runs:?}");
 }
 
@@ -118,7 +118,7 @@ fn mincore_counts_what_cachestat_counts() {
     let whole = PageRange::new(0, 16 * MEGABYTE / page_bytes());
     let listed = count(&file.read_resident(whole).unwrap());
     let descriptor = File::open(&path).unwrap();
-    match cachestat::count(std::os::fd::AsFd::as_fd(&descriptor), 0, 16 * MEGABYTE) {
+    match kernel::count_cached(std::os::fd::AsFd::as_fd(&descriptor), 0, 16 * MEGABYTE) {
         Ok(counted) => assert!(counted.cached.abs_diff(listed) < whole.pages() / 20, "{counted:?}, {listed} listed"),
         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS)),
     }
@@ -145,14 +145,14 @@ fn a_file_that_shrinks_while_open_is_no_error() {
     assert!(count(&file.read_resident(PageRange::new(0, 4 * MEGABYTE / page_bytes())).unwrap()) <= 1);
 }
 
-/// Only root can become another user, so this says nothing when run by anyone else.
+/// Only root can become another user.
 #[test]
 fn residency_is_hidden_from_who_may_not_know_it() {
     needs_root!();
     let (directory, path) = write_cold_file(MEGABYTE);
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    // User and capabilities belong to a thread: this one is changed and then ends.
+    // Credentials belong to a thread, which ends after this.
     let answer = std::thread::spawn(move || {
         let nobody = rustix::fs::Uid::from_raw(65534);
         rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
@@ -166,7 +166,7 @@ fn residency_is_hidden_from_who_may_not_know_it() {
     assert!(matches!(counts, Err(Error::ResidencyHidden(_))) || counts.is_ok_and(|counts| counts.cached < 200));
 }
 
-/// How many pages of a file are so active: idle, once, twice, more often.
+/// Number of pages of each activity.
 fn count_activities(file: &dyn CachedFile) -> [u64; 4] {
     let mut counts = [0; 4];
     let pages = file.size_bytes() / page_bytes();

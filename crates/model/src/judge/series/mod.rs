@@ -1,4 +1,4 @@
-//! A measured throughput curve: transactions in equal stretches of time, from whatever pgbench or a person wrote.
+//! A throughput curve in equal stretches, from pgbench's or anybody's file.
 
 mod reader;
 
@@ -17,7 +17,7 @@ const MOST_RATE: f64 = 1e12;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bucket {
     pub transactions: f64,
-    /// Seconds of the stretch for which there are figures; 0 where there are none.
+    /// Seconds with figures.
     pub covered_seconds: f64,
     /// Reads from the device by the workload.
     pub reads: f64,
@@ -27,6 +27,14 @@ impl Bucket {
     /// Transactions per second; `None` where there are no figures.
     pub fn rate(&self) -> Option<f64> {
         (self.covered_seconds > 0.0).then(|| self.transactions / self.covered_seconds)
+    }
+
+    fn sum(buckets: &[Bucket]) -> Bucket {
+        buckets.iter().fold(Bucket::default(), |sum, one| Bucket {
+            transactions: sum.transactions + one.transactions,
+            covered_seconds: sum.covered_seconds + one.covered_seconds,
+            reads: sum.reads + one.reads,
+        })
     }
 }
 
@@ -50,18 +58,16 @@ pub struct Facts {
     pub clients: Option<u32>,
     /// pgbench's scaling factor.
     pub scale: Option<u32>,
-    /// Was it a script other than pgbench's own? Then the scale says nothing about its pages.
+    /// A script of the user's? Then the scale says nothing about pages.
     pub is_own_script: bool,
-    /// Did something read the data beside the workload? Then the closed form, which knows the workload's own reads alone,
-    /// does not apply.
+    /// Did something else read the data? Then the closed form does not apply.
     pub has_warmer: bool,
-    /// Did the clients hold back (`pgbench --rate`)? Then throughput does not say what the server could do.
+    /// Under `pgbench --rate` throughput does not show the server's capacity.
     pub is_rate_limited: bool,
 }
 
 impl Facts {
-    /// What pgbench's report says of it. pgbench tells a scale of 1 for scripts that were given none; a larger one was told by
-    /// whoever ran the script, for it chooses from as many rows.
+    /// Facts from pgbench's report. It reports scale 1 for scripts without one; a larger scale was given by the user.
     pub fn of(report: &PgbenchReport) -> Facts {
         let is_builtin = report.script.as_deref().is_none_or(|name| BUILTIN_SCRIPTS.contains(&name));
         Facts {
@@ -73,8 +79,8 @@ impl Facts {
         }
     }
 
-    /// Pages that pgbench's built-in scripts choose from, by scale: the heap and the primary key of pgbench_accounts at
-    /// its default fill factor (61 rows of a page of 8 kB, 366 entries of a leaf).
+    /// Pages of pgbench's built-in scripts, by scale: heap and primary key of pgbench_accounts at the default fill
+    /// factor (61 rows per page of 8 kB, 366 entries per leaf).
     pub fn pages(&self) -> Option<f64> {
         let rows = f64::from(self.scale?) * 100_000.0;
         (!self.is_own_script).then_some(rows / 61.0 + rows / 366.0)
@@ -90,7 +96,7 @@ impl Series {
         self.check_length()
     }
 
-    /// The series, if it is long enough to be judged. That nothing was served is an answer too.
+    /// The series, if long enough, even with nothing served.
     pub fn check_length(self) -> Result<Series, Error> {
         match self.intervals() {
             intervals if intervals < FEWEST_INTERVALS => Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS }),
@@ -98,7 +104,6 @@ impl Series {
         }
     }
 
-    /// Buckets with figures.
     fn intervals(&self) -> usize {
         self.buckets.iter().filter(|bucket| bucket.covered_seconds > 0.0).count()
     }
@@ -124,19 +129,12 @@ impl Series {
         self.buckets.iter().map(|bucket| bucket.covered_seconds).sum()
     }
 
-    /// This curve in at most `most` buckets; what is left of an uneven division at the end is dropped.
+    /// This curve in at most `most` buckets; drops an incomplete last one.
     pub fn coarsened(&self, most: usize) -> Series {
         let group = self.buckets.len().div_ceil(most.max(1)).max(1);
-        let sum = |buckets: &[Bucket]| {
-            buckets.iter().fold(Bucket::default(), |sum, one| Bucket {
-                transactions: sum.transactions + one.transactions,
-                covered_seconds: sum.covered_seconds + one.covered_seconds,
-                reads: sum.reads + one.reads,
-            })
-        };
         Series {
             width_seconds: self.width_seconds * group as f64,
-            buckets: self.buckets.chunks_exact(group).map(sum).collect(),
+            buckets: self.buckets.chunks_exact(group).map(Bucket::sum).collect(),
             ..self.clone()
         }
     }
@@ -144,7 +142,7 @@ impl Series {
 
 // ---- collector ----
 //
-// Gathers counts over time in bounded memory: when there are too many buckets, two become one.
+// Counts over time in bounded memory, by joining pairs of buckets.
 
 /// Buckets at most. A run of an hour in seconds fits.
 const MOST_BUCKETS: usize = 4096;
@@ -163,7 +161,7 @@ impl Collector {
         Collector { width_seconds, buckets: Vec::new(), has_reads: false }
     }
 
-    /// Adds what happened between two times, spread evenly. Nothing happens when there is no time between them.
+    /// Spreads transactions evenly between two times; ignores empty intervals.
     pub fn add(&mut self, start: f64, end: f64, transactions: f64, reads: Option<f64>) {
         if end <= start || start < 0.0 || !end.is_finite() {
             return;
@@ -207,7 +205,7 @@ impl Collector {
         }
     }
 
-    /// What was gathered. A last bucket that is covered to less than half is dropped.
+    /// The series, without a last bucket covered to less than half.
     pub fn finish(mut self, facts: Facts, remarks: Vec<String>) -> Series {
         while self.buckets.last().is_some_and(|last| last.covered_seconds < self.width_seconds / 2.0) {
             self.buckets.pop();
@@ -218,15 +216,7 @@ impl Collector {
     /// Makes buckets until `end`, of twice the width as often as needed.
     fn make_room(&mut self, end: f64) {
         while end / self.width_seconds > MOST_BUCKETS as f64 {
-            let pairs = self.buckets.chunks(2).map(|pair| {
-                let other = pair.get(1).copied().unwrap_or_default();
-                Bucket {
-                    transactions: pair[0].transactions + other.transactions,
-                    covered_seconds: pair[0].covered_seconds + other.covered_seconds,
-                    reads: pair[0].reads + other.reads,
-                }
-            });
-            self.buckets = pairs.collect();
+            self.buckets = self.buckets.chunks(2).map(Bucket::sum).collect();
             self.width_seconds *= 2.0;
         }
         // Rounding must not make a bucket of a billionth of a second.

@@ -1,4 +1,4 @@
-//! Takes a file line by line, finds out what it is, and makes a [`Series`] of it in bounded memory.
+//! Reads a file line by line, detects its format, and makes a [`Series`] in bounded memory.
 
 use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series};
 use crate::Error;
@@ -8,7 +8,7 @@ use pgbench::{
     parse_transaction,
 };
 
-/// A transaction of another thread of pgbench may stand this much too late in the log.
+/// Lateness of another thread's transactions in a log.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
 
 /// A time beyond it is none in seconds.
@@ -29,7 +29,7 @@ pub struct Reader {
     origin: f64,
     last_time: f64,
     collector: Option<Collector>,
-    /// Sum of throughput × latency over the progress lines that have both, and how many there are.
+    /// Sum and number of throughput × latency over lines that have both.
     in_flight: f64,
     latencies: u64,
     /// Intervals with a figure, and without.
@@ -48,7 +48,7 @@ enum Format {
     Columns(Columns),
 }
 
-/// What was measured up to a time.
+/// What was measured up to a time. Rates are per second, or counts of the interval; NaN where the cell is empty.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     end: f64,
@@ -78,11 +78,7 @@ impl Reader {
             }
             Format::Transactions => self.push_transaction(line)?,
             Format::Columns(columns) if columns.is_header(line) => {}
-            Format::Columns(columns) => {
-                let figures = columns.parse(line, self.line)?;
-                let (end, rate) = (figures.time, figures.rate);
-                self.push_sample(Sample { end, rate, is_count: figures.is_count, reads: figures.reads })?;
-            }
+            Format::Columns(columns) => self.push_sample(columns.parse(line, self.line)?)?,
         }
         Ok(())
     }
@@ -113,7 +109,7 @@ impl Reader {
         let intervals = usize::from(self.first.is_some());
         let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
         let mut facts = Facts::of(&self.report);
-        // Little's law: as many transactions are under way as clients ask, unless they hold back.
+        // Little's law, unless clients hold back.
         if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
             facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
         }
@@ -198,11 +194,11 @@ impl Reader {
         Ok(())
     }
 
-    /// An interval of an aggregated log ends where the next one begins; the last one is dropped, for it was not whole.
+    /// An interval ends where the next begins; the last one is incomplete and dropped.
     fn push_interval(&mut self, start: f64, transactions: f64) -> Result<(), Error> {
         let next = Sample { end: start, rate: transactions, is_count: true, reads: None };
         let Some(whole) = self.first.replace(next) else { return Ok(()) };
-        // Threads log the same interval one after the other when their logs were joined and sorted.
+        // Joined and sorted logs repeat intervals for each thread.
         if whole.end == start {
             self.first = Some(Sample { rate: whole.rate + transactions, ..whole });
             return Ok(());
@@ -226,7 +222,7 @@ impl Reader {
         }
         self.check_length(end)?;
         self.last_time = self.last_time.max(end);
-        // What failed or was not begun is not served, and shows that nothing was.
+        // Failed and skipped transactions are not served, but prove coverage.
         if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
             collector.count((end - self.origin).max(0.0));
         }
@@ -260,11 +256,11 @@ fn detect(line: &str) -> Format {
 
 // ---- csv ----
 //
-// Time and rate in columns: with a header that names them, or the first two.
+// Columns of time and rate, by header or the first two.
 
 /// Where the columns are, and what separates them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Columns {
+struct Columns {
     separator: char,
     count: usize,
     time: usize,
@@ -274,18 +270,6 @@ pub struct Columns {
     reads: Option<usize>,
 }
 
-/// Figures of a line.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
-    pub time: f64,
-    /// Transactions per second; NaN where the cell is empty.
-    pub rate: f64,
-    /// Instead of a rate, when the column was one of counts.
-    pub is_count: bool,
-    /// Reads in the same unit as `rate`.
-    pub reads: Option<f64>,
-}
-
 const TIMES: [&str; 10] =
     ["time", "t", "second", "seconds", "elapsed", "timestamp", "ts", "time_s", "seconds_elapsed", "elapsed_seconds"];
 const RATES: [&str; 6] = ["rate", "tps", "throughput", "qps", "transactions_per_second", "rate_per_second"];
@@ -293,8 +277,8 @@ const COUNTS: [&str; 2] = ["transactions", "count"];
 const READS: [&str; 4] = ["reads", "device_reads", "reads_per_second", "foreground_reads"];
 
 impl Columns {
-    /// What the first line that has figures or their names says; `None` when it is neither.
-    pub fn detect(line: &str) -> Option<Columns> {
+    /// The columns, by the first line with figures or names.
+    fn detect(line: &str) -> Option<Columns> {
         let separator = [';', '\t', ','].into_iter().find(|separator| line.contains(*separator))?;
         let cells: Vec<String> = line.split(separator).map(normalise).collect();
         let place = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
@@ -303,19 +287,19 @@ impl Columns {
             let is_count = place(&RATES).is_none();
             return Some(Columns { separator, count, time, rate, is_count, reads: place(&READS) });
         }
-        // Four numbers between commas may be two with decimal commas: that needs a header.
+        // Four comma-separated numbers may be two with decimal commas.
         let is_plain = count == 2 || (count == 3 && separator != ',');
         let are_numbers = is_plain && parse_time(&cells[0]).is_some() && parse_number(&cells[1]).is_some();
         are_numbers.then_some(Columns { separator, count, time: 0, rate: 1, is_count: false, reads: None })
     }
 
     /// Is this the line that names the columns?
-    pub fn is_header(&self, line: &str) -> bool {
+    fn is_header(&self, line: &str) -> bool {
         line.split(self.separator).nth(self.time).is_some_and(|cell| TIMES.contains(&normalise(cell).as_str()))
     }
 
     /// The figures of line `number` of the file.
-    pub fn parse(&self, line: &str, number: u64) -> Result<Figures, Error> {
+    fn parse(&self, line: &str, number: u64) -> Result<Sample, Error> {
         let cells: Vec<&str> = line.split(self.separator).map(|cell| cell.trim().trim_matches('"')).collect();
         if cells.len() == 2 * self.count && self.separator == ',' {
             return Err(Error::DecimalCommas { line: number });
@@ -328,8 +312,8 @@ impl Columns {
             "" => Ok(f64::NAN),
             text => parse_number(text).ok_or_else(|| bad(text)),
         };
-        Ok(Figures {
-            time: parse_time(cells[self.time]).ok_or_else(|| bad(cells[self.time]))?,
+        Ok(Sample {
+            end: parse_time(cells[self.time]).ok_or_else(|| bad(cells[self.time]))?,
             rate: cell_number(cells[self.rate])?,
             is_count: self.is_count,
             reads: self.reads.map(|place| cell_number(cells[place])).transpose()?,
@@ -498,7 +482,7 @@ mod csv_tests {
     use super::*;
 
     fn read(header: &str, line: &str) -> Result<(f64, f64), Error> {
-        Columns::detect(header).unwrap().parse(line, 2).map(|figures| (figures.time, figures.rate))
+        Columns::detect(header).unwrap().parse(line, 2).map(|sample| (sample.end, sample.rate))
     }
 
     #[test]

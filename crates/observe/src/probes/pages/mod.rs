@@ -3,8 +3,6 @@
 //! `build.rs` compiles it from `pages.bpf.c`. On kernels since 6.12 it sees what is asked for, hits of the page cache included; on those
 //! before what comes.
 
-mod record;
-
 use std::fmt;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,11 +12,11 @@ use std::time::Duration;
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, RingBuf};
+use rustix::fs::{major, minor};
 
-use self::record::{FileRecord, ProcessRecord, file_key, file_record, other_process, parse_event};
-use super::load::{CostCount, Loading, attach, read_types_ahead, refusal, refused, take_map};
 use crate::Error;
-use crate::pages::{PageEvent, PageWatch, PagesRoom, WatchedFile};
+use crate::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile};
+use crate::probes::load::{CostCount, Loading, attach, read_types_ahead, refusal, refused, take_map};
 use crate::time::ProbeCost;
 use host::linux;
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
@@ -79,8 +77,7 @@ struct Known {
 }
 
 impl PageProbe {
-    /// Watches files from now on. A unit has `unit_pages` pages, a power of two. `control` is a file that can be read beside them: by
-    /// that it is proven that the kernel knows files as stat does, which is not so on every file system.
+    /// As [`super::open_page_probe`] says.
     pub fn open(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
         let words: u64 = files.iter().map(|file| words_of(file, false)).sum();
         let (files_max, words) = (files.len() + FURTHER_FILES, words + words / 4 + FURTHER_WORDS);
@@ -173,10 +170,8 @@ impl PageProbe {
     }
 }
 
-/// Opens what [`PageProbe::open`] will want, tens of milliseconds of work, while its caller finds out which files it is for; `room` tells as much
-/// as can be known before, and where that is too little only the kernel's types are read. One that is opened meanwhile waits for it, and
-/// fails as this did.
-pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
+/// As [`super::open_pages_ahead`] says.
+pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     let mut ahead = lock_ahead();
     let words_of = |room: &PagesRoom| {
         let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
@@ -189,8 +184,8 @@ pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     *ahead = Some((room, opened));
 }
 
-/// Takes out of the kernel what was opened ahead and nobody wanted.
-pub fn forget_pages_ahead() {
+/// As [`super::forget_pages_ahead`] says.
+pub(super) fn forget_ahead() {
     lock_ahead().take();
 }
 
@@ -290,6 +285,65 @@ impl PageWatch for PageProbe {
     }
 }
 
+// ---- byte by byte, as pages.bpf.c has it ----
+
+/// Number, first word, units, salt, is_grown.
+type FileRecord = [u32; 5];
+
+/// Role and file, first, last, pages, again.
+type ProcessRecord = [u64; 5];
+
+/// The role of one that is left out.
+const OTHER: u32 = 1;
+
+/// Of an event: five words of 64 bits, then four of 32.
+const EVENT_BYTES: usize = 56;
+
+/// By what the kernel knows a file of this device and inode: MKDEV of include/linux/kdev_t.h.
+fn file_key(device: u64, inode: u64) -> [u64; 2] {
+    [inode, pair(major(device) << 20 | minor(device), 0)]
+}
+
+fn file_record(number: u32, first_word: u32, units: u32, salt: u32) -> FileRecord {
+    [number, first_word, units, salt, 0]
+}
+
+fn other_process() -> ProcessRecord {
+    [pair(OTHER, 0), 0, 0, 0, 0]
+}
+
+/// Two numbers that stand one after the other.
+fn pair(first: u32, second: u32) -> u64 {
+    let [a, b, c, d] = first.to_ne_bytes();
+    let [e, f, g, h] = second.to_ne_bytes();
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// `None` of what is no event.
+fn parse_event(bytes: &[u8]) -> Option<PageEvent> {
+    let bytes: &[u8; EVENT_BYTES] = bytes.try_into().ok()?;
+    let word = |at: usize| bytes[at * 8..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+    let half = |at: usize| bytes[at * 4..].first_chunk().map_or(0, |half| u32::from_ne_bytes(*half));
+    let kind = match half(13) {
+        1 => PageEventKind::Requested,
+        2 => PageEventKind::Again,
+        3 => PageEventKind::Fetched,
+        4 => PageEventKind::Grown,
+        _ => return None,
+    };
+    Some(PageEvent {
+        time: Duration::from_nanos(word(0)),
+        kind,
+        units: word(1),
+        fetched: word(2),
+        pages: word(3),
+        pages_again: word(4).cast_signed(),
+        file: half(10).checked_sub(1)?,
+        first_unit: u64::from(half(11)) * 64,
+        pid: half(12),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,7 +355,7 @@ mod tests {
         let control = place.path().join("control");
         std::fs::write(&control, [0; 8192]).unwrap();
         let ahead = |unit_pages| {
-            open_pages_ahead(|| Some(PagesRoom { unit_pages, control: control.clone(), units: 100 }));
+            open_ahead(|| Some(PagesRoom { unit_pages, control: control.clone(), units: 100 }));
         };
         let open = |units| {
             let file = WatchedFile { device: 1, inode: 2, units, most_units: units, salt: 0 };
@@ -318,7 +372,32 @@ mod tests {
         ahead(2);
         assert_eq!(open(64 << 20).unwrap().files_max, 1 + FURTHER_FILES, "it has too few words");
         ahead(2);
-        forget_pages_ahead();
+        forget_ahead();
         assert!(lock_ahead().is_none());
+    }
+}
+
+#[cfg(test)]
+mod record_tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_read_as_the_kernel_wrote_it() {
+        let mut bytes = Vec::new();
+        [1_500_u64, 0b1010, 0b10, 77, u64::MAX].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+        [3_u32, 2, 4242, 1].iter().for_each(|half| bytes.extend(half.to_ne_bytes()));
+        let event = parse_event(&bytes).unwrap();
+        assert_eq!((event.time.as_nanos(), event.kind, event.file), (1500, PageEventKind::Requested, 2));
+        assert_eq!((event.first_unit, event.units, event.fetched), (128, 0b1010, 0b10));
+        assert_eq!((event.pid, event.pages, event.pages_again), (4242, 77, -1));
+        assert_eq!(parse_event(&bytes[1..]), None);
+        bytes[52] = 9;
+        assert_eq!(parse_event(&bytes), None);
+    }
+
+    #[test]
+    fn a_device_is_numbered_as_the_kernel_does() {
+        let device = rustix::fs::makedev(254, 3);
+        assert_eq!(file_key(device, 7), [7, pair(254 << 20 | 3, 0)]);
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! `build.rs` compiles it from `time.bpf.c`: a compiler is needed where pgthaw is built, and none where it runs.
 
-mod calls_before;
 mod files;
 mod slot;
 
@@ -16,9 +15,10 @@ use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, RawTracePoint};
 use aya::{Btf, Ebpf};
 
-use self::calls_before::{CallsBefore, IO_EVENTS};
-use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call};
-use self::files::{parse_slow_call, parse_written};
+use self::files::{
+    CallsBefore, FILES, IO_EVENTS, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call,
+    parse_slow_call, parse_written,
+};
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::ProbeOptions;
 use super::load::{CostCount, Loading, REBUILD, attach, refusal, refused, take_map};
@@ -100,7 +100,7 @@ struct Doubt {
 }
 
 impl TimeProbe {
-    /// Follows the processes of this postmaster from now on.
+    /// As [`super::open_time_probe`] says.
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;

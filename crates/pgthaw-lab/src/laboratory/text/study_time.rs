@@ -41,8 +41,7 @@ fn render_groups(points: &[TimedPoint], groups: Vec<Vec<Column>>, width: Option<
 
 /// Which point it is: its clients, and what else varies.
 fn keys(points: &[TimedPoint]) -> Vec<Column> {
-    let users =
-        Column::number("USERS", 0, cells(points, |one| one.clients.map_or_else(|| "-".into(), |n| n.to_string())));
+    let users = column(points, "USERS", |one| or_dash(one.clients, |clients| clients.to_string()));
     match points.iter().any(|one| !one.others.is_empty()) {
         true => vec![users, Column::text("POINT", 10, cells(points, |one| printable(&one.others).into_owned()))],
         false => vec![users],
@@ -53,6 +52,15 @@ fn cells(points: &[TimedPoint], cell: impl Fn(&TimedPoint) -> String) -> Vec<Str
     points.iter().map(cell).collect()
 }
 
+fn column(points: &[TimedPoint], title: &str, cell: impl Fn(&TimedPoint) -> String) -> Column {
+    Column::number(title, 0, cells(points, cell))
+}
+
+/// The value as it is written, or a dash where there is none.
+fn or_dash<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), write)
+}
+
 /// Count, total and mean of one thing.
 fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Option<f64>, f64)) -> Vec<Column> {
     let of = &of;
@@ -61,13 +69,9 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
         _ => "-".to_owned(),
     };
     vec![
-        Column::number(
-            title,
-            0,
-            cells(points, |one| of(one).0.map_or_else(|| "-".into(), |count| format!("{count:.0}"))),
-        ),
-        Column::number("TOTAL", 0, cells(points, |one| format!("{:.1} s", of(one).1))),
-        Column::number("MEAN", 0, cells(points, mean)),
+        column(points, title, |one| or_dash(of(one).0, |count| format!("{count:.0}"))),
+        column(points, "TOTAL", |one| format!("{:.1} s", of(one).1)),
+        column(points, "MEAN", mean),
     ]
 }
 
@@ -77,20 +81,11 @@ fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
 }
 
 fn groups(points: &[TimedPoint]) -> Vec<Vec<Column>> {
-    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let load = vec![
-        Column::number("PER MINUTE", 0, cells(points, |one| or_dash(one.tps.map(|tps| format!("{:.0}", 60.0 * tps))))),
-        Column::number(
-            "RESPONSE",
-            0,
-            cells(points, |one| or_dash(one.response_us.map(|us| render_ns((us * 1e3) as u64)))),
-        ),
-        Column::number(
-            "EXPLAINED",
-            0,
-            cells(points, |one| or_dash(one.explained_seconds.map(|seconds| format!("{seconds:.2} s")))),
-        ),
-        Column::number("OF", 0, cells(points, |one| format!("{:.2} s", one.time.length_seconds))),
+        column(points, "PER MINUTE", |one| or_dash(one.tps, |tps| format!("{:.0}", 60.0 * tps))),
+        column(points, "RESPONSE", |one| or_dash(one.response_us, |us| render_ns((us * 1e3) as u64))),
+        column(points, "EXPLAINED", |one| or_dash(one.explained_seconds, |seconds| format!("{seconds:.2} s"))),
+        column(points, "OF", |one| format!("{:.2} s", one.time.length_seconds)),
     ];
     vec![
         statistic(points, "UPDATES", |one| (one.time.total.activity_reports, one.time.total.statistics_seconds)),
@@ -104,34 +99,27 @@ fn groups(points: &[TimedPoint]) -> Vec<Vec<Column>> {
 const KINDS: [&str; 9] = ["RUNNING", "READY", "LWLOCK", "LOCK", "IO", "OTHER", "NO EVENT", "UNKNOWN", "CLIENT"];
 
 fn kinds(points: &[TimedPoint]) -> Vec<Column> {
-    let column = |(place, title): (usize, &&str)| {
-        let mean = |one: &TimedPoint| format!("{:.2}", one.time.total.kinds()[place].1 / one.time.length_seconds);
-        Column::number(*title, 0, cells(points, mean))
+    let mean = |place: usize| {
+        move |one: &TimedPoint| format!("{:.2}", one.time.total.kinds()[place].1 / one.time.length_seconds)
     };
-    KINDS.iter().enumerate().map(column).collect()
+    KINDS.iter().enumerate().map(|(place, title)| column(points, title, mean(place))).collect()
 }
 
 /// What the kinds add up to, what processors were used, and what the looking took.
 fn sums(points: &[TimedPoint], processors: u32) -> Vec<Column> {
-    let percent = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{:.2} %", 100.0 * value));
+    let percent = |ratio: f64| format!("{:.2} %", 100.0 * ratio);
     let range = |one: &TimedPoint| {
         let range = one.time.explained_ratio_min.zip(one.time.explained_ratio_max);
-        range.map_or_else(|| "-".to_owned(), |(least, most)| format!("{:.2}–{:.2} %", 100.0 * least, 100.0 * most))
+        or_dash(range, |(least, most)| format!("{:.2}–{:.2} %", 100.0 * least, 100.0 * most))
     };
     let cost = |one: &TimedPoint| one.time.total.cost_seconds / (one.time.length_seconds * f64::from(processors));
+    let switches = |one: &TimedPoint| if_counted(one, one.time.total.switches / one.time.length_seconds);
     vec![
-        Column::number("EXPLAINED", 0, cells(points, |one| percent(one.time.total.explained_ratio))),
-        Column::number("PER SECOND", 0, cells(points, range)),
-        Column::number("PROCESSORS", 0, cells(points, |one| format!("{:.2}", one.time.processors_used()))),
-        Column::number(
-            "SWITCHES/S",
-            0,
-            cells(points, |one| {
-                let switches = if_counted(one, one.time.total.switches / one.time.length_seconds);
-                switches.map_or_else(|| "-".to_owned(), |switches| format!("{switches:.0}"))
-            }),
-        ),
-        Column::number("COST", 0, cells(points, |one| percent(Some(cost(one))))),
+        column(points, "EXPLAINED", |one| or_dash(one.time.total.explained_ratio, percent)),
+        column(points, "PER SECOND", range),
+        column(points, "PROCESSORS", |one| format!("{:.2}", one.time.processors_used())),
+        column(points, "SWITCHES/S", |one| or_dash(switches(one), |switches| format!("{switches:.0}"))),
+        column(points, "COST", |one| percent(cost(one))),
     ]
 }
 

@@ -1,17 +1,16 @@
-//! Sweeps: the plan of one, and what its points showed.
+//! Sweeps: the plan of one, what its points showed, and two sides held against each other.
 
 use std::time::Duration;
 
-use super::making::render_makings;
 use super::warmers::{render_ratios, render_traffic, render_trial_verdicts, render_warm_legend, warm_columns};
-use super::{middle, render_figure, render_reached, told};
-use crate::study::{Disk, NOTHING, SweepPlan, SweepRun};
+use super::{MetricColumn, metric_columns, middle, render_figure, render_reached, told};
+use crate::study::{DatabaseMaking, Disk, NOTHING, SweepPlan, SweepRun};
 use crate::verdict::{
-    BackgroundWrites, Metric, PointSummary, PointVerdict, Spread, Traffic, TrialOutline, WarmerRatio,
-    compute_total_seconds, render_sweep_headline, warn_of_warmup,
+    BackgroundWrites, CellComparison, Metric, Noise, NoiseCell, PointSummary, PointVerdict, Spread, SweepComparison,
+    Traffic, TrialOutline, WarmerRatio, compute_total_seconds, render_ratio, render_sweep_headline, warn_of_warmup,
 };
 use host::units::{Bytes, counted};
-use terminal::{Canvas, Column, render_columns, render_duration};
+use terminal::{Canvas, Column, printable, render_columns, render_duration};
 
 /// Lines of the points and of the order; `--json` has all of them.
 const LINES_MAX: usize = 60;
@@ -118,7 +117,7 @@ fn render_warmup(run: &SweepRun) -> Vec<String> {
     ];
     let memory = run.study["memory"].as_u64().map(Bytes);
     lines.extend(memory.map(|memory| format!("memory   {memory} of the server in its trials")));
-    let forecast = found.forecast.as_ref().map(super::forecasts::render_study_forecast);
+    let forecast = found.forecast.as_ref().map(super::curves::render_study_forecast);
     lines.extend(forecast.map(|forecast| format!("forecast {NOTHING}: {forecast}")));
     lines.extend(warn_of_warmup(run).iter().map(|warning| format!("warning  {warning}")));
     lines
@@ -235,70 +234,59 @@ fn is_alike(one: &PointVerdict, other: &PointVerdict) -> bool {
 
 /// Of the load where one ran, and of how its server got warm.
 fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
-    let of = |metric: Metric, render: fn(&PointSummary, Spread) -> String| {
-        points
-            .iter()
-            .map(|point| point.figure(metric).map(|spread| render(point, spread)).unwrap_or_default())
-            .collect()
-    };
     let has_any = |metric: Metric| points.iter().any(|point| point.figure(metric).is_some());
-    let mut columns = Vec::new();
-    if has_any(Metric::Tps) {
-        columns.push(Column::number("tps", 0, of(Metric::Tps, middle)));
-    }
-    if has_any(Metric::ResidentAfter) || has_any(Metric::LoadRate) {
-        columns.push(Column::number("resident after, s", 0, of(Metric::ResidentAfter, hundredths)));
-    }
-    columns.extend([
-        Column::number("min–max", 3, of(Metric::Tps, ends)),
-        Column::number("interval", 2, of(Metric::Tps, interval)),
-        Column::number("worst second", 1, of(Metric::WorstSecond, middle)),
-        Column::number("p50 ms", 5, of(Metric::P50, milliseconds)),
-        Column::number("p99 ms", 1, of(Metric::P99, milliseconds)),
-        Column::number("from–to", 2, of(Metric::ResidentAfter, ends_in_hundredths)),
-        Column::number("buffers back, s", 1, of(Metric::BuffersAfter, hundredths)),
-        Column::number("loaded", 1, of(Metric::LoadRate, rate)),
-        Column::number("CPU s per GB", 3, of(Metric::CpuPerGb, hundredths)),
-        Column::number("read", 6, of(Metric::DeviceRead, amount)),
-        Column::number("reads", 4, of(Metric::DeviceReads, middle)),
-        Column::number("reads/s", 7, of(Metric::ReadsPerSecond, middle)),
-        Column::number("peak reads/s", 8, of(Metric::PeakReads, middle)),
-        Column::number("writes/s", 4, of(Metric::DeviceWrites, middle)),
-        Column::number("written", 4, of(Metric::DeviceWritten, amount)),
-        Column::number("a write", 8, of(Metric::WriteSize, amount)),
-        Column::number("CPU ms", 6, of(Metric::CpuPerTransaction, milliseconds)),
-        Column::number("checkpoints", 6, of(Metric::Checkpoints, middle)),
-        Column::number("trials", 4, points.iter().map(render_trials).collect()),
-    ]);
-    columns.extend(background_columns(points));
-    if has_any(Metric::Whole) {
-        columns.extend([
-            Column::number("warmer, s", 0, of(Metric::Warmer, hundredths)),
-            Column::number("load, s", 0, of(Metric::Load, hundredths)),
-            Column::number("in all, s", 0, of(Metric::Whole, hundredths)),
-            Column::number("from–to", 1, of(Metric::Whole, ends_in_hundredths)),
-        ]);
-    } else if has_any(Metric::Warmer) {
-        columns.extend([
-            Column::number("command took, s", 1, of(Metric::Warmer, hundredths)),
-            Column::number("from–to", 3, of(Metric::Warmer, ends_in_hundredths)),
-        ]);
-    }
-    if has_any(Metric::WarmAfter) {
-        columns.extend([
-            Column::number("warm after, s", 0, of(Metric::WarmAfter, middle)),
-            Column::number("from–to", 3, of(Metric::WarmAfter, ends)),
-            Column::number("50 %, s", 1, of(Metric::To50, middle)),
-        ]);
-    }
-    if has_any(Metric::BoundRatio) {
-        columns.push(Column::number("× bound", 1, of(Metric::BoundRatio, bound_ratio)));
-    }
-    for (title, metric) in [("late", Metric::Late), ("skipped", Metric::Skipped)] {
-        if points.iter().filter_map(|point| point.figure(metric)?.max).any(|most| most > 0.0) {
-            columns.push(Column::number(title, 3, of(metric, middle)));
+    let is_above_zero =
+        |metric: Metric| points.iter().filter_map(|point| point.figure(metric)?.max).any(|max| max > 0.0);
+    // Of a job from cold its whole time is told, otherwise that of the warmer alone.
+    let (warmer, range): (MetricColumn, MetricColumn) = match has_any(Metric::Whole) {
+        true => (("warmer, s", 0, Metric::Warmer, hundredths), ("from–to", 1, Metric::Whole, ends_in_hundredths)),
+        false => {
+            (("command took, s", 1, Metric::Warmer, hundredths), ("from–to", 3, Metric::Warmer, ends_in_hundredths))
         }
-    }
+    };
+    let of_load: [MetricColumn; 20] = [
+        ("tps", 0, Metric::Tps, middle),
+        ("resident after, s", 0, Metric::ResidentAfter, hundredths),
+        ("min–max", 3, Metric::Tps, ends),
+        ("interval", 2, Metric::Tps, interval),
+        ("worst second", 1, Metric::WorstSecond, middle),
+        ("p50 ms", 5, Metric::P50, milliseconds),
+        ("p99 ms", 1, Metric::P99, milliseconds),
+        ("from–to", 2, Metric::ResidentAfter, ends_in_hundredths),
+        ("buffers back, s", 1, Metric::BuffersAfter, hundredths),
+        ("loaded", 1, Metric::LoadRate, rate),
+        ("CPU s per GB", 3, Metric::CpuPerGb, hundredths),
+        ("read", 6, Metric::DeviceRead, amount),
+        ("reads", 4, Metric::DeviceReads, middle),
+        ("reads/s", 7, Metric::ReadsPerSecond, middle),
+        ("peak reads/s", 8, Metric::PeakReads, middle),
+        ("writes/s", 4, Metric::DeviceWrites, middle),
+        ("written", 4, Metric::DeviceWritten, amount),
+        ("a write", 8, Metric::WriteSize, amount),
+        ("CPU ms", 6, Metric::CpuPerTransaction, milliseconds),
+        ("checkpoints", 6, Metric::Checkpoints, middle),
+    ];
+    let of_warming: [MetricColumn; 10] = [
+        warmer,
+        ("load, s", 0, Metric::Load, hundredths),
+        ("in all, s", 0, Metric::Whole, hundredths),
+        range,
+        ("warm after, s", 0, Metric::WarmAfter, middle),
+        ("from–to", 3, Metric::WarmAfter, ends),
+        ("50 %, s", 1, Metric::To50, middle),
+        ("× bound", 1, Metric::BoundRatio, bound_ratio),
+        ("late", 3, Metric::Late, middle),
+        ("skipped", 3, Metric::Skipped, middle),
+    ];
+    let mut columns = metric_columns(points, &of_load);
+    columns.push(Column::number("trials", 4, points.iter().map(render_trials).collect()));
+    columns.extend(background_columns(points));
+    let is_shown = |(_, _, metric, _): &&MetricColumn| match metric {
+        Metric::Late | Metric::Skipped => is_above_zero(*metric),
+        _ => true,
+    };
+    let of_warming: Vec<MetricColumn> = of_warming.iter().filter(is_shown).copied().collect();
+    columns.extend(metric_columns(points, &of_warming));
     columns
 }
 
@@ -373,10 +361,118 @@ fn render_seconds(seconds: f64) -> String {
     render_duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)))
 }
 
+/// Databases that are shown; `--json` has all of them.
+const SHOWN_MAX: usize = 10;
+
+/// A line for each database: `made     scale 10 in 3.2 s: client-side generate 2.1 s, vacuum 0.1 s, …`.
+pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
+    let mut lines: Vec<String> = all.iter().take(SHOWN_MAX).map(|one| render_making(one, all)).collect();
+    if all.len() > SHOWN_MAX {
+        lines.push(format!("made     … {} more: --json", all.len() - SHOWN_MAX));
+    }
+    lines
+}
+
+/// What a database has in common with others, or not.
+type Part = fn(&DatabaseMaking) -> &str;
+
+/// Named by what it does not have in common with the others.
+fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
+    let differ = |of: Part| all.iter().any(|one| of(one) != of(making));
+    let mut name = format!("scale {}", making.scale);
+    let parts: [(&str, Part); 3] =
+        [("database", |one| &one.database), ("file system", |one| &one.file_system), ("server", |one| &one.server)];
+    for (word, of) in parts {
+        if differ(of) {
+            name.push_str(&format!(", {word} {}", printable(of(making))));
+        }
+    }
+    let steps: Vec<String> =
+        making.steps.iter().map(|step| format!("{} {:.2} s", printable(&step.step), step.seconds)).collect();
+    let steps = if steps.is_empty() { String::new() } else { format!(": {}", steps.join(", ")) };
+    format!("made     {name} in {:.2} s{steps}", making.seconds)
+}
+
+/// A row per cell, and what speaks against the comparison.
+pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize>) -> String {
+    let cells = |cell: &dyn Fn(&CellComparison) -> String| comparison.cells.iter().map(cell).collect::<Vec<_>>();
+    let columns = vec![
+        Column::text("where", 12, cells(&|cell| render_label(&cell.label))),
+        Column::number("B ÷ A", 0, cells(&|cell| render_ratio(&cell.ratio).0)),
+        Column::number("interval", 0, cells(&|cell| render_ratio(&cell.ratio).1.unwrap_or_default())),
+        Column::number("holds in", 3, cells(&|cell| format!("{:.0} %", 100.0 * cell.ratio.coverage))),
+        Column::number("p", 2, cells(&|cell| format!("{:.3}", cell.p))),
+        Column::number("p (Holm)", 0, cells(&|cell| format!("{:.3}", cell.p_holm))),
+        Column::number("detectable", 1, cells(&|cell| render_change(cell.smallest_detectable))),
+        Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
+        Column::number("cycles", 4, cells(&|cell| render_cycles(cell.cycles))),
+    ];
+    let mut lines = vec![
+        format!("{} of B against A", comparison.metric.name()),
+        format!("A  {}", printable(&comparison.a)),
+        format!("B  {}", printable(&comparison.b)),
+        String::new(),
+    ];
+    lines.extend(render_columns(columns, width, "…"));
+    lines.extend(
+        comparison.noise_floor.map(|floor| format!("noise floor of the sweep: {}", render_change(Some(floor)))),
+    );
+    lines.extend(comparison.warnings.iter().map(|warning| format!("verdict  {warning}")));
+    lines.join("\n")
+}
+
+/// What equal sides differ by: a row per figure and cell.
+pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> String {
+    let rows: Vec<(&Noise, &NoiseCell)> =
+        noises.iter().flat_map(|noise| noise.cells.iter().map(move |cell| (noise, cell))).collect();
+    let cells = |cell: &dyn Fn(&NoiseCell) -> String| rows.iter().map(|(_, row)| cell(row)).collect::<Vec<_>>();
+    let columns = vec![
+        Column::word("of", 0, rows.iter().map(|(noise, _)| noise.metric.name().to_owned()).collect()),
+        Column::text("where", 12, cells(&|cell| render_label(&cell.label))),
+        Column::number("A' ÷ A", 0, cells(&|cell| render_ratio(&cell.ratio).0)),
+        Column::number("interval", 2, cells(&|cell| render_ratio(&cell.ratio).1.unwrap_or_default())),
+        Column::number("p", 0, cells(&|cell| format!("{:.3}", cell.p))),
+        Column::number("noise floor", 0, cells(&|cell| render_change(cell.floor))),
+        Column::number("detectable", 1, cells(&|cell| render_change(cell.smallest_detectable))),
+        Column::number("taken for a difference", 3, cells(&render_false_share)),
+        Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
+    ];
+    let mut lines = vec![format!("A' against A, which are the same, in {sweep}"), String::new()];
+    lines.extend(render_columns(columns, width, "…"));
+    lines.join("\n")
+}
+
+/// The share of studies of eight pairs that take equal sides for different, in percent.
+fn render_false_share(cell: &NoiseCell) -> String {
+    cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default()
+}
+
+/// Whole cycles of checkpoints that the trials were cut to.
+fn render_cycles(cycles: u32) -> String {
+    if cycles == 0 { String::new() } else { cycles.to_string() }
+}
+
+fn render_label(label: &str) -> String {
+    if label.is_empty() { "the whole".to_owned() } else { printable(label).into_owned() }
+}
+
+/// A larger ratio is as good as any.
+const TOLD_RATIO: f64 = 10.0;
+
+/// `± 3.1 %`: a ratio above 1, in either direction.
+fn render_change(ratio: Option<f64>) -> String {
+    let told = |ratio: f64| match ratio {
+        ..TOLD_RATIO => format!("± {:.1} %", 100.0 * (ratio - 1.0)),
+        // So few pairs that any figure would be one of chance.
+        _ => "> 10 ×".to_owned(),
+    };
+    ratio.map(told).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::sweep::record;
+    use crate::study::record;
 
     #[test]
     fn figures_have_as_many_digits_as_they_need() {
@@ -415,5 +511,31 @@ mod tests {
         let figures = [(Metric::Bound, Some(Spread::of([Some(2.5); 3])))].into_iter().collect();
         let bounded = PointSummary { figures, ..point };
         assert_eq!(bound_ratio(&bounded, spread), "> 8");
+    }
+}
+
+#[cfg(test)]
+mod making_tests {
+    use super::*;
+    use crate::study::MakingStep;
+
+    fn making(scale: u32, server: &str) -> DatabaseMaking {
+        DatabaseMaking {
+            database: "default".into(),
+            scale,
+            file_system: "native".into(),
+            server: server.into(),
+            seconds: 3.456,
+            steps: vec![MakingStep { step: "vacuum".into(), seconds: 0.1 }],
+        }
+    }
+
+    #[test]
+    fn databases_are_named_by_what_they_differ_in() {
+        assert_eq!(render_makings(&[making(10, "default")]), ["made     scale 10 in 3.46 s: vacuum 0.10 s"]);
+        let two = render_makings(&[making(10, "15"), making(10, "17")]);
+        assert_eq!(two[1], "made     scale 10, server 17 in 3.46 s: vacuum 0.10 s");
+        let many: Vec<DatabaseMaking> = (1..=12).map(|scale| making(scale, "15")).collect();
+        assert_eq!(render_makings(&many).last().unwrap(), "made     … 2 more: --json");
     }
 }

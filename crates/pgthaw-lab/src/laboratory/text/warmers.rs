@@ -1,8 +1,8 @@
 //! Warmers of a study beside each other: their times, their ratios over the rounds, what the traffic got meanwhile, and the model's
 //! verdicts over their curves.
 
-use super::steady::{render_fit, verdict_name};
-use super::{middle, told};
+use super::curves::{render_fit, verdict_name};
+use super::{MetricColumn, RenderFigure, metric_columns, middle, told};
 use crate::study::NOTHING;
 use crate::verdict::{
     Interference, LeastShare, MIN_PAIRS, Metric, PointSummary, Ratio, Spread, Traffic, TrialOutline, WarmerRatio,
@@ -17,9 +17,9 @@ const BOUND: &str = "× bound";
 
 /// What is shown of points that were cold, beside a load, and differ by their warmer alone.
 pub fn warm_columns(points: &[PointSummary]) -> Vec<Column> {
-    type Render = fn(&PointSummary, Spread) -> String;
-    let amount: Render = |_, spread| spread.median.map_or_else(String::new, |bytes| Bytes(bytes as u64).to_string());
-    let columns: [(&str, u8, Metric, Render); 11] = [
+    let amount: RenderFigure =
+        |_, spread| spread.median.map_or_else(String::new, |bytes| Bytes(bytes as u64).to_string());
+    let columns: [MetricColumn; 11] = [
         ("warm after, s", 0, Metric::WarmAfter, seconds),
         ("from–to", 1, Metric::WarmAfter, ends),
         ("50 %, s", 5, Metric::To50, seconds),
@@ -32,17 +32,8 @@ pub fn warm_columns(points: &[PointSummary]) -> Vec<Column> {
         ("read", 7, Metric::DeviceRead, amount),
         ("worst second", 9, Metric::WorstSecond, middle),
     ];
-    let is_shown = |title: &str| title != BOUND || is_bounded(&points.iter().collect::<Vec<_>>());
-    let column = |(title, priority, metric, render): (&'static str, u8, Metric, Render)| {
-        let has_range = |point: &PointSummary| title != "from–to" || point.trials > 1;
-        let cell = |point: &PointSummary| {
-            point.figure(metric).filter(|_| has_range(point)).map(|spread| render(point, spread))
-        };
-        Column::number(title, priority, points.iter().map(|point| cell(point).unwrap_or_default()).collect())
-    };
-    let mut shown: Vec<Column> = columns.into_iter().filter(|(title, ..)| is_shown(title)).map(column).collect();
-    shown.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    shown
+    let is_bounded = is_bounded(&points.iter().collect::<Vec<_>>());
+    metric_columns(points, &columns).into_iter().filter(|column| column.title != BOUND || is_bounded).collect()
 }
 
 /// `6.1`, at once, or the seconds within which it was not reached.
@@ -58,7 +49,11 @@ fn seconds(point: &PointSummary, spread: Spread) -> String {
     instant(point, spread.median)
 }
 
+/// Nothing of a single trial.
 fn ends(point: &PointSummary, spread: Spread) -> String {
+    if point.trials < 2 {
+        return String::new();
+    }
     format!("{}–{}", instant(point, spread.min), instant(point, spread.max))
 }
 

@@ -34,9 +34,7 @@ CREATE TABLE sweep_trials (
     ended_at                 TEXT,
     point                    JSON NOT NULL,
     server_version           TEXT,
-    start_os_resident_bytes  BIGINT,           -- NULL: it failed before its start
-    start_total_bytes        BIGINT,
-    start_verdict            TEXT,             -- cold, lukewarm, warm or restored
+    start_state              JSON,             -- NULL: it failed before its start
     command                  TEXT NOT NULL,
     failure                  TEXT,
     lasted_seconds           DOUBLE PRECISION NOT NULL,
@@ -50,10 +48,6 @@ CREATE TABLE sweep_trials (
     worst_second_tps         DOUBLE PRECISION,
     checkpoint_cycles        INTEGER NOT NULL, -- whole ones within the trial
     cycle_tps                DOUBLE PRECISION,
-    latency_us_p50           BIGINT,           -- over all scripts; NULL with too few transactions beyond it
-    latency_us_p95           BIGINT,
-    latency_us_p99           BIGINT,
-    latency_us_p999          BIGINT,
     latency                  BYTEA,            -- HdrHistogram V2, compressed
     statistics               JSON NOT NULL,    -- what grew in the server's statistics views
     buffers_before           JSON NOT NULL,
@@ -87,27 +81,10 @@ CREATE TABLE sweep_outlines (
     point              JSON NOT NULL,
     start_verdict      TEXT,
     failure            TEXT,
-    tps                DOUBLE PRECISION NOT NULL,
-    worst_second_tps   DOUBLE PRECISION,
-    latency_us_p50     BIGINT,
-    latency_us_p95     BIGINT,
-    latency_us_p99     BIGINT,
-    latency_us_p999    BIGINT,
-    device_read_bytes  BIGINT NOT NULL,
-    late               BIGINT NOT NULL,
-    skipped            BIGINT NOT NULL,
-    checkpoint_count   INTEGER NOT NULL,
+    figures            JSON NOT NULL, -- as `--json` has them, of those that follow from the trial alone
     background         JSON NOT NULL, -- who wrote buffers out, and what made the checkpoints
     verdicts           JSON NOT NULL,
     warnings           JSON NOT NULL,
-    device_writes_per_second       DOUBLE PRECISION, -- of seconds that were gauged
-    device_written_bytes           BIGINT,
-    device_reads_per_second        DOUBLE PRECISION,
-    device_reads_per_second_max    DOUBLE PRECISION,
-    device_reads_unevenness        DOUBLE PRECISION,
-    device_bytes_per_write         DOUBLE PRECISION,
-    server_cpu_us_per_transaction  DOUBLE PRECISION,
-    warmer_seconds                 DOUBLE PRECISION, -- until what warmed the server had ended, or the job beside the load
     warming            JSON,
     time               JSON,
     PRIMARY KEY (sweep_id, number, repeat),
@@ -157,36 +134,8 @@ CREATE TABLE sweep_os_samples (
     number                      INTEGER NOT NULL,
     repeat                      INTEGER NOT NULL,
     second                      INTEGER NOT NULL, -- its end, since the start of the workload: 1 for the first
-    generator_cpu_seconds       DOUBLE PRECISION NOT NULL, -- pgbench, all threads
-    generator_run_delay_seconds DOUBLE PRECISION NOT NULL, -- ready to run, and waiting for a processor
-    busiest_thread_cpu_seconds  DOUBLE PRECISION NOT NULL, -- the thread of pgbench with the most
-    generator_threads           JSON NOT NULL,             -- each thread
-    server_cpu_seconds          DOUBLE PRECISION NOT NULL, -- all processes of the server
-    server_run_delay_seconds    DOUBLE PRECISION NOT NULL,
-    server                      JSON NOT NULL,             -- by what they are for
-    pgthaw_cpu_seconds          DOUBLE PRECISION NOT NULL,
-    processors_busy_seconds     DOUBLE PRECISION NOT NULL, -- all processors, whoever used them
-    processors_iowait_seconds   DOUBLE PRECISION NOT NULL,
-    processors_steal_seconds    DOUBLE PRECISION NOT NULL,
-    device_reads                BIGINT,                    -- NULL, and so on: the data directory is on no disk
-    device_read_bytes           BIGINT,
-    device_writes               BIGINT,
-    device_written_bytes        BIGINT,
-    device_read_await_us        DOUBLE PRECISION,          -- NULL also in a second without a read
-    device_write_await_us       DOUBLE PRECISION,
-    device_queue                DOUBLE PRECISION,          -- requests under way in the mean
-    device_busy_ratio           DOUBLE PRECISION,
-    available_bytes             BIGINT NOT NULL,
-    cached_bytes                BIGINT NOT NULL,
-    dirty_bytes                 BIGINT NOT NULL,
-    writeback_bytes             BIGINT NOT NULL,
-    pressure_cpu_some           DOUBLE PRECISION,          -- shares of the second; NULL: the kernel does not measure it
-    pressure_io_some            DOUBLE PRECISION,
-    pressure_io_full            DOUBLE PRECISION,
-    pressure_memory_some        DOUBLE PRECISION,
-    pressure_memory_full        DOUBLE PRECISION,
-    parts                       JSON,                      -- devices that parts of the server had to themselves
-    measures                    JSON NOT NULL,             -- those without a column, by name: a new one needs no column
+    measures                    JSON NOT NULL,    -- by name, without those that the second does not have
+    lists                       JSON NOT NULL,    -- threads of pgbench, processes by what they are for, devices of parts
     PRIMARY KEY (sweep_id, number, repeat, second),
     FOREIGN KEY (sweep_id, number, repeat) REFERENCES sweep_trials (sweep_id, number, repeat) ON DELETE CASCADE
 );
@@ -197,9 +146,7 @@ CREATE TABLE sweep_wait_samples (
     number    INTEGER NOT NULL,
     repeat    INTEGER NOT NULL,
     second    INTEGER NOT NULL, -- its end, since the start of the workload: 1 for the first
-    looks     INTEGER NOT NULL,
-    waits     JSON NOT NULL,    -- how many processes were seen in each state; divided by the looks: in the mean
-    flushes   JSON NOT NULL,    -- looks that saw the log being flushed
+    seen      JSON NOT NULL,    -- looks, and how many processes were seen in each state; looks that saw the log being flushed
     PRIMARY KEY (sweep_id, number, repeat, second),
     FOREIGN KEY (sweep_id, number, repeat) REFERENCES sweep_trials (sweep_id, number, repeat) ON DELETE CASCADE
 );
@@ -278,7 +225,7 @@ SELECT sweep_trials.sweep_id,
        CAST(sweep_trials.point ->> 'rate' AS DOUBLE PRECISION)             AS rate,
        CAST(sweep_trials.point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
        sweep_trials.point ->> 'start'                                      AS start_asked,
-       sweep_trials.start_verdict,
+       sweep_trials.start_state ->> 'verdict'                              AS start_verdict,
        sweep_trials.point ->> 'strategy'                     AS strategy,
        sweep_trials.point ->> 'disk'                                       AS disk,
        sweep_trials.point ->> 'file_system'                    AS file_system,
@@ -293,10 +240,10 @@ SELECT sweep_trials.sweep_id,
        sweep_trials.worst_second_tps,
        sweep_trials.checkpoint_cycles,
        sweep_trials.cycle_tps,
-       sweep_trials.latency_us_p50,
-       sweep_trials.latency_us_p95,
-       sweep_trials.latency_us_p99,
-       sweep_trials.latency_us_p999,
+       CAST(CAST(sweep_outlines.figures ->> 'latency_us_p50' AS DOUBLE PRECISION) AS BIGINT) AS latency_us_p50,
+       CAST(CAST(sweep_outlines.figures ->> 'latency_us_p95' AS DOUBLE PRECISION) AS BIGINT) AS latency_us_p95,
+       CAST(CAST(sweep_outlines.figures ->> 'latency_us_p99' AS DOUBLE PRECISION) AS BIGINT) AS latency_us_p99,
+       CAST(CAST(sweep_outlines.figures ->> 'latency_us_p999' AS DOUBLE PRECISION) AS BIGINT) AS latency_us_p999,
        sweep_trials.transactions,
        sweep_trials.failed,
        sweep_trials.skipped,
@@ -304,8 +251,8 @@ SELECT sweep_trials.sweep_id,
        sweep_trials.retried,
        sweep_trials.retries,
        sweep_trials.device_read_bytes,
-       sweep_outlines.device_writes_per_second,
-       sweep_outlines.device_written_bytes,
+       CAST(sweep_outlines.figures ->> 'device_writes_per_second' AS DOUBLE PRECISION) AS device_writes_per_second,
+       CAST(CAST(sweep_outlines.figures ->> 'device_written_bytes' AS DOUBLE PRECISION) AS BIGINT) AS device_written_bytes,
        sweep_trials.failure,
        CAST(sweep_trials.warming ->> 'warm_after_seconds' AS DOUBLE PRECISION) AS warm_after_seconds,
        CAST(sweep_trials.warming ->> 'bound_seconds' AS DOUBLE PRECISION)      AS bound_seconds,
@@ -353,10 +300,10 @@ SELECT sweep_trials.sweep_id,
        CAST(CAST(sweep_outlines.background ->> 'buffers_backend' AS DOUBLE PRECISION) AS BIGINT) AS buffers_backend,
        CAST(CAST(sweep_outlines.background ->> 'maxwritten_clean' AS DOUBLE PRECISION) AS BIGINT) AS maxwritten_clean,
        CAST(CAST(sweep_outlines.background ->> 'buffers_alloc' AS DOUBLE PRECISION) AS BIGINT) AS buffers_alloc,
-       sweep_outlines.device_reads_per_second,
-       sweep_outlines.device_reads_per_second_max,
-       sweep_outlines.device_bytes_per_write,
-       sweep_outlines.server_cpu_us_per_transaction,
+       CAST(sweep_outlines.figures ->> 'device_reads_per_second' AS DOUBLE PRECISION) AS device_reads_per_second,
+       CAST(sweep_outlines.figures ->> 'device_reads_per_second_max' AS DOUBLE PRECISION) AS device_reads_per_second_max,
+       CAST(sweep_outlines.figures ->> 'device_bytes_per_write' AS DOUBLE PRECISION) AS device_bytes_per_write,
+       CAST(sweep_outlines.figures ->> 'server_cpu_us_per_transaction' AS DOUBLE PRECISION) AS server_cpu_us_per_transaction,
        sweep_trials.ended_at,
        sweep_trials.point ->> 'query_mode'                      AS query_mode,
        CAST(sweep_trials.point ->> 'memory' AS BIGINT)                         AS memory_bytes,
@@ -455,17 +402,17 @@ SELECT sweep_samples.sweep_id,
        sweep_samples.device_read_bytes,
        sweep_samples.device_reads,
        sweep_samples.os_resident_bytes,
-       sweep_os_samples.generator_cpu_seconds,
-       sweep_os_samples.busiest_thread_cpu_seconds,
-       sweep_os_samples.server_cpu_seconds,
-       sweep_os_samples.server_run_delay_seconds,
-       sweep_os_samples.processors_busy_seconds,
-       sweep_os_samples.device_writes,
-       sweep_os_samples.device_written_bytes,
-       sweep_os_samples.device_queue,
-       sweep_os_samples.dirty_bytes,
-       sweep_os_samples.writeback_bytes,
-       sweep_os_samples.pressure_io_some,
+       CAST(measures ->> 'generator_cpu_seconds' AS DOUBLE PRECISION) AS generator_cpu_seconds,
+       CAST(measures ->> 'busiest_thread_cpu_seconds' AS DOUBLE PRECISION) AS busiest_thread_cpu_seconds,
+       CAST(measures ->> 'server_cpu_seconds' AS DOUBLE PRECISION) AS server_cpu_seconds,
+       CAST(measures ->> 'server_run_delay_seconds' AS DOUBLE PRECISION) AS server_run_delay_seconds,
+       CAST(measures ->> 'processors_busy_seconds' AS DOUBLE PRECISION) AS processors_busy_seconds,
+       CAST(measures ->> 'device_writes' AS BIGINT) AS device_writes,
+       CAST(measures ->> 'device_written_bytes' AS BIGINT) AS device_written_bytes,
+       CAST(measures ->> 'device_queue' AS DOUBLE PRECISION) AS device_queue,
+       CAST(measures ->> 'dirty_bytes' AS BIGINT) AS dirty_bytes,
+       CAST(measures ->> 'writeback_bytes' AS BIGINT) AS writeback_bytes,
+       CAST(measures ->> 'pressure_io_some' AS DOUBLE PRECISION) AS pressure_io_some,
        sweep_samples.latency_us_deviation
 FROM sweep_samples
 JOIN sweep_trials ON sweep_trials.sweep_id = sweep_samples.sweep_id
@@ -476,7 +423,7 @@ LEFT JOIN sweep_os_samples ON sweep_os_samples.sweep_id = sweep_samples.sweep_id
                           AND sweep_os_samples.repeat = sweep_samples.repeat
                           AND sweep_os_samples.second = sweep_samples.second;
 
--- Measures that have no column of their own.
+-- Every measure of every second.
 CREATE VIEW sweep_measures AS
 SELECT sweep_id,
        number,
@@ -485,37 +432,6 @@ SELECT sweep_id,
        measure.key                                                 AS measure,
        CAST(CAST(measure.value AS TEXT) AS DOUBLE PRECISION)       AS value
 FROM sweep_os_samples, json_each(sweep_os_samples.measures) AS measure;
-
--- The trials of studies of ways to warm.
-CREATE VIEW trial_summary AS
-SELECT sweep_id                        AS run_id,
-       run_started_at,
-       hostname,
-       sweeps.server ->> 'version'     AS server_version,
-       scale,
-       clients,
-       script,
-       disk,
-       bound_seconds,
-       steady_tps,
-       strategy,
-       repeat,
-       position,
-       start_verdict,
-       warm_after_seconds,
-       bound_ratio,
-       to_50_seconds,
-       to_90_seconds,
-       to_95_seconds,
-       served_until_warm,
-       transactions                    AS served,
-       ended_after_seconds,
-       issued_bytes,
-       device_read_bytes,
-       coalesce(failure, strategy_failure) AS failure
-FROM sweep_summary
-JOIN sweeps ON sweeps.id = sweep_summary.sweep_id
-WHERE CAST(sweeps.study ->> 'is_warmup' AS TEXT) IN ('1', 'true');
 
 -- What the model says of the curves of studies of ways to warm.
 CREATE VIEW trial_verdicts AS
@@ -534,47 +450,3 @@ SELECT sweep_trials.sweep_id                                                    
 FROM sweep_trials
 JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
 WHERE CAST(sweeps.study ->> 'is_warmup' AS TEXT) IN ('1', 'true');
-
--- What had been served by the end of each second, and read from the device.
-CREATE VIEW served_by_second AS
-SELECT sweep_samples.sweep_id            AS run_id,
-       sweep_trials.point ->> 'strategy' AS strategy,
-       sweep_samples.repeat,
-       sweep_samples.second,
-       sweep_samples.transactions,
-       SUM(sweep_samples.transactions) OVER trial_so_far      AS served,
-       SUM(sweep_samples.device_read_bytes) OVER trial_so_far AS device_read_bytes_so_far
-FROM sweep_samples
-JOIN sweep_trials ON sweep_trials.sweep_id = sweep_samples.sweep_id
-                 AND sweep_trials.number = sweep_samples.number
-                 AND sweep_trials.repeat = sweep_samples.repeat
-JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
-WHERE CAST(sweeps.study ->> 'is_warmup' AS TEXT) IN ('1', 'true')
-WINDOW trial_so_far AS (
-    PARTITION BY sweep_samples.sweep_id, sweep_samples.number, sweep_samples.repeat ORDER BY sweep_samples.second
-);
-
--- The trials of studies until what is wanted is resident.
-CREATE VIEW loading_summary AS
-SELECT sweep_trials.sweep_id                                                             AS run_id,
-       sweeps.started_at                                                                 AS run_started_at,
-       sweeps.machine ->> 'hostname'                                                     AS hostname,
-       CAST(point ->> 'scale' AS INTEGER)                                                AS scale,
-       CASE WHEN study ->> 'wanted_seconds' IS NOT NULL THEN point ->> 'script' END      AS script,
-       point ->> 'disk'                                                                  AS disk,
-       CAST(warming ->> 'wanted_bytes' AS BIGINT)                                        AS wanted_bytes,
-       CAST(warming -> 'brought' -> 'bound' ->> 'seconds' AS DOUBLE PRECISION)           AS bound_seconds,
-       point ->> 'strategy'                                                               AS loader,
-       sweep_trials.repeat                                                               AS round,
-       start_verdict,
-       CAST(warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION)       AS resident_after_seconds,
-       CAST(warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION)
-           / nullif(CAST(warming -> 'brought' -> 'bound' ->> 'seconds' AS DOUBLE PRECISION), 0) AS bound_ratio,
-       CAST(warming -> 'brought' ->> 'buffers_after_seconds' AS DOUBLE PRECISION)        AS buffers_after_seconds,
-       CAST(warming -> 'brought' ->> 'cpu_seconds' AS DOUBLE PRECISION)                  AS cpu_seconds,
-       device_read_bytes,
-       CAST(warming -> 'brought' ->> 'device_reads' AS BIGINT)                           AS device_reads,
-       coalesce(failure, strategy_outcome ->> 'failure')                                 AS failure
-FROM sweep_trials
-JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
-WHERE sweeps.study ->> 'until' = 'resident';

@@ -37,7 +37,7 @@ impl Work<'_> {
         if self.has_failed(read.fork) {
             return read;
         }
-        let fork = &self.engine.forks[read.fork];
+        let fork = &self.engine.forks[read.fork].entry;
         let Place { segment, first, range, pages } = self.place(read.range);
         let Ok(Some(file)) = self.files.get((read.fork, segment), &fork.path, fork.fork) else { return read };
         let Some(window) = self.window(file.file_system()) else { return read };
@@ -70,7 +70,7 @@ impl Work<'_> {
 
     /// Reads in order up to `end`. Returns how far it came.
     fn read_stretch(&self, stretch: &Stretch<'_>, in_order: &mut dyn InOrder, step: u64, end: u64) -> u64 {
-        let hot = &self.engine.forks[stretch.read.fork].hot;
+        let hot = &self.engine.forks[stretch.read.fork].entry.hot;
         let mut at = stretch.range.start;
         while at < end && self.may_read_in_order() {
             let part = next_part(at, step, end);
@@ -95,7 +95,7 @@ impl Work<'_> {
     /// Reads what is left of a stretch and is not on its way already. The rest is left alone: one of its pages tells the kernel to read on
     /// behind the stretch, whoever reads it and however (PG_readahead in mm/readahead.c). Returns how far it came.
     fn read_tail(&self, stretch: &Stretch<'_>, start: u64, step: u64, buffer: &mut Vec<u8>) -> u64 {
-        let hot = &self.engine.forks[stretch.read.fork].hot;
+        let hot = &self.engine.forks[stretch.read.fork].entry.hot;
         let mut at = start;
         while at < stretch.range.end && self.may_read_in_order() {
             let part = next_part(at, step, stretch.range.end);

@@ -1,0 +1,440 @@
+//! How hot the blocks of the page cache are: of several witnesses, the first that can tell them apart.
+//!
+//! 1. The kernel's page flags: how often each page was read since it came. Root only.
+//! 2. Earlier snapshots: how many of the last few had the block, and had it in shared_buffers.
+//! 3. The server's statistics: how many reads for each block of a relation went past shared_buffers.
+//!
+//! A witness that says the same of nearly all blocks says nothing, as the flags of a server that has run for weeks with
+//! more memory than data: then the next one is asked.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use roaring::RoaringBitmap;
+
+use super::{ForkMap, HeatSource, Map, Snapshot, TierState};
+use host::linux;
+use host::linux::page_cache::{Activity, PageCache};
+use host::linux::threads::map_on_threads;
+use host::units::{Fork, PageRange};
+use postgres::{DataDirectory, Database, Relation, RelationPath, Server, read_block_reads};
+
+/// The share of the blocks that may have one heat. Beyond it a witness says nothing.
+const SAME_MAX: f64 = 0.95;
+
+/// Finds out how hot the blocks of the map's OS tier are. Whatever cannot be asked is passed over: a snapshot without heat
+/// is better than none.
+pub async fn read_heat(map: &mut Map, inputs: HeatInputs<'_>) {
+    if map.os != TierState::Measured {
+        return;
+    }
+    for source in HeatSource::ALL {
+        let heat = match source {
+            HeatSource::None => continue,
+            HeatSource::PageFlags => read_page_flags(map, &inputs),
+            HeatSource::Snapshots => read_generations(map, inputs.earlier),
+            HeatSource::Statistics => read_statistics(map, &inputs).await,
+        };
+        if let Some(heat) = heat.filter(|heat| tells_apart(map, heat)) {
+            put(map, source, heat);
+            return;
+        }
+    }
+}
+
+/// Do at least a few blocks differ from the others?
+fn tells_apart(map: &Map, heat: &HeatOfForks) -> bool {
+    let mut blocks: BTreeMap<u8, u64> = BTreeMap::new();
+    for ((_, fork), levels) in map.forks().zip(heat) {
+        let hot: u64 = levels.values().map(RoaringBitmap::len).sum();
+        *blocks.entry(0).or_default() += fork.os.len() - hot;
+        levels.iter().for_each(|(heat, of_heat)| *blocks.entry(*heat).or_default() += of_heat.len());
+    }
+    let all: u64 = blocks.values().sum();
+    blocks.values().all(|of_heat| *of_heat as f64 <= all as f64 * SAME_MAX)
+}
+
+fn put(map: &mut Map, source: HeatSource, heat: HeatOfForks) {
+    map.os_heat = source;
+    let forks = map.relations.iter_mut().flat_map(|one| &mut one.forks);
+    for (fork, mut levels) in forks.zip(heat) {
+        levels.retain(|_, blocks| !blocks.is_empty());
+        levels.values_mut().for_each(|blocks| _ = blocks.optimize());
+        fork.os_heat = levels;
+    }
+}
+
+// ---- generations ----
+//
+// Heat from earlier snapshots: what they all had is what is used all the time.
+
+/// Snapshots that are looked at: a week of nightly ones. Each is read whole, one at a time.
+const SNAPSHOTS_MAX: usize = 7;
+/// Snapshots that are needed: of fewer, one that was taken at an odd moment would decide.
+const SNAPSHOTS_MIN: usize = 2;
+
+/// How many of the sets that were added have a block.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    /// Blocks that at least one set has, at least two, …
+    at_least: Vec<RoaringBitmap>,
+}
+
+impl Counts {
+    fn add(&mut self, blocks: &RoaringBitmap) {
+        let mut carried = blocks.clone();
+        for level in &mut self.at_least {
+            let both = &*level & &carried;
+            *level |= &carried;
+            carried = both;
+        }
+        if !carried.is_empty() {
+            self.at_least.push(carried);
+        }
+    }
+
+    /// The blocks by heat. `sets` is how many might have had a block.
+    fn into_levels(self, sets: usize) -> Levels {
+        let mut levels = Levels::new();
+        for (nth, blocks) in self.at_least.into_iter().enumerate() {
+            let heat = (nth + 1) * usize::from(GREATEST_HEAT) / sets;
+            *levels.entry(heat as u8).or_default() |= blocks;
+        }
+        levels
+    }
+}
+
+/// The heat of every fork's cached blocks. `None` when there are too few snapshots of this cluster.
+fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
+    let forks = map.forks().enumerate();
+    let places: HashMap<(&RelationPath, Fork), usize> =
+        forks.map(|(at, (relation, fork))| ((&relation.path, fork.fork), at)).collect();
+    let mut counts = vec![Counts::default(); places.len()];
+    let mut snapshots = 0;
+    for path in earlier {
+        // A damaged one says nothing; that is for `snapshot verify` to tell.
+        let Ok(snapshot) = Snapshot::read(path) else { continue };
+        if snapshot.map.source.system_identifier != map.source.system_identifier || !is_measured(&snapshot.map) {
+            continue;
+        }
+        for (relation, fork) in snapshot.map.forks() {
+            if let Some(at) = places.get(&(&relation.path, fork.fork)) {
+                add(&mut counts[*at], fork);
+            }
+        }
+        snapshots += 1;
+        if snapshots == SNAPSHOTS_MAX {
+            break;
+        }
+    }
+    // Each snapshot counts twice: for being cached, and for being in shared_buffers.
+    let levels =
+        counts.into_iter().zip(map.forks()).map(|(counts, (_, fork))| tidy(counts.into_levels(2 * snapshots), fork));
+    (snapshots >= SNAPSHOTS_MIN).then(|| levels.collect())
+}
+
+fn is_measured(map: &Map) -> bool {
+    map.os == TierState::Measured && map.buffers == TierState::Measured
+}
+
+fn add(counts: &mut Counts, fork: &ForkMap) {
+    let buffers = fork.all_buffers();
+    counts.add(&(&fork.os | &buffers));
+    counts.add(&buffers);
+}
+
+// ---- levels ----
+
+/// The heat of snapshots and statistics that stands for the usual, and the greatest.
+pub const USUAL_HEAT: u8 = 4;
+const GREATEST_HEAT: u8 = 8;
+
+/// Who can be asked.
+#[derive(Clone, Copy)]
+pub struct HeatInputs<'a> {
+    pub server: Option<&'a Server>,
+    pub data_directory: Option<&'a DataDirectory>,
+    pub page_cache: &'a dyn PageCache,
+    /// Those whose relations are in the map.
+    pub databases: &'a [Database],
+    /// Files of earlier snapshots of the cluster, the newest first.
+    pub earlier: &'a [PathBuf],
+}
+
+impl std::fmt::Debug for HeatInputs<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeatInputs").field("earlier", &self.earlier).finish_non_exhaustive()
+    }
+}
+
+/// Blocks of a fork by heat; those of heat 0 are left out, and no block has two.
+type Levels = BTreeMap<u8, RoaringBitmap>;
+/// Of every fork of a map, in its order.
+type HeatOfForks = Vec<Levels>;
+
+/// The blocks of `levels` that the fork has in the page cache, each in the hottest level that it is in.
+fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
+    let mut hotter = RoaringBitmap::new();
+    for (_, blocks) in levels.iter_mut().rev() {
+        *blocks &= &fork.os;
+        *blocks -= &hotter;
+        hotter |= &*blocks;
+    }
+    levels.remove(&0);
+    levels
+}
+
+// ---- page flags ----
+//
+// Heat from the kernel's page flags, file by file, over a few threads.
+
+/// More threads than this gain nothing: the kernel's own locks are the limit.
+const THREADS_MAX: usize = 8;
+
+/// The heat of every fork's cached blocks: the [`Activity`] as a number. `None` when this process may not see it, or when
+/// the kernel keeps no such account.
+fn read_page_flags(map: &Map, inputs: &HeatInputs<'_>) -> Option<HeatOfForks> {
+    let directory = inputs.data_directory?;
+    inputs.page_cache.test_activity().ok()?;
+    let look = Look {
+        cache: inputs.page_cache,
+        directory: &directory.path,
+        block_size: directory.block_size.into(),
+        segment_blocks: directory.segment_blocks.into(),
+    };
+    let forks: Vec<(&Relation, &ForkMap)> = map.forks().collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    Some(map_on_threads(forks.len(), threads, |at| {
+        let (relation, fork) = forks[at];
+        // What went away meanwhile, or cannot be opened, has no heat.
+        look.read_fork(relation, fork).unwrap_or_default()
+    }))
+}
+
+/// Where the files are and how they are cut.
+struct Look<'a> {
+    cache: &'a dyn PageCache,
+    directory: &'a Path,
+    block_size: u64,
+    segment_blocks: u64,
+}
+
+impl Look<'_> {
+    fn read_fork(&self, relation: &Relation, fork: &ForkMap) -> Result<Levels, linux::Error> {
+        let mut levels: Levels = BTreeMap::new();
+        let mut ranges = fork.os.iter();
+        let mut rest = ranges.next_range();
+        let mut segment = None;
+        while let Some(range) = rest {
+            let (start, end) = (u64::from(*range.start()), u64::from(*range.end()) + 1);
+            let number = start / self.segment_blocks;
+            let cut = end.min((number + 1) * self.segment_blocks);
+            if segment.as_ref().is_none_or(|(open, _)| *open != number) {
+                let path = relation.path.segment_file(self.directory, fork.fork, number as u32);
+                segment = Some((number, self.cache.open(&path)?));
+            }
+            if let Some((_, Some(file))) = &segment {
+                let first = number * self.segment_blocks;
+                file.visit_activity(self.pages(start - first, cut - first), &mut |pages, activity| {
+                    self.add(&mut levels, first, pages, activity);
+                })?;
+            }
+            rest = if cut < end { Some(cut as u32..=(end - 1) as u32) } else { ranges.next_range() };
+        }
+        Ok(tidy(levels, fork))
+    }
+
+    /// The pages of the blocks `[start, end)` of a segment.
+    fn pages(&self, start: u64, end: u64) -> PageRange {
+        let page_bytes = self.cache.page_bytes();
+        PageRange::new(start * self.block_size / page_bytes, (end * self.block_size).div_ceil(page_bytes))
+    }
+
+    /// A block is as hot as the hottest of its pages.
+    fn add(&self, levels: &mut Levels, first: u64, pages: PageRange, activity: Activity) {
+        let page_bytes = self.cache.page_bytes();
+        let start = first + pages.start * page_bytes / self.block_size;
+        let end = first + (pages.end * page_bytes).div_ceil(self.block_size);
+        levels.entry(activity as u8).or_default().insert_range(start as u32..end as u32);
+    }
+}
+
+// ---- statistics ----
+//
+// Heat from the server's statistics: reads that went past shared_buffers, for each block of a relation. All blocks of a
+// relation have the same.
+
+/// The heat of every fork's cached blocks. `None` when there is no server to ask, or when it has counted nothing.
+async fn read_statistics(map: &Map, inputs: &HeatInputs<'_>) -> Option<HeatOfForks> {
+    let server = inputs.server?;
+    let mut reads: HashMap<(String, u32), u64> = HashMap::new();
+    for database in inputs.databases.iter().filter(|database| database.allows_connections) {
+        // One that does not let us in has no heat.
+        let Ok(mut connection) = server.connect_to(&database.name).await else { continue };
+        for of_relation in read_block_reads(&mut connection).await.unwrap_or_default() {
+            let database = if of_relation.is_shared { String::new() } else { database.name.clone() };
+            reads.insert((database, of_relation.relation_oid), of_relation.reads);
+        }
+    }
+    let reads_of = |at: usize| {
+        let relation = &map.relations[at].relation;
+        reads.get(&(relation.name.database.clone(), relation.oid)).copied().unwrap_or(0)
+    };
+    let cached = |at: usize| map.relations[at].forks.iter().map(|fork| fork.os.len()).sum::<u64>();
+    let blocks_of = |at: usize| map.relations[at].forks.iter().map(|fork| fork.blocks).sum::<u64>();
+    let seen: Vec<usize> = (0..map.relations.len()).filter(|at| cached(*at) > 0).collect();
+    let all_reads: u64 = seen.iter().map(|at| reads_of(*at)).sum();
+    let all_blocks: u64 = seen.iter().map(|at| blocks_of(*at)).sum();
+    if all_reads == 0 || all_blocks == 0 {
+        return None;
+    }
+    let usual = all_reads as f64 / all_blocks as f64;
+    let mut heat = Vec::new();
+    for (at, relation) in map.relations.iter().enumerate() {
+        let rate = reads_of(at) as f64 / blocks_of(at).max(1) as f64;
+        let level = compute_level(rate, usual);
+        heat.extend(relation.forks.iter().map(|fork| Levels::from_iter((level > 0).then(|| (level, fork.os.clone())))));
+    }
+    Some(heat)
+}
+
+/// The heat of a rate: one level more for each doubling of the usual one.
+fn compute_level(rate: f64, usual: f64) -> u8 {
+    let level = f64::from(USUAL_HEAT) + (rate / usual).log2();
+    level.round().clamp(0.0, f64::from(GREATEST_HEAT)) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ForkMap;
+    use crate::fixtures::{map_of, relation};
+    use host::units::Fork;
+
+    fn map() -> Map {
+        let mut fork = ForkMap::empty(Fork::Main, 1000);
+        fork.os.insert_range(0..100);
+        map_of(vec![relation(1, fork)])
+    }
+
+    fn levels(levels: &[(u8, std::ops::Range<u32>)]) -> Levels {
+        levels.iter().map(|(heat, blocks)| (*heat, blocks.clone().collect())).collect()
+    }
+
+    #[test]
+    fn a_witness_that_says_the_same_of_all_says_nothing() {
+        let map = map();
+        assert!(!tells_apart(&map, &vec![levels(&[])]));
+        assert!(!tells_apart(&map, &vec![levels(&[(2, 0..96)])]));
+        assert!(tells_apart(&map, &vec![levels(&[(2, 0..94)])]));
+        assert!(!tells_apart(&map_of(Vec::new()), &Vec::new()) || map_of(Vec::new()).os_blocks() == 0);
+    }
+}
+
+#[cfg(test)]
+mod generations_tests {
+    use super::*;
+    use crate::fixtures::{map_of, relation};
+
+    fn map(os: std::ops::Range<u32>, buffers: std::ops::Range<u32>) -> Map {
+        let mut fork = ForkMap::empty(Fork::Main, 1000);
+        fork.os.insert_range(os);
+        fork.buffers[1].insert_range(buffers);
+        let mut map = map_of(vec![relation(1, fork)]);
+        map.buffers = TierState::Measured;
+        map
+    }
+
+    #[test]
+    fn what_every_snapshot_had_is_hottest() {
+        let directory = tempfile::tempdir().unwrap();
+        let keep = |nth: usize, map: Map| {
+            let path = directory.path().join(nth.to_string());
+            Snapshot::new(map, None).write(&path).unwrap();
+            path
+        };
+        let earlier = [
+            keep(0, map(0..100, 0..10)),
+            keep(1, map(0..200, 0..10)),
+            keep(2, map(50..100, 300..310)),
+            directory.path().join("absent"),
+            keep(3, map(0..50, 0..0)),
+        ];
+        let now = map(0..120, 0..0);
+        assert!(read_generations(&now, &earlier[..1]).is_none());
+        let heat = read_generations(&now, &earlier).unwrap();
+        // Four snapshots, so a heat for each of eight votes: 5 of block 0, 3 of block 20, 3 of block 70, 1 of block 110.
+        let of = |block: u32| heat[0].iter().find(|(_, blocks)| blocks.contains(block)).map(|(heat, _)| *heat);
+        assert_eq!(
+            [of(0), of(20), of(70), of(110), of(150), of(305)],
+            [Some(5), Some(3), Some(3), Some(1), None, None]
+        );
+    }
+}
+
+#[cfg(test)]
+mod levels_tests {
+    use super::*;
+    use host::units::Fork;
+
+    #[test]
+    fn a_block_has_one_heat_and_is_cached() {
+        let levels = |levels: &[(u8, std::ops::Range<u32>)]| -> Levels {
+            levels.iter().map(|(heat, blocks)| (*heat, blocks.clone().collect())).collect()
+        };
+        let mut fork = ForkMap::empty(Fork::Main, 1000);
+        fork.os.insert_range(0..100);
+        let found = tidy(levels(&[(0, 0..10), (1, 5..50), (3, 40..200)]), &fork);
+        assert_eq!(found, levels(&[(1, 5..40), (3, 40..100)]));
+    }
+}
+
+#[cfg(test)]
+mod page_flags_tests {
+    use super::*;
+    use crate::fixtures::{map_of, relation};
+    use host::linux::page_cache::FakePageCache;
+    use host::units::Fork;
+    use postgres::DataDirectory;
+
+    #[test]
+    fn what_was_read_again_is_hotter() {
+        let cache = FakePageCache::new();
+        let directory = DataDirectory { segment_blocks: 100, ..DataDirectory::pretend("/data") };
+        // Blocks 40 to 110 are cached, of two segments; 90 to 105 were read again, of block 50 one page.
+        cache.insert("/data/base/5/1", 100 * 8192, &[PageRange::new(80, 200)]);
+        cache.insert("/data/base/5/1.1", 20 * 8192, &[PageRange::new(0, 20)]);
+        let again = |path: &str, block: u64, bytes: usize| {
+            let file = cache.open(path.as_ref()).unwrap().unwrap();
+            file.apply_read(block * 8192, &mut vec![0; bytes]).unwrap();
+        };
+        again("/data/base/5/1", 90, 10 * 8192);
+        again("/data/base/5/1", 50, 10);
+        again("/data/base/5/1.1", 0, 5 * 8192);
+        let mut fork = ForkMap::empty(Fork::Main, 120);
+        fork.os.insert_range(40..110);
+        let map = map_of(vec![relation(1, fork)]);
+        let inputs = HeatInputs {
+            server: None,
+            data_directory: Some(&directory),
+            page_cache: &cache,
+            databases: &[],
+            earlier: &[],
+        };
+        let heat = read_page_flags(&map, &inputs).unwrap();
+        let active: Vec<u32> = [50].into_iter().chain(90..105).collect();
+        assert_eq!(heat[0][&(Activity::Active as u8)].iter().collect::<Vec<_>>(), active);
+        assert_eq!(heat[0][&(Activity::Referenced as u8)].len(), 70 - 16);
+    }
+}
+
+#[cfg(test)]
+mod statistics_tests {
+    use super::*;
+
+    #[test]
+    fn a_doubling_is_one_more() {
+        let levels: Vec<u8> = [0.0, 0.5, 1.0, 2.0, 4.0, 1e9].map(|rate| compute_level(rate, 1.0)).into();
+        assert_eq!(levels, [0, 3, 4, 5, 6, 8]);
+    }
+}

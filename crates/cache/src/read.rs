@@ -1,0 +1,753 @@
+//! Reading the map: names from the catalogs or the directory, the OS tier from the files, the buffers tier from
+//! pg_buffercache.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use jiff::Timestamp;
+use roaring::RoaringBitmap;
+
+use super::{Error, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Snapshot, TierState, USAGE_COUNTS};
+use host::failure::{ErrorKind, Explain};
+use host::linux;
+use host::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
+use host::linux::threads::on_threads;
+use host::units::{BlockRange, Bytes, Fork, PageRange};
+use postgres::{
+    Buffer, DataDirectory, Database, ForkBlocks, PG_BUFFERCACHE, PartitionedTable, Relation, RelationKind,
+    RelationPath, Server, read_buffers, read_fork_blocks, read_partitioned_tables, read_relations,
+};
+
+/// Reads what is resident now. What cannot be seen for lack of a privilege or a capability is said in the map's tiers
+/// and remarks; a relation dropped meanwhile is left out.
+///
+/// # Errors
+/// When there is nothing to list the relations with, or when the server goes away.
+pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
+    read_map_of(inputs, true).await
+}
+
+/// Reads what is resident now, of shared_buffers only `with_buffers`: they take a while where there are many.
+pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Map, Error> {
+    let taken_at = Timestamp::now();
+    let mut remarks = Vec::new();
+    let os = probe(&inputs);
+    let Listed { mut relations, partitioned } = match inputs.server {
+        Some(server) => read_catalogs(server, &inputs, os != TierState::Measured, &mut remarks).await?,
+        None => read_files(&inputs)?,
+    };
+    if os == TierState::Measured {
+        read_os_tier(&inputs, &mut relations, &mut remarks);
+    }
+    let buffers = match inputs.server {
+        Some(server) if with_buffers => read_buffers_tier(server, &inputs, &mut relations).await?,
+        Some(_) => TierState::Unknown { reason: "nobody asked for it".to_owned() },
+        None => TierState::Unknown { reason: "there is no server to ask".to_owned() },
+    };
+    let (relations, empty): (Vec<_>, Vec<_>) = relations.into_iter().partition(|one| !one.forks.is_empty());
+    if inputs.server.is_none() && inputs.data_directory.is_some() {
+        remarks.push(remark_names(&inputs, &relations));
+    }
+    if inputs.server.is_some_and(|server| server.facts.io_direct) {
+        remarks.push("debug_io_direct has data: this server's reads bypass the OS page cache".to_owned());
+    }
+    Ok(Map {
+        taken_at,
+        source: read_source(&inputs),
+        os,
+        buffers,
+        os_heat: HeatSource::None,
+        relations,
+        empty: empty.into_iter().map(|one| one.relation).collect(),
+        partitioned,
+        lookups: Lookups::default(),
+        remarks,
+    })
+}
+
+/// Which cluster it is: the server knows more than its files.
+fn read_source(inputs: &MapInputs<'_>) -> MapSource {
+    let data_directory = inputs.data_directory.map(|directory| directory.path.clone());
+    match (inputs.server, inputs.data_directory) {
+        (Some(server), _) => MapSource {
+            system_identifier: server.facts.system_identifier,
+            version_num: server.facts.version_num,
+            block_size: server.facts.block_size,
+            segment_blocks: server.facts.segment_blocks,
+            data_directory,
+            lsn: server.facts.lsn.clone(),
+            timeline: server.facts.timeline,
+        },
+        (None, directory) => MapSource {
+            system_identifier: directory.map_or(0, |directory| directory.system_identifier),
+            version_num: directory.map_or(0, |directory| directory.version_major * 10_000),
+            block_size: directory.map_or(8192, |directory| directory.block_size),
+            segment_blocks: directory.map_or(131_072, |directory| directory.segment_blocks),
+            data_directory,
+            lsn: String::new(),
+            timeline: 0,
+        },
+    }
+}
+
+// ---- buffers ----
+
+/// Puts every buffer to the relation that it belongs to. Buffers of databases that are not meant, and of relations that
+/// the catalogs did not show, belong to none.
+async fn read_buffers_tier(
+    server: &Server,
+    inputs: &MapInputs<'_>,
+    relations: &mut [RelationMap],
+) -> Result<TierState, Error> {
+    let databases = inputs.databases.iter().filter(|database| database.allows_connections);
+    let databases: Vec<String> = databases.map(|database| database.name.clone()).collect();
+    let mut connection = match server.connect_with_extension(PG_BUFFERCACHE, &databases).await {
+        Ok(connection) => connection,
+        Err(error) => return unknown_for(error),
+    };
+    let index: HashMap<(u32, u32, u32), usize> =
+        relations.iter().enumerate().map(|(place, one)| (key_of(&one.relation.path), place)).collect();
+    let read = read_buffers(&mut connection, |buffer| {
+        let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber);
+        if let Some(relation) = index.get(&key).and_then(|place| relations.get_mut(*place)) {
+            add_buffer(&mut relation.forks, buffer);
+        }
+    });
+    if let Err(error) = read.await {
+        return unknown_for(error);
+    }
+    relations.iter_mut().flat_map(|relation| &mut relation.forks).for_each(tidy);
+    Ok(TierState::Measured)
+}
+
+/// What pg_buffercache calls a file.
+fn key_of(path: &RelationPath) -> (u32, u32, u32) {
+    (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
+}
+
+/// A fork may have grown, or come into being, since its size was read.
+fn add_buffer(forks: &mut Vec<ForkMap>, buffer: Buffer) {
+    let place = match forks.binary_search_by_key(&buffer.fork, |fork| fork.fork) {
+        Ok(place) => place,
+        Err(place) => {
+            forks.insert(place, ForkMap::empty(buffer.fork, 0));
+            place
+        }
+    };
+    let fork = &mut forks[place];
+    fork.blocks = fork.blocks.max(u64::from(buffer.block) + 1);
+    fork.buffers[usize::from(buffer.usage_count).min(USAGE_COUNTS - 1)].insert(buffer.block);
+    if buffer.dirty {
+        fork.dirty.insert(buffer.block);
+    }
+}
+
+/// The buffers are not looked at in one instant, so a block that moved to another one may have been seen twice: it
+/// stays at the higher usage count.
+fn tidy(fork: &mut ForkMap) {
+    let mut higher = RoaringBitmap::new();
+    for level in fork.buffers.iter_mut().rev() {
+        *level -= &higher;
+        higher |= &*level;
+        level.optimize();
+    }
+    fork.dirty.optimize();
+}
+
+// ---- catalogs ----
+//
+// The relations of a running server, from the catalogs of its databases.
+
+/// Connections at once.
+const CONNECTIONS: usize = 4;
+
+/// Relations in the databases meant, in the catalogs' order, with the shared catalogs. With `with_sizes` the server is
+/// asked for the sizes of the forks too, for want of files to look at. Of a database that cannot be connected to, the
+/// files are listed if they can be.
+async fn read_catalogs<'a>(
+    server: &'a Server,
+    inputs: &MapInputs<'a>,
+    with_sizes: bool,
+    remarks: &mut Vec<String>,
+) -> Result<Listed, Error> {
+    let is_map = inputs.named.is_none();
+    let ask =
+        |database: &'a Database| async move { (database, read_database(server, database, with_sizes, is_map).await) };
+    // All at hand, so that the closures are not kept over an await: a spawned task could not have them.
+    let is_asked = |database: &&Database| database.allows_connections && inputs.asks(&database.name);
+    let asked: Vec<_> = inputs.databases.iter().filter(is_asked).map(ask).collect();
+    let answers: Vec<(&Database, Result<Listed, postgres::Error>)> =
+        stream::iter(asked).buffered(CONNECTIONS).collect().await;
+
+    let Listed { mut relations, mut partitioned } = Listed::default();
+    let mut shared: HashSet<RelationPath> = HashSet::new();
+    let mut closed: Vec<&Database> = inputs.databases.iter().filter(|database| !is_asked(database)).collect();
+    let mut is_there = answers.iter().any(|(_, answer)| answer.is_ok());
+    for (database, answer) in answers {
+        match answer {
+            // Every database lists the shared catalogs: the first one counts.
+            Ok(found) => {
+                partitioned.extend(found.partitioned);
+                relations.extend(found.relations.into_iter().filter(|found| {
+                    let path = &found.relation.path;
+                    !matches!(path, RelationPath::Global { .. }) || shared.insert(path.clone())
+                }));
+            }
+            // Whatever one database does to its visitors is no reason to go without the others.
+            Err(error)
+                if error.is_about_database()
+                    || is_there
+                    || (database.name != server.database && server.is_there().await) =>
+            {
+                is_there |= !error.is_about_database();
+                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                remarks
+                    .push(format!("the relations of database \"{}\" have no names here: {error}{hint}", database.name));
+                closed.push(database);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if let Some(directory) = inputs.data_directory
+        && !closed.is_empty()
+    {
+        relations.extend(read_unnamed(directory, &closed)?);
+    }
+    Ok(Listed { relations, partitioned })
+}
+
+async fn read_database(
+    server: &Server,
+    database: &Database,
+    with_sizes: bool,
+    with_partitioned: bool,
+) -> Result<Listed, postgres::Error> {
+    let mut connection = server.connect_to(&database.name).await?;
+    let relations = read_relations(&mut connection, database, true).await?;
+    let partitioned = match with_partitioned {
+        true => read_partitioned_tables(&mut connection, database).await?,
+        false => Vec::new(),
+    };
+    if !with_sizes {
+        if database.name == server.database {
+            server.give_back(connection);
+        }
+        return Ok(Listed { relations: relations.into_iter().map(RelationMap::unread).collect(), partitioned });
+    }
+    let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
+    let sizes = read_fork_blocks(&mut connection, &oids).await?;
+    Ok(Listed { relations: join_sizes(relations, &sizes), partitioned })
+}
+
+fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap> {
+    let mut forks: HashMap<u32, Vec<ForkMap>> = HashMap::new();
+    for size in sizes {
+        forks.entry(size.relation_oid).or_default().push(ForkMap::empty(size.fork, size.blocks));
+    }
+    let join = |relation: Relation| {
+        let mut forks = forks.remove(&relation.oid).unwrap_or_default();
+        forks.sort_by_key(|fork| fork.fork);
+        RelationMap { relation, forks }
+    };
+    relations.into_iter().map(join).collect()
+}
+
+// ---- files ----
+//
+// The relations of a directory, found as files; their names from a snapshot, when there is one.
+
+/// Relations that initdb made have smaller numbers: FirstNormalObjectId in PostgreSQL's `src/include/access/transam.h`.
+const FIRST_NORMAL_OID: u32 = 16_384;
+
+/// Every relation of the directory in the databases meant.
+fn read_files(inputs: &MapInputs<'_>) -> Result<Listed, Error> {
+    let Some(directory) = inputs.data_directory else { return Ok(Listed::default()) };
+    let databases: Vec<&Database> = inputs.databases.iter().collect();
+    let relations = scan(directory, |path| matches!(path, RelationPath::Global { .. }) || is_in(path, &databases))?;
+    Ok(match inputs.names {
+        Some(snapshot) => {
+            Listed { relations: name(relations, snapshot), partitioned: snapshot.map.partitioned.clone() }
+        }
+        None => Listed { relations, partitioned: Vec::new() },
+    })
+}
+
+/// Where the names of these relations, all that have blocks, come from; and what stands there without one.
+fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
+    let Some(snapshot) = inputs.names else {
+        return "the catalogs cannot be read, so files stand for relations; a snapshot of this cluster would know their names"
+            .to_owned();
+    };
+    let block_size = inputs.data_directory.map_or(0, |directory| directory.block_size);
+    let unnamed = relations.iter().filter(|one| one.relation.kind == RelationKind::Unknown);
+    let (files, blocks) = unnamed.fold((0, 0), |(files, blocks), one| (files + 1, blocks + one.blocks()));
+    let (named, total) = (relations.len() - files, relations.len());
+    let rest = match files {
+        0 => String::new(),
+        1 => format!("; the other one stands under its file's name, {}", Bytes(blocks * u64::from(block_size))),
+        _ => format!("; the other {files} stand under their files' names, {}", Bytes(blocks * u64::from(block_size))),
+    };
+    let taken_at = snapshot.map.taken_at.strftime("%Y-%m-%d %H:%M:%S UTC");
+    format!(
+        "the catalogs cannot be read: names are those of the snapshot of {taken_at}, which knows {named} of {total} \
+         relations{rest}"
+    )
+}
+
+/// The relations of databases that cannot be connected to. The databases' names are known.
+fn read_unnamed(directory: &DataDirectory, databases: &[&Database]) -> Result<Vec<RelationMap>, Error> {
+    let mut found = scan(directory, |path| is_in(path, databases))?;
+    for RelationMap { relation, .. } in &mut found {
+        let database = databases.iter().find(|database| database.oid == relation.path.database_oid());
+        relation.name.database = database.map(|database| database.name.clone()).unwrap_or_default();
+    }
+    Ok(found)
+}
+
+fn is_in(path: &RelationPath, databases: &[&Database]) -> bool {
+    databases.iter().any(|database| database.oid == path.database_oid())
+}
+
+fn scan(directory: &DataDirectory, is_meant: impl Fn(&RelationPath) -> bool) -> Result<Vec<RelationMap>, Error> {
+    let found = directory.scan()?.into_iter().filter(|relation| is_meant(&relation.path));
+    let mark = |mut relation: Relation| {
+        relation.is_system |= relation.path.relfilenumber() < FIRST_NORMAL_OID;
+        RelationMap::unread(relation)
+    };
+    Ok(found.map(mark).collect())
+}
+
+/// Gives each relation the name that the snapshot knows it by: the file is the same, or the snapshot is not of it.
+fn name(relations: Vec<RelationMap>, snapshot: &Snapshot) -> Vec<RelationMap> {
+    let known: HashMap<&RelationPath, &Relation> =
+        snapshot.map.every_relation().map(|known| (&known.path, known)).collect();
+    let name = |found: RelationMap| match known.get(&found.relation.path) {
+        Some(known) => RelationMap::unread((*known).clone()),
+        None => found,
+    };
+    relations.into_iter().map(name).collect()
+}
+
+// ---- inputs ----
+
+/// What a map is read from. At least one of `server` and `data_directory` is there.
+#[derive(Clone, Copy)]
+pub struct MapInputs<'a> {
+    pub server: Option<&'a Server>,
+    pub data_directory: Option<&'a DataDirectory>,
+    pub page_cache: &'a dyn PageCache,
+    /// The databases to look at, beside the shared catalogs.
+    pub databases: &'a [Database],
+    /// Those of them whose catalogs are asked, for names and no partitioned tables; of the others the files are listed. `None`: all.
+    pub named: Option<&'a [String]>,
+    /// Where names come from when there is no server: a snapshot of this cluster.
+    pub names: Option<&'a Snapshot>,
+    /// Is told now and then how many of how many relations' files were looked at.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+impl MapInputs<'_> {
+    /// Is the catalog of this database asked?
+    pub fn asks(&self, database: &str) -> bool {
+        self.named.is_none_or(|named| named.iter().any(|name| name == database))
+    }
+}
+
+impl fmt::Debug for MapInputs<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MapInputs")
+            .field("server", &self.server)
+            .field("data_directory", &self.data_directory)
+            .field("databases", &self.databases)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What there is to look at.
+#[derive(Debug, Default)]
+struct Listed {
+    pub relations: Vec<RelationMap>,
+    pub partitioned: Vec<PartitionedTable>,
+}
+
+/// The state of a tier that an error keeps from being seen: unknown when a privilege or a capability is missing;
+/// other failures are handed on.
+fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState, Error> {
+    if error.kind() != ErrorKind::Privilege {
+        return Err(error.into());
+    }
+    let hint = error.hint().map(|hint| format!(": {hint}")).unwrap_or_default();
+    Ok(TierState::Unknown { reason: format!("{error}{hint}") })
+}
+
+// ---- os ----
+//
+// The OS tier: the page cache as the kernel shows it, segment by segment, over a few threads.
+
+/// More threads than this gain nothing: the kernel's own locks are the limit.
+const THREADS_MAX: usize = 8;
+
+/// May this process see what is cached of the cluster's files? A small file of its owner tells.
+fn probe(inputs: &MapInputs<'_>) -> TierState {
+    let Some(directory) = inputs.data_directory else {
+        return TierState::Unknown { reason: "there is no data directory to look at".to_owned() };
+    };
+    let look = || -> Result<(), linux::Error> {
+        if let Some(file) = inputs.page_cache.open(&directory.path.join("PG_VERSION"))? {
+            file.read_resident(PageRange::new(0, 1))?;
+        }
+        Ok(())
+    };
+    match look().map_err(unknown_for) {
+        Ok(()) => TierState::Measured,
+        Err(Ok(unknown)) => unknown,
+        Err(Err(error)) => TierState::Unknown { reason: error.to_string() },
+    }
+}
+
+/// Finds the forks of every relation, their sizes and their resident blocks. A file that cannot be looked at is
+/// remarked on and counts as not resident.
+fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: &mut Vec<String>) {
+    let Some(directory) = inputs.data_directory else { return };
+    let walk = Walk {
+        cache: inputs.page_cache,
+        directory: &directory.path,
+        block_size: directory.block_size.into(),
+        segment_blocks: directory.segment_blocks.into(),
+        relations,
+        queue: Mutex::new((0..relations.len()).rev().map(Job::first).collect()),
+        unfinished: AtomicUsize::new(relations.len()),
+        progress: inputs.progress,
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    let found = on_threads(threads, |_| walk.work()).into_iter().filter_map(Result::ok);
+    let mut found = found.fold(Found::default(), Found::join);
+    found.pieces.sort_unstable_by_key(|piece| (piece.relation, piece.fork, piece.segment));
+    let segment_blocks = walk.segment_blocks;
+    for piece in found.pieces {
+        let first_block = u64::from(piece.segment) * segment_blocks;
+        add_piece(&mut relations[piece.relation].forks, piece, first_block);
+    }
+    if let Some(first) = found.failures.first() {
+        let hint = first.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        remarks.push(format!("{} files could not be looked at: {first}{hint}", found.failures.len()));
+    }
+}
+
+/// One segment of one fork to look at.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    relation: usize,
+    fork: Fork,
+    segment: u32,
+}
+
+impl Job {
+    /// Where a relation begins. Its other forks and segments follow from it.
+    fn first(relation: usize) -> Job {
+        Job { relation, fork: Fork::Main, segment: 0 }
+    }
+}
+
+/// What one segment holds.
+struct Piece {
+    relation: usize,
+    fork: Fork,
+    segment: u32,
+    blocks: u64,
+    /// Resident blocks, by their numbers in the fork.
+    resident: RoaringBitmap,
+}
+
+/// Pieces come in the order of forks and segments.
+fn add_piece(forks: &mut Vec<ForkMap>, piece: Piece, first_block: u64) {
+    if forks.last().is_none_or(|last| last.fork != piece.fork) {
+        forks.push(ForkMap::empty(piece.fork, 0));
+    }
+    if let Some(fork) = forks.last_mut() {
+        fork.blocks = first_block + piece.blocks;
+        fork.os |= piece.resident;
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    pieces: Vec<Piece>,
+    failures: Vec<linux::Error>,
+}
+
+impl Found {
+    fn join(mut self, other: Found) -> Found {
+        self.pieces.extend(other.pieces);
+        self.failures.extend(other.failures);
+        self
+    }
+}
+
+/// The walk over all files. Jobs lead to more jobs, so that the segments of one large relation are shared out too.
+struct Walk<'a> {
+    cache: &'a dyn PageCache,
+    directory: &'a Path,
+    block_size: u64,
+    segment_blocks: u64,
+    relations: &'a [RelationMap],
+    /// The last is taken first: what was begun is ended before something new is begun.
+    queue: Mutex<Vec<Job>>,
+    /// Jobs in the queue or being worked on.
+    unfinished: AtomicUsize,
+    progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+impl Walk<'_> {
+    /// Works until every job is done.
+    fn work(&self) -> Found {
+        let mut found = Found::default();
+        while self.unfinished.load(Ordering::Acquire) > 0 {
+            let Some(job) = self.lock_queue().pop() else {
+                // Somebody else's job may lead to more.
+                std::thread::sleep(Duration::from_micros(50));
+                continue;
+            };
+            match self.look(job) {
+                Ok(Some(piece)) if piece.blocks > 0 => found.pieces.push(piece),
+                Ok(_) => {}
+                Err(error) => found.failures.push(error),
+            }
+            self.unfinished.fetch_sub(1, Ordering::Release);
+        }
+        found
+    }
+
+    fn look(&self, job: Job) -> Result<Option<Piece>, linux::Error> {
+        let relation = &self.relations[job.relation].relation;
+        if job.fork == Fork::Main && job.segment == 0 {
+            (self.progress)(job.relation, self.relations.len());
+            self.add_jobs(Fork::ALL.into_iter().skip(1).map(|fork| Job { fork, ..job }));
+        }
+        let path = relation.path.segment_file(self.directory, job.fork, job.segment);
+        let Some(file) = self.cache.open(&path)? else { return Ok(None) };
+        let blocks = (file.size_bytes() / self.block_size).min(self.segment_blocks);
+        if blocks == self.segment_blocks {
+            self.add_jobs([Job { segment: job.segment + 1, ..job }]);
+        }
+        let first_block = u64::from(job.segment) * self.segment_blocks;
+        let resident =
+            read_resident_blocks(&*file, self.cache.page_bytes(), self.block_size, first_block..first_block + blocks)?;
+        Ok(Some(Piece { relation: job.relation, fork: job.fork, segment: job.segment, blocks, resident }))
+    }
+
+    fn add_jobs(&self, jobs: impl IntoIterator<Item = Job>) {
+        let mut queue = self.lock_queue();
+        let before = queue.len();
+        queue.extend(jobs);
+        // While the adding job is unfinished the count cannot reach 0.
+        self.unfinished.fetch_add(queue.len() - before, Ordering::Release);
+    }
+
+    fn lock_queue(&self) -> MutexGuard<'_, Vec<Job>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The resident blocks of a segment's file that has these blocks of its fork.
+pub fn read_resident_blocks(
+    file: &dyn CachedFile,
+    page_bytes: u64,
+    block_size: u64,
+    blocks: Range<u64>,
+) -> Result<RoaringBitmap, linux::Error> {
+    let (first_block, blocks) = (blocks.start, blocks.end - blocks.start);
+    let mut resident = RoaringBitmap::new();
+    for pages in read_resident_pages(file, page_bytes)? {
+        let range = compute_blocks(pages, page_bytes, block_size, blocks);
+        if !range.is_empty() {
+            resident.insert_range((first_block + range.start) as u32..=(first_block + range.end - 1) as u32);
+        }
+    }
+    resident.optimize();
+    Ok(resident)
+}
+
+/// The blocks of which every page is in a run of pages. A page may be larger than a block, too.
+fn compute_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u64) -> BlockRange {
+    let start = (pages.start * page_bytes).div_ceil(block_size);
+    let end = (pages.end * page_bytes / block_size).min(blocks);
+    BlockRange::new(start, end)
+}
+
+#[cfg(test)]
+mod buffers_tests {
+    use super::*;
+    use host::units::Fork;
+
+    fn buffer(fork: Fork, block: u32, usage_count: u8) -> Buffer {
+        let dirty = block.is_multiple_of(2);
+        Buffer { tablespace_oid: 1663, database_oid: 5, relfilenumber: 16_384, fork, block, usage_count, dirty }
+    }
+
+    #[test]
+    fn a_relation_that_grows_meanwhile_is_as_large_as_its_last_buffer() {
+        let mut forks = vec![ForkMap::empty(Fork::Main, 4), ForkMap::empty(Fork::Vm, 1)];
+        for (fork, block) in [(Fork::Main, 3), (Fork::Main, 9), (Fork::Fsm, 2)] {
+            add_buffer(&mut forks, buffer(fork, block, 1));
+        }
+        let sizes: Vec<(Fork, u64)> = forks.iter().map(|fork| (fork.fork, fork.blocks)).collect();
+        assert_eq!(sizes, [(Fork::Main, 10), (Fork::Fsm, 3), (Fork::Vm, 1)]);
+        assert_eq!(forks[1].dirty.iter().collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_block_seen_twice_counts_once() {
+        let mut forks = vec![ForkMap::empty(Fork::Main, 10)];
+        for usage_count in [1, 5, 3] {
+            add_buffer(&mut forks, buffer(Fork::Main, 7, usage_count));
+        }
+        tidy(&mut forks[0]);
+        let counts: Vec<u64> = forks[0].buffers.iter().map(RoaringBitmap::len).collect();
+        assert_eq!(counts, [0, 0, 0, 0, 0, 1]);
+    }
+}
+
+#[cfg(test)]
+mod files_tests {
+    use super::*;
+    use crate::ForkMap;
+    use crate::fixtures::{map_of, relation};
+    use host::units::Fork;
+
+    #[test]
+    fn a_snapshot_lends_its_names_to_the_same_files() {
+        let known = relation(16_390, ForkMap::empty(Fork::Main, 1));
+        let snapshot = Snapshot::new(map_of(vec![known.clone()]), None);
+        let mut unnamed = [known.clone(), known.clone()].map(|one| RelationMap::unread(one.relation));
+        unnamed.iter_mut().for_each(|one| one.relation.name.name = one.relation.path.to_string());
+        unnamed[1].relation.path = RelationPath::Base { database_oid: 5, relfilenumber: 16_391 };
+        let named = name(unnamed.to_vec(), &snapshot);
+        assert_eq!(named[0].relation, known.relation);
+        assert_eq!(named[1], unnamed[1]);
+    }
+}
+
+#[cfg(test)]
+mod os_tests {
+
+    use super::*;
+    use crate::fixtures::relation;
+    use host::linux::page_cache::{FakePageCache, FakeRefusal};
+    use postgres::DataDirectory;
+
+    const SEGMENT_BLOCKS: u64 = 100;
+    const BLOCK: u64 = 8192;
+
+    fn directory() -> DataDirectory {
+        DataDirectory {
+            block_size: BLOCK as u32,
+            segment_blocks: SEGMENT_BLOCKS as u32,
+            ..DataDirectory::pretend("/data")
+        }
+    }
+
+    fn inputs<'a>(cache: &'a FakePageCache, directory: &'a DataDirectory) -> MapInputs<'a> {
+        MapInputs {
+            server: None,
+            data_directory: Some(directory),
+            page_cache: cache,
+            databases: &[],
+            named: None,
+            names: None,
+            progress: &|_, _| (),
+        }
+    }
+
+    /// Relations base/5/1 and on, looked at through a fake cache.
+    fn look(cache: &FakePageCache, relations: u32) -> (Vec<RelationMap>, Vec<String>) {
+        let unread = |number| RelationMap { forks: Vec::new(), ..relation(number, ForkMap::empty(Fork::Main, 1)) };
+        let mut relations: Vec<RelationMap> = (1..=relations).map(unread).collect();
+        let mut remarks = Vec::new();
+        read_os_tier(&inputs(cache, &directory()), &mut relations, &mut remarks);
+        (relations, remarks)
+    }
+
+    fn blocks(fork: &ForkMap) -> Vec<u32> {
+        fork.os.iter().collect()
+    }
+
+    #[test]
+    fn a_block_is_resident_when_all_of_its_pages_are() {
+        let cache = FakePageCache::new();
+        let pages = [PageRange::new(1, 4), PageRange::new(6, 9), PageRange::new(11, 12), PageRange::new(18, 20)];
+        cache.insert("/data/base/5/1", 10 * BLOCK, &pages);
+        let (relations, remarks) = look(&cache, 1);
+        assert_eq!(blocks(&relations[0].forks[0]), [1, 3, 9]);
+        assert_eq!(remarks, Vec::<String>::new());
+    }
+
+    #[test]
+    fn forks_and_segments_belong_together() {
+        let cache = FakePageCache::new();
+        let segment = SEGMENT_BLOCKS * BLOCK;
+        let first = [PageRange::new(0, 2)];
+        cache.insert("/data/base/5/1", segment, &first);
+        cache.insert("/data/base/5/1.1", segment, &[PageRange::new(0, 200)]);
+        cache.insert("/data/base/5/1.2", 5 * BLOCK, &[PageRange::new(8, 10)]);
+        cache.insert("/data/base/5/1.3", 5 * BLOCK, &first);
+        cache.insert("/data/base/5/1_vm", BLOCK, &first);
+        cache.insert("/data/base/5/1_init", 0, &[]);
+        cache.insert("/data/base/5/3", segment, &[]);
+        let (relations, _) = look(&cache, 3);
+        let forks: Vec<(Fork, u64)> = relations[0].forks.iter().map(|fork| (fork.fork, fork.blocks)).collect();
+        assert_eq!(forks, [(Fork::Main, 205), (Fork::Vm, 1)], "a segment after a short one is not part of the fork");
+        assert_eq!(blocks(&relations[0].forks[0]), [vec![0], (100..200).collect(), vec![204]].concat());
+        assert!(relations[1].forks.is_empty(), "a relation dropped meanwhile has no forks");
+        assert_eq!(relations[2].forks[0].blocks, SEGMENT_BLOCKS);
+    }
+
+    #[test]
+    fn pages_larger_than_blocks_are_understood() {
+        let of = |start, end| compute_blocks(PageRange::new(start, end), 65_536, 8192, 20);
+        assert_eq!(of(0, 1), BlockRange::new(0, 8));
+        assert_eq!(of(1, 3), BlockRange::new(8, 20), "the last page ends after the file");
+    }
+
+    #[test]
+    fn a_full_or_empty_file_is_only_counted() {
+        let cache = FakePageCache::new();
+        cache.insert("/data/base/5/1", 50 * BLOCK, &[PageRange::new(0, 100)]);
+        cache.insert("/data/base/5/2", 50 * BLOCK, &[]);
+        let (relations, _) = look(&cache, 2);
+        assert_eq!(relations[0].forks[0].os.len(), 50);
+        assert_eq!((cache.calls().counts, cache.calls().lists), (2, 0));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_is_remarked_on() {
+        let cache = FakePageCache::new();
+        for number in 1..=3 {
+            cache.insert(format!("/data/base/5/{number}"), 50 * BLOCK, &[PageRange::new(0, 100)]);
+        }
+        cache.refuse(Path::new("/data/base/5/2"), FakeRefusal::Residency);
+        let (relations, remarks) = look(&cache, 3);
+        let resident: Vec<u64> = relations.iter().map(|one| one.forks.iter().map(|fork| fork.os.len()).sum()).collect();
+        assert_eq!(resident, [50, 0, 50]);
+        assert!(remarks[0].starts_with("1 files could not be looked at"), "{remarks:?}");
+    }
+
+    #[test]
+    fn who_may_not_see_the_cache_is_told_so() {
+        let cache = FakePageCache::new();
+        let directory = directory();
+        cache.insert("/data/PG_VERSION", 3, &[]);
+        assert_eq!(probe(&inputs(&cache, &directory)), TierState::Measured);
+        cache.refuse(Path::new("/data/PG_VERSION"), FakeRefusal::Residency);
+        let TierState::Unknown { reason } = probe(&inputs(&cache, &directory)) else { panic!("it was measured") };
+        assert!(reason.contains("run pgthaw as the owner"), "{reason}");
+        let blind = MapInputs { data_directory: None, ..inputs(&cache, &directory) };
+        assert!(matches!(probe(&blind), TierState::Unknown { .. }));
+    }
+}

@@ -1,0 +1,713 @@
+//! A Parquet file of pgthaw's own, whatever its rows are: zstd, one page per column and row group, plainly encoded but for numbers
+//! that are kept as their differences, with a checksum inside.
+//!
+//! What is written is plain Parquet that any reader takes. What is read is less, and deliberately so, because such a file is
+//! untrusted input. Whatever decides on memory is checked before memory is asked for.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::io::{BufReader, Read as _, Write};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion};
+use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::file::writer::SerializedRowGroupWriter;
+use parquet::schema::types::{Type, TypePtr};
+use rustix::fs::{SeekFrom, seek};
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use super::{Error, MapSource};
+use host::files::open_regular;
+
+/// A file's footer as the library has it, and what in it vouches for the file.
+#[derive(Debug)]
+pub struct Sealed {
+    pub parquet: ParquetMetaData,
+    /// The digest that the file was found to have; `None` when it has no place for one, or was not looked at.
+    digest: Option<String>,
+}
+
+impl Sealed {
+    /// Reads the footer alone: the file may be damaged.
+    pub fn read_unverified(source: &impl ChunkReader) -> Result<Sealed, Flaw> {
+        Ok(Sealed { parquet: decode_footer(&Footer::read(source)?)?, digest: None })
+    }
+
+    /// Reads the footer, and compares the file with its checksum.
+    pub fn read(source: &impl ChunkReader) -> Result<Sealed, Flaw> {
+        let footer = Footer::read(source)?;
+        let digest = verify(source, &footer)?;
+        Ok(Sealed { parquet: decode_footer(&footer)?, digest })
+    }
+
+    /// What the file says of itself, in the footer.
+    pub fn key_values(&self) -> &[KeyValue] {
+        self.parquet.file_metadata().key_value_metadata().map_or(&[], Vec::as_slice)
+    }
+
+    /// Is the checksum that was found the one that the metadata have?
+    pub fn check_digest(&self, metadata: &Metadata<'_>) -> Result<(), Flaw> {
+        match self.digest.as_deref() == Some(metadata.text(KEY)?) {
+            true => Ok(()),
+            false => Err(Flaw::Damaged("its checksum is not where it belongs".into())),
+        }
+    }
+
+    /// Are these the columns, and has every row group 1 to `rows_max` rows? Returns the rows of all. `what` such a file is, is said
+    /// where it is none.
+    pub fn check_shape(&self, expected: &Type, rows_max: usize, what: &str) -> Result<u64, Flaw> {
+        if self.parquet.file_metadata().schema() != expected {
+            return Err(Flaw::NotOne(format!("its columns are not those of a {what}")));
+        }
+        let mut rows = self.parquet.row_groups().iter().map(|group| group.num_rows());
+        if !rows.clone().all(|rows| (1..=rows_max as i64).contains(&rows)) {
+            return Err(Flaw::Contradiction(format!("a row group has not 1 to {rows_max} rows")));
+        }
+        Ok(rows.by_ref().map(|rows| rows as u64).sum())
+    }
+}
+
+fn decode_footer(footer: &Footer) -> Result<ParquetMetaData, Flaw> {
+    check_thrift(&footer.bytes).map_err(|what| {
+        let reason = format!("its footer has what pgthaw does not write: {what}");
+        match footer.checksum_offset() {
+            Some(_) => Flaw::Damaged(reason),
+            None => Flaw::NotOne(reason),
+        }
+    })?;
+    ParquetMetaDataReader::decode_metadata(&footer.bytes)
+        .map_err(|error| Flaw::Damaged(format!("its footer cannot be read: {error}")))
+}
+
+// ---- columns ----
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Bytes,
+    Boolean,
+    Integer,
+    Long,
+}
+
+/// The schema of a file whose columns have these names and types, in this order.
+pub fn build_schema(name: &str, columns: &[(&str, Kind)]) -> Result<TypePtr> {
+    let fields = columns.iter().map(|(name, kind)| column_type(name, *kind).map(Arc::new));
+    let fields = fields.collect::<Result<Vec<TypePtr>>>()?;
+    Ok(Arc::new(Type::group_type_builder(name).with_fields(fields).build()?))
+}
+
+fn column_type(name: &str, kind: Kind) -> Result<Type> {
+    let (physical, logical) = match kind {
+        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Bytes => (PhysicalType::BYTE_ARRAY, None),
+        Kind::Boolean => (PhysicalType::BOOLEAN, None),
+        Kind::Integer => (PhysicalType::INT32, None),
+        Kind::Long => (PhysicalType::INT64, None),
+    };
+    Type::primitive_type_builder(name, physical)
+        .with_repetition(Repetition::REQUIRED)
+        .with_logical_type(logical)
+        .build()
+}
+
+// ---- flaw ----
+
+/// What is wrong with a file. Whoever reads it knows what it should be, and its path.
+#[derive(Debug)]
+pub enum Flaw {
+    /// It is something else.
+    NotOne(String),
+    /// It was one.
+    Damaged(String),
+    /// Its content cannot be.
+    Contradiction(String),
+    /// Another version of pgthaw wrote it.
+    OtherFormat { found: u32, known: u32 },
+    /// It would take too much memory.
+    TooLarge(String),
+    /// What could not be done (a verb, such as "read").
+    Failed { action: &'static str, source: io::Error },
+}
+
+impl Flaw {
+    /// The error of a snapshot file.
+    pub fn of_snapshot(self, path: &Path) -> Error {
+        let path = path.to_owned();
+        match self {
+            Flaw::NotOne(reason) => Error::NotASnapshot { path, reason },
+            Flaw::Damaged(reason) => Error::Damaged { path, reason },
+            Flaw::Contradiction(reason) => Error::Contradiction { path, reason },
+            Flaw::OtherFormat { found, known } => Error::OtherFormat { path, found, known },
+            Flaw::TooLarge(reason) => Error::TooLarge { path, reason },
+            Flaw::Failed { action, source } => Error::File { action, path, source },
+        }
+    }
+}
+
+// ---- metadata ----
+
+const SYSTEM_IDENTIFIER: &str = "pgthaw.system_identifier";
+const VERSION_NUM: &str = "pgthaw.postgres_version_num";
+const BLOCK_SIZE: &str = "pgthaw.block_size";
+const SEGMENT_BLOCKS: &str = "pgthaw.segment_blocks";
+const LSN: &str = "pgthaw.lsn";
+const TIMELINE: &str = "pgthaw.timeline";
+
+/// Keys and texts as the file's metadata. The checksum's place comes last.
+pub fn encode_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Vec<KeyValue> {
+    let seal = (KEY, ZEROS.to_string());
+    pairs.into_iter().chain([seal]).map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect()
+}
+
+/// Which cluster the file is of, as metadata.
+pub fn encode_source(source: &MapSource) -> [(&'static str, String); 6] {
+    [
+        (SYSTEM_IDENTIFIER, source.system_identifier.to_string()),
+        (VERSION_NUM, source.version_num.to_string()),
+        (BLOCK_SIZE, source.block_size.to_string()),
+        (SEGMENT_BLOCKS, source.segment_blocks.to_string()),
+        (LSN, source.lsn.clone()),
+        (TIMELINE, source.timeline.to_string()),
+    ]
+}
+
+/// The metadata of a file that claims to be one of pgthaw's.
+#[derive(Debug)]
+pub struct Metadata<'a> {
+    values: HashMap<&'a str, &'a str>,
+}
+
+impl<'a> Metadata<'a> {
+    /// The metadata, when the `format` that they name is the one that this pgthaw writes.
+    pub fn new(pairs: &'a [KeyValue], format: &str, known: u32) -> Result<Metadata<'a>, Flaw> {
+        let values = pairs.iter().map(|pair| (pair.key.as_str(), pair.value.as_deref().unwrap_or_default()));
+        let metadata = Metadata { values: values.collect() };
+        if !metadata.values.contains_key(format) {
+            return Err(Flaw::NotOne("it is a Parquet file without pgthaw's metadata".to_owned()));
+        }
+        match metadata.number(format)? {
+            found if found != known => Err(Flaw::OtherFormat { found, known }),
+            _ => Ok(metadata),
+        }
+    }
+
+    /// Which cluster the file is of, with every value checked.
+    pub fn decode_source(&self) -> Result<MapSource, Flaw> {
+        let source = MapSource {
+            system_identifier: self.number(SYSTEM_IDENTIFIER)?,
+            version_num: self.number(VERSION_NUM)?,
+            block_size: self.number(BLOCK_SIZE)?,
+            segment_blocks: self.number(SEGMENT_BLOCKS)?,
+            data_directory: None,
+            lsn: self.text(LSN)?.to_owned(),
+            timeline: self.number(TIMELINE)?,
+        };
+        // PostgreSQL's configure allows 1 to 32 kB.
+        if !source.block_size.is_power_of_two() || !(1024..=32_768).contains(&source.block_size) {
+            return Err(self.wrong(BLOCK_SIZE));
+        }
+        if source.segment_blocks == 0 {
+            return Err(self.wrong(SEGMENT_BLOCKS));
+        }
+        Ok(source)
+    }
+
+    /// The text of a key that has to be there.
+    pub fn text(&self, key: &str) -> Result<&'a str, Flaw> {
+        self.values.get(key).copied().ok_or_else(|| self.wrong(key))
+    }
+
+    /// A number, a time or the like that has to be there.
+    pub fn number<T: FromStr>(&self, key: &str) -> Result<T, Flaw> {
+        self.text(key)?.parse().map_err(|_| self.wrong(key))
+    }
+
+    /// A value as JSON that has to be there.
+    pub fn json<T: DeserializeOwned>(&self, key: &str) -> Result<T, Flaw> {
+        serde_json::from_str(self.text(key)?).map_err(|_| self.wrong(key))
+    }
+
+    /// The flaw of a key whose value is missing or none.
+    pub fn wrong(&self, key: &str) -> Flaw {
+        Flaw::Contradiction(format!("its metadata {key} is missing or makes no sense"))
+    }
+}
+
+// ---- write ----
+
+/// How the names of files begin that are being written.
+pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
+
+/// One page per column and row group, plainly encoded: what the reader insists on, but for columns of a film. zstd finds the repeated names.
+pub fn properties() -> Result<WriterPropertiesBuilder> {
+    let one_page = i32::MAX as usize;
+    Ok(WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true)
+        .set_data_page_size_limit(one_page)
+        .set_data_page_row_count_limit(one_page)
+        .set_created_by(format!("pgthaw version {}", env!("CARGO_PKG_VERSION"))))
+}
+
+/// A row group whose columns are put one after the other, in the schema's order.
+pub struct GroupWriter<'a, W: Write>(SerializedRowGroupWriter<'a, W>);
+
+impl<'a, W: Write + Send> GroupWriter<'a, W> {
+    pub fn new(group: SerializedRowGroupWriter<'a, W>) -> GroupWriter<'a, W> {
+        GroupWriter(group)
+    }
+
+    /// Writes the next column.
+    pub fn put<T: DataType>(&mut self, values: &[T::T]) -> Result<()> {
+        let mut column =
+            self.0.next_column()?.ok_or_else(|| ParquetError::General("more columns than the schema has".into()))?;
+        column.typed::<T>().write_batch(values, None, None)?;
+        column.close()
+    }
+
+    /// Ends the group.
+    pub fn close(self) -> Result<()> {
+        self.0.close().map(|_| ())
+    }
+}
+
+// ---- checksum ----
+//
+// The checksum inside the file: the SHA-256 of the whole file with the checksum's own 64 digits taken as zeros.
+//
+// It stands in the footer as the last key of the file's metadata, so any reader of Parquet shows it and none minds
+// it. It tells damage, not forgery.
+
+/// The metadata's key.
+const KEY: &str = "pgthaw.sha256";
+
+/// What the writer puts there first.
+pub const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Parquet's magic number, at both ends of the file.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// A footer of ours has about a kilobyte per row group: that of a film of 10⁹ events some 8 MB.
+const MAX_FOOTER_BYTES: u64 = 16 << 20;
+
+/// In the footer, thrift's compact form has the value right after the key: type "binary" and its length.
+fn marker() -> Vec<u8> {
+    [KEY.as_bytes(), &[0x18, ZEROS.len() as u8]].concat()
+}
+
+/// Puts the checksum of a freshly written file into its place.
+pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
+    let missing = || Flaw::Damaged("its footer has no checksum".into());
+    let offset = Footer::read(file)?.checksum_offset().ok_or_else(missing)?;
+    let write = |digest: String| file.write_all_at(digest.as_bytes(), offset);
+    compute_digest(file, offset).and_then(write).map_err(|source| Flaw::Failed { action: "write", source })
+}
+
+/// Opens what is a file: to open a pipe would wait for somebody who writes into it. One with holes, which no writer of ours makes, is
+/// refused: it would be hashed for as long as it says that it is, for nothing.
+pub fn open_written(path: &Path) -> Result<File, Flaw> {
+    let file = open_regular(path).map_err(|source| Flaw::Failed { action: "open", source })?;
+    let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
+    // Of a file system that cannot tell it is taken to have none.
+    match size > 0 && seek(&file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
+        true => Err(Flaw::Damaged("it has holes, where nothing was ever written".into())),
+        false => Ok(file),
+    }
+}
+
+/// Compares the file with the checksum that its footer holds; `None` when it holds none.
+fn verify(source: &impl ChunkReader, footer: &Footer) -> Result<Option<String>, Flaw> {
+    let Some(offset) = footer.checksum_offset() else {
+        return Ok(None);
+    };
+    let start = (offset - footer.offset) as usize;
+    let written = footer.bytes.get(start..start + ZEROS.len()).unwrap_or_default();
+    let digest = compute_digest(source, offset).map_err(|source| Flaw::Failed { action: "read", source })?;
+    if written != digest.as_bytes() {
+        return Err(Flaw::Damaged("its content does not match its checksum".to_owned()));
+    }
+    Ok(Some(digest))
+}
+
+/// The end of the file: thrift's bytes, without the length and the magic number that follow.
+#[derive(Debug)]
+struct Footer {
+    offset: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl Footer {
+    /// Reads the footer of a file that claims to be Parquet.
+    pub fn read(source: &impl ChunkReader) -> Result<Footer, Flaw> {
+        let read = |start, length| {
+            source.get_bytes(start, length).map_err(|error| Flaw::Failed { action: "read", source: as_io_error(error) })
+        };
+        let not_one = |reason: &str| Flaw::NotOne(reason.into());
+        let size = source.len();
+        match size {
+            0 => return Err(not_one("it is empty")),
+            1..12 => return Err(not_one("it is too short to be one")),
+            _ => {}
+        }
+        if *read(0, MAGIC.len())? != *MAGIC {
+            return Err(not_one("it is not a Parquet file"));
+        }
+        let tail = read(size - 8, 8)?;
+        let (length, magic) = tail.split_at(4);
+        if magic != MAGIC {
+            return Err(Flaw::Damaged(
+                "it begins as a Parquet file and does not end as one; it was cut off, or changed at its end".into(),
+            ));
+        }
+        let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
+        if length > MAX_FOOTER_BYTES || length + 12 > size {
+            return Err(Flaw::Damaged(format!("its footer cannot have {length} bytes")));
+        }
+        let offset = size - 8 - length;
+        let bytes = read(offset, length as usize)?.to_vec();
+        Ok(Footer { offset, bytes })
+    }
+
+    /// Where in the file the checksum's digits begin. The last place counts: a label may hold anything.
+    pub fn checksum_offset(&self) -> Option<u64> {
+        let marker = marker();
+        let found = self.bytes.windows(marker.len()).rposition(|window| window == marker)? + marker.len();
+        (found + ZEROS.len() <= self.bytes.len()).then_some(self.offset + found as u64)
+    }
+}
+
+/// The digest in lower-case hexadecimal, reading the 64 bytes at `zeroed` as zeros.
+fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> {
+    let mut reader = BufReader::with_capacity(1 << 20, source.get_read(0).map_err(as_io_error)?);
+    let mut hasher = Sha256::new();
+    io::copy(&mut reader.by_ref().take(zeroed), &mut hasher)?;
+    io::copy(&mut reader.by_ref().take(ZEROS.len() as u64), &mut io::sink())?;
+    hasher.update(ZEROS);
+    io::copy(&mut reader, &mut hasher)?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The disk's own error, when that is what Parquet's stands for: a full disk has a hint of its own.
+pub fn as_io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+/// The same file with the checksum that it should have; as it is when it has no place for one.
+#[cfg(any(test, fuzzing))]
+pub fn mend(bytes: &[u8]) -> Vec<u8> {
+    let mut mended = bytes.to_vec();
+    let source = bytes::Bytes::copy_from_slice(bytes);
+    let offset = Footer::read(&source).ok().and_then(|footer| footer.checksum_offset());
+    if let Some((offset, digest)) = offset.and_then(|offset| Some((offset, compute_digest(&source, offset).ok()?))) {
+        mended[offset as usize..][..ZEROS.len()].copy_from_slice(digest.as_bytes());
+    }
+    mended
+}
+
+// ---- pages ----
+//
+// Columns of a row group from an untrusted file: one page each, looked at before it is unpacked.
+//
+// The library decodes what is looked at here first: its thrift reader skips fields that it does not know, however many truth values they
+// say to have; it unpacks a page to whatever size the page announces; and it trusts the lengths of texts and blocks of differences.
+
+/// A page of a few rows may have as much: numbers that are kept as differences come in blocks, whose parts are filled up.
+const PAGE_BYTES_MIN: u64 = 1024;
+
+/// More than any header of a page has, in bytes.
+const PAGE_HEADER_BYTES: u64 = 64;
+
+/// A block of differences with more numbers than this is none that any writer makes.
+const BLOCK_MAX: u64 = 1 << 16;
+
+/// What the pages of a row group may unpack to.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimits {
+    /// Bytes of each row, in any column but a last one that has a limit of its own.
+    pub row_bytes: u64,
+    /// Bytes of the last column's page, if it has a limit of its own.
+    pub last_page_bytes: Option<u64>,
+}
+
+/// Reads a row group's columns one after the other, in the schema's order. What is wrong with one is said in words.
+#[derive(Debug)]
+pub struct GroupReader<'a, S> {
+    source: Arc<S>,
+    group: &'a RowGroupMetaData,
+    rows: usize,
+    limits: PageLimits,
+    next_column: usize,
+}
+
+impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
+    /// A reader of a group whose number of rows was found acceptable.
+    pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize, limits: PageLimits) -> GroupReader<'a, S> {
+        GroupReader { source, group, rows, limits, next_column: 0 }
+    }
+
+    /// What the group takes when all of its columns are unpacked, in bytes: its rows, and their bitmaps.
+    pub fn compute_unpacked_bytes(&self) -> Result<(u64, u64), String> {
+        let columns = self.group.columns().iter().enumerate();
+        let unpacked = columns.map(|(place, column)| {
+            let (_, unpacked) =
+                self.locate_page(column, self.max_bytes(place)).map_err(|reason| in_column(column, reason))?;
+            Ok(unpacked)
+        });
+        let mut unpacked = unpacked.collect::<Result<Vec<u64>, String>>()?;
+        let bitmaps = unpacked.pop().unwrap_or_default();
+        Ok((unpacked.iter().sum(), bitmaps))
+    }
+
+    /// The next column's texts or bitmaps.
+    pub fn take_bytes(&mut self) -> Result<Vec<ByteArray>, String> {
+        self.take::<ByteArrayType>(Encoding::PLAIN, |page, rows| {
+            let mut rest = page;
+            for _ in 0..rows {
+                let (length, behind) = rest.split_at_checked(4)?;
+                let length = u32::from_le_bytes(length.try_into().ok()?);
+                rest = behind.get(length as usize..)?;
+            }
+            Some(())
+        })
+    }
+
+    /// The next column's 64-bit numbers.
+    pub fn take_longs(&mut self) -> Result<Vec<i64>, String> {
+        self.take::<Int64Type>(Encoding::PLAIN, |_, _| Some(()))
+    }
+
+    /// The next column's 64-bit numbers, kept as their differences.
+    pub fn take_deltas(&mut self) -> Result<Vec<i64>, String> {
+        self.take::<Int64Type>(Encoding::DELTA_BINARY_PACKED, |page, rows| {
+            let (block_values, rest) = take_varint(page)?;
+            let (parts, rest) = take_varint(rest)?;
+            let (count, _) = take_varint(rest)?;
+            (block_values <= BLOCK_MAX && parts <= BLOCK_MAX && count == rows as u64).then_some(())
+        })
+    }
+
+    /// The next column's 32-bit numbers.
+    pub fn take_integers(&mut self) -> Result<Vec<i32>, String> {
+        self.take::<Int32Type>(Encoding::PLAIN, |_, _| Some(()))
+    }
+
+    /// The next column's truth values.
+    pub fn take_booleans(&mut self) -> Result<Vec<bool>, String> {
+        self.take::<BoolType>(Encoding::PLAIN, |_, _| Some(()))
+    }
+
+    /// Unpacks the next column's page and decodes it, if `check` finds that it can be decoded.
+    fn take<T: DataType>(
+        &mut self,
+        encoding: Encoding,
+        check: impl Fn(&[u8], usize) -> Option<()>,
+    ) -> Result<Vec<T::T>, String> {
+        let max_bytes = self.max_bytes(self.next_column);
+        let column = self.group.columns().get(self.next_column).ok_or("a column is missing")?;
+        self.next_column += 1;
+        let values = self.read_page(column, max_bytes, encoding).and_then(|page| {
+            let too_few = || format!("its page does not hold {} values", self.rows);
+            check(page.buffer(), self.rows).ok_or_else(too_few)?;
+            let mut reader = ColumnReaderImpl::<T>::new(column.column_descr_ptr(), Box::new(OnePage(Some(page))));
+            let mut values = Vec::with_capacity(self.rows);
+            let read = reader.read_records(self.rows, None, None, &mut values).map_err(|error| error.to_string())?;
+            if read.0 == self.rows && values.len() == self.rows { Ok(values) } else { Err(too_few()) }
+        });
+        values.map_err(|reason| in_column(column, reason))
+    }
+
+    /// What a column's page may unpack to.
+    fn max_bytes(&self, place: usize) -> u64 {
+        let is_last = place + 1 == self.group.num_columns();
+        let of_last = self.limits.last_page_bytes.filter(|_| is_last);
+        of_last.unwrap_or((self.rows as u64 * self.limits.row_bytes).max(PAGE_BYTES_MIN))
+    }
+
+    fn read_page(&self, column: &ColumnChunkMetaData, max_bytes: u64, expected: Encoding) -> Result<Page, String> {
+        let (location, _) = self.locate_page(column, max_bytes)?;
+        let pages = SerializedPageReader::new(Arc::clone(&self.source), column, self.rows, Some(vec![location]));
+        match pages.and_then(|mut pages| pages.get_next_page()).map_err(|error| error.to_string())? {
+            Some(page @ Page::DataPage { num_values, encoding, .. })
+                if num_values as usize == self.rows && encoding == expected =>
+            {
+                Ok(page)
+            }
+            _ => Err("it is not one page, encoded as pgthaw does it".to_owned()),
+        }
+    }
+
+    /// Where the column's only page is, when neither it nor what it unpacks to is too large, and how much that is.
+    fn locate_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<(PageLocation, u64), String> {
+        let file_bytes = self.source.len();
+        let offset = u64::try_from(column.data_page_offset()).map_err(|_| "it begins before the file")?;
+        let bytes = u64::try_from(column.compressed_size()).map_err(|_| "it has a negative size")?;
+        if !matches!(column.compression(), Compression::ZSTD(_)) || column.dictionary_page_offset().is_some() {
+            return Err("it is not packed as pgthaw packs".to_owned());
+        }
+        if offset.checked_add(bytes).is_none_or(|end| end > file_bytes) {
+            return Err("it reaches past the end of the file".to_owned());
+        }
+        let header = self.source.get_bytes(offset, bytes.min(PAGE_HEADER_BYTES) as usize);
+        let header = header.map_err(|error| error.to_string())?;
+        check_thrift(&header).map_err(|what| format!("its page begins with what pgthaw does not write: {what}"))?;
+        let unpacked = find_unpacked_size(&header)?;
+        if unpacked > max_bytes || bytes > max_bytes + 1024 {
+            return Err(format!("{bytes} bytes that unpack to {unpacked}, of at most {max_bytes}"));
+        }
+        let compressed_page_size = i32::try_from(bytes).map_err(|_| "it is too large")?;
+        Ok((PageLocation { offset: offset as i64, compressed_page_size, first_row_index: 0 }, unpacked))
+    }
+}
+
+/// The size that a page's header announces, and that the unpacking allocates. The header is a thrift struct in compact form: its
+/// first two fields are the page's type and this size, each a byte 0x15 (next field, an i32) and a zigzag varint.
+fn find_unpacked_size(header: &[u8]) -> Result<u64, String> {
+    let after_type = take_number(header).ok_or("its page has no header")?.1;
+    let (size, _) = take_number(after_type).ok_or("its page has no size")?;
+    Ok(size)
+}
+
+/// A column's only page.
+struct OnePage(Option<Page>);
+
+impl Iterator for OnePage {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Result<Page>> {
+        self.0.take().map(Ok)
+    }
+}
+
+impl PageReader for OnePage {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        Ok(self.0.take())
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        Ok(None)
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.0 = None;
+        Ok(())
+    }
+}
+
+fn in_column(column: &ColumnChunkMetaData, reason: String) -> String {
+    format!("column {}: {reason}", column.column_path().string())
+}
+
+/// Takes an i32 field that is not negative from the front of thrift's bytes.
+fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (zigzag, rest) = take_varint(bytes.strip_prefix(&[0x15])?)?;
+    (zigzag % 2 == 0 && zigzag <= u64::from(u32::MAX)).then_some((zigzag / 2, rest))
+}
+
+/// Seven bits a byte, the lowest first.
+fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
+    let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
+    Some((value, &bytes[length..]))
+}
+
+// ---- thrift ----
+//
+// Thrift's compact form, looked at before the library reads it. A truth value in a list costs it no byte: a list of five bytes says that
+// it has 2³¹ of them, and lists of such lists keep the library busy for years. pgthaw writes none. What is left takes a byte at least
+// for everything that it says to hold. The form: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
+
+/// Structs within structs: pgthaw writes five.
+const DEPTH_MAX: u32 = 16;
+
+/// Begin these bytes with a struct of nothing but numbers, texts, lists and structs? Otherwise: what else there is.
+fn check_thrift(bytes: &[u8]) -> Result<(), String> {
+    skip_thrift(12, bytes, DEPTH_MAX).map(drop)
+}
+
+/// Skips a value of this type: 4 to 6 is a number, 8 a text, 9 a list and 12 a struct.
+fn skip_thrift(kind: u8, bytes: &[u8], depth: u32) -> Result<&[u8], String> {
+    let too_short = || "too few bytes".to_owned();
+    match kind {
+        4..=6 => Ok(take_varint(bytes).ok_or_else(too_short)?.1),
+        8 => {
+            let (length, rest) = take_varint(bytes).ok_or_else(too_short)?;
+            usize::try_from(length).ok().and_then(|length| rest.get(length..)).ok_or_else(too_short)
+        }
+        9 if depth > 0 => {
+            let (head, mut rest) = bytes.split_first().ok_or_else(too_short)?;
+            let mut count = u64::from(head >> 4);
+            if count == 15 {
+                (count, rest) = take_varint(rest).ok_or_else(too_short)?;
+            }
+            (0..count).try_fold(rest, |rest, _| skip_thrift(head & 15, rest, depth - 1))
+        }
+        12 if depth > 0 => {
+            let mut bytes = bytes;
+            loop {
+                let (head, rest) = bytes.split_first().ok_or_else(too_short)?;
+                match (head >> 4, head & 15) {
+                    _ if *head == 0 => return Ok(rest),
+                    // The long form of a field's number, for those that leap by more than 15 or back.
+                    (0, _) => return Err("a field out of order".to_owned()),
+                    (_, kind) => bytes = skip_thrift(kind, rest, depth - 1)?,
+                }
+            }
+        }
+        kind => Err(format!("a value of type {kind}, or too deep")),
+    }
+}
+
+#[cfg(test)]
+mod thrift_tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_a_byte_for_all_that_it_holds_is_taken_and_nothing_else() {
+        let whole = [0x18, 2, b'o', b'k', 0x26, 0x80, 1, 0x19, 0x25, 7, 9, 0x1c, 0, 0, 99];
+        check_thrift(&whole).unwrap();
+        assert_eq!(skip_thrift(12, &whole, DEPTH_MAX).unwrap(), [99]);
+        for end in 0..whole.len() - 1 {
+            assert!(check_thrift(&whole[..end]).is_err(), "{end}");
+        }
+        let refused: [(&[u8], &str); 5] = [
+            (&[0x11, 0], "a value of type 1"),
+            // Truth values, 2³¹ − 1 of them, and lists of such lists.
+            (&[0x49, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of type 1"),
+            (&[0x49, 0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of type 1"),
+            // Numbers, 2⁶⁴ − 1 of them.
+            (&[0x49, 0xf5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], "too few bytes"),
+            // The first field once more: 0x02 is 1 in the long form.
+            (&[0x18, 0, 0x08, 2, 0, 0], "a field out of order"),
+        ];
+        for (bytes, reason) in refused {
+            assert!(check_thrift(bytes).unwrap_err().contains(reason), "{bytes:x?}");
+        }
+        assert!(check_thrift(&[0x1c; 1000]).unwrap_err().contains("too deep"));
+    }
+}

@@ -1,0 +1,853 @@
+//! The buffers tier: loads into shared_buffers what was there, the most used first, over several connections.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use roaring::RoaringBitmap;
+
+use super::receipt::{BuffersForecast, FoundAs, SkipReason};
+use super::restore::{Buffered, Catalog, Missing, Pace, Request, Row, compare_paths};
+use super::{Control, Phase, Refusal, Watcher};
+use crate::ForkMap;
+use host::units::{BlockRange, Bytes, Fork};
+use postgres::{
+    Error, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, Relation, RelationPath, Server, apply_create_extension,
+    find_extension, read_buffers,
+};
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct BuffersPass {
+    pub forecast: BuffersForecast,
+    pub rows: Vec<Row>,
+    pub statements: u64,
+    pub seconds: f64,
+    pub remarks: Vec<String>,
+    /// The blocks asked for that are in shared_buffers now, as was measured.
+    pub buffered: Vec<Buffered>,
+}
+
+impl BuffersTier<'_> {
+    /// Loads what `request` has in shared_buffers and is not there now.
+    pub async fn restore(&self, request: &Request, catalog: &Catalog, same_cluster: bool) -> BuffersPass {
+        let mut pass = BuffersPass::default();
+        let wants = self.find_wants(request, catalog, same_cluster, &mut pass.rows);
+        let databases: BTreeSet<String> = wants.iter().map(|want| want.database.clone()).collect();
+        let databases: Vec<String> = databases.into_iter().collect();
+        let before = self.read_current(&wants, &databases, &mut pass.remarks).await;
+        let refused = self.prepare(&databases).await;
+        let started = Instant::now();
+        let (budget_blocks, over_budget) = self.budget_blocks(before.as_ref());
+        let before = before.ok();
+        let allowed: Option<Vec<RoaringBitmap>> = self.cached.map(|cached| {
+            wants.iter().map(|want| cached.get(&(want.relation, want.fork)).cloned().unwrap_or_default()).collect()
+        });
+        let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks, allowed.as_deref());
+        plan.jobs.retain(|job| !refused.contains_key(&wants[job.want].database));
+        pass.forecast = self.forecast(&plan);
+        let loaded = match self.is_dry_run {
+            true => Loaded::planned(&plan, refused),
+            false => {
+                self.watcher.begin(Phase::Buffers, pass.forecast.load_bytes.0);
+                Loader::new(*self, &wants, std::mem::take(&mut plan.jobs), refused).run().await
+            }
+        };
+        let after = match (&before, &loaded.server_gone) {
+            (Some(_), None) if !self.is_dry_run => self.read_current(&wants, &databases, &mut pass.remarks).await.ok(),
+            _ => None,
+        };
+        pass.seconds = if self.is_dry_run { 0.0 } else { started.elapsed().as_secs_f64() };
+        pass.statements = loaded.statements;
+        let facts = Facts { before: before.as_ref(), after: after.as_ref(), loaded: &loaded, over_budget, tier: *self };
+        pass.buffered = after.iter().flat_map(|after| buffered(&wants, after)).collect();
+        pass.rows.extend(wants.iter().enumerate().map(|(at, want)| facts.row(at, want, plan.over_budget[at])));
+        pass
+    }
+
+    fn forecast(&self, plan: &JobPlan) -> BuffersForecast {
+        BuffersForecast {
+            statements: plan.jobs.len() as u64,
+            load_bytes: Bytes(plan.planned_blocks() * u64::from(self.server.facts.block_size)),
+            over_budget_blocks: plan.over_budget.iter().sum(),
+        }
+    }
+
+    /// Databases that pg_prewarm cannot be used in, with why. Where it is missing and may be created it is: once, and
+    /// before several connections race to. Without either purpose nobody is asked, each connection finds out.
+    async fn prepare(&self, databases: &[String]) -> BTreeMap<String, Refusal> {
+        let mut refused = BTreeMap::new();
+        if !self.create_extensions && !self.is_dry_run {
+            return refused;
+        }
+        for database in databases.iter().take_while(|_| !self.control.is_interrupted()) {
+            if let Err(error) = self.prepare_database(database).await {
+                refused.insert(database.clone(), Refusal::of(&error));
+            }
+        }
+        refused
+    }
+
+    async fn prepare_database(&self, database: &str) -> Result<(), Error> {
+        let mut connection = self.server.connect_to(database).await?;
+        if find_extension(&mut connection, PG_PREWARM).await?.is_some() {
+            return Ok(());
+        }
+        match self.create_extensions {
+            true if self.is_dry_run => Ok(()),
+            true => apply_create_extension(&mut connection, PG_PREWARM).await,
+            false => Err(Error::ExtensionMissing { name: PG_PREWARM, database: database.to_owned() }),
+        }
+    }
+
+    /// What of the request can be found; the rows of the rest.
+    fn find_wants(&self, request: &Request, catalog: &Catalog, same_cluster: bool, rows: &mut Vec<Row>) -> Vec<Want> {
+        let mut wants = Vec::new();
+        for (place, one) in request.buffered() {
+            for fork in one.forks.iter().filter(|fork| fork.buffers.iter().any(|blocks| !blocks.is_empty())) {
+                let file = same_cluster.then_some(&one.relation.path);
+                let found = catalog.find(&request.identities[place], file).and_then(|now| {
+                    match compare_paths(&one.relation.path, &now.path, same_cluster) {
+                        FoundAs::SameFile | FoundAs::Moved => Ok(now),
+                        FoundAs::WholeRewritten | FoundAs::Emptied | FoundAs::NotFound => {
+                            Err(Refusal::because(SkipReason::Rewritten))
+                        }
+                    }
+                });
+                let blocks = fork.all_buffers().len();
+                match found {
+                    Ok(now) => wants.push(Want::new(place, fork, now, &self.server.database)),
+                    Err(why) => rows.push(Row::absent(place, fork.fork, FoundAs::NotFound, blocks, &why)),
+                }
+            }
+        }
+        wants
+    }
+
+    /// What is in shared_buffers now; with a remark when nobody can see.
+    async fn read_current(
+        &self,
+        wants: &[Want],
+        databases: &[String],
+        remarks: &mut Vec<String>,
+    ) -> Result<Current, Refusal> {
+        Current::read(self.server, databases, wants).await.map_err(|error| {
+            remarks.push(format!("what is in shared_buffers was not measured: {error}"));
+            Refusal::of(&error)
+        })
+    }
+
+    /// Buffers that may be filled, and what to say of what goes beyond them. Without a word from the user nothing that live
+    /// traffic brought in is pushed out.
+    fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> (u64, SkipReason) {
+        let facts = &self.server.facts;
+        let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
+        let used = before.map(|before| before.used);
+        let (budget, limit) = (self.budget.map(blocks), self.limit.map(blocks));
+        let fillable = fillable(blocks(facts.shared_buffers_bytes), budget, used);
+        cap(fillable, budget, limit, self.cached.is_some(), used)
+    }
+}
+
+/// The `fillable` buffers within the `limit` of both tiers, and what to say of what goes beyond them.
+fn cap(
+    fillable: u64,
+    budget: Option<u64>,
+    limit: Option<u64>,
+    shares_limit: bool,
+    used: Result<u64, &Refusal>,
+) -> (u64, SkipReason) {
+    let reason = match budget {
+        Some(_) => SkipReason::OverBudget,
+        // A limit is not why nothing may be filled.
+        None if used.is_err() => return (fillable.min(limit.unwrap_or(u64::MAX)), SkipReason::FreeBuffersUnknown),
+        None => SkipReason::NoFreeBuffer,
+    };
+    match limit {
+        Some(limit) if limit < fillable || shares_limit => (limit.min(fillable), SkipReason::OverBudget),
+        _ => (fillable, reason),
+    }
+}
+
+/// How many of `all` buffers may be filled: the budget, or what is not `used`.
+fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
+    match (budget, used) {
+        (Some(budget), _) => budget.min(all),
+        (None, Ok(used)) => all.saturating_sub(used),
+        // The statements will say so.
+        (None, Err(why)) if why.reason == SkipReason::ServerGone => all,
+        (None, Err(_)) => 0,
+    }
+}
+
+/// What of the wants is there.
+fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
+    let of_want = |(at, want): (usize, &Want)| {
+        let blocks =
+            want.levels.iter().fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks) & after.resident(at);
+        Buffered { path: want.path.clone(), fork: want.fork, blocks }
+    };
+    wants.iter().enumerate().map(of_want).collect()
+}
+
+/// What the rows are made of.
+struct Facts<'a> {
+    before: Option<&'a Current>,
+    after: Option<&'a Current>,
+    loaded: &'a Loaded,
+    /// Why what had no room had none.
+    over_budget: SkipReason,
+    tier: BuffersTier<'a>,
+}
+
+impl Facts<'_> {
+    fn row(&self, at: usize, want: &Want, over_budget: u64) -> Row {
+        let count = |current: Option<&Current>| current.map(|current| current.count(at, want));
+        let (before, after) = (count(self.before), count(self.after));
+        let loaded_blocks = self.loaded.blocks[at];
+        let there = after.unwrap_or_else(|| before.unwrap_or(0) + loaded_blocks).min(want.asked());
+        let missing = want.asked() - there;
+        let over_budget = over_budget.min(missing);
+        let why = self.why_missing(at, want);
+        let truncated = self.loaded.past_end[at].min(missing - over_budget);
+        let skips: Vec<Missing> = vec![
+            (self.over_budget, over_budget, None),
+            (SkipReason::Truncated, truncated, None),
+            (why.reason, missing - over_budget - truncated, why.detail),
+        ];
+        Row {
+            relation: want.relation,
+            fork: want.fork,
+            found: FoundAs::SameFile,
+            asked_blocks: want.asked(),
+            resident_before: before,
+            resident_after: after,
+            read_bytes: Bytes(loaded_blocks * u64::from(self.tier.server.facts.block_size)),
+            grown_blocks: 0,
+            skips,
+        }
+    }
+
+    fn why_missing(&self, at: usize, want: &Want) -> Refusal {
+        let refusal = self.loaded.refusals.get(&at).or_else(|| self.loaded.databases.get(&want.database));
+        match refusal.or(self.loaded.server_gone.as_ref()) {
+            Some(refusal) => refusal.clone(),
+            None if self.tier.control.is_interrupted() => Refusal::because(SkipReason::Interrupted),
+            None => Refusal::because(SkipReason::DidNotStay),
+        }
+    }
+}
+
+// ---- current ----
+
+/// A picture of shared_buffers, as far as it matters.
+#[derive(Debug)]
+struct Current {
+    /// Buffers that hold something.
+    pub used: u64,
+    /// Blocks of each want, by its number.
+    resident: Vec<RoaringBitmap>,
+}
+
+impl Current {
+    /// Looks at all buffers, through the first database that has pg_buffercache.
+    pub async fn read(server: &Server, databases: &[String], wants: &[Want]) -> Result<Current, Error> {
+        let mut connection = server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
+        let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key, at)).collect();
+        let mut current = Current { used: 0, resident: vec![RoaringBitmap::new(); wants.len()] };
+        read_buffers(&mut connection, |buffer| {
+            current.used += 1;
+            let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber, buffer.fork);
+            if let Some(at) = numbers.get(&key) {
+                current.resident[*at].insert(buffer.block);
+            }
+        })
+        .await?;
+        Ok(current)
+    }
+
+    /// The blocks of a want that are there.
+    pub fn resident(&self, want: usize) -> &RoaringBitmap {
+        &self.resident[want]
+    }
+
+    /// How many of the blocks that are asked for are there.
+    pub fn count(&self, at: usize, want: &Want) -> u64 {
+        want.levels.iter().map(|(_, blocks)| blocks.intersection_len(&self.resident[at])).sum()
+    }
+}
+
+// ---- tier ----
+
+/// How to load.
+#[derive(Clone, Copy)]
+pub struct BuffersTier<'a> {
+    pub server: &'a Server,
+    /// At most; there are as many as help.
+    pub connections: usize,
+    /// `None`: as many buffers as are free.
+    pub budget: Option<Bytes>,
+    /// What a budget of both tiers leaves for this one, whatever is free.
+    pub limit: Option<Bytes>,
+    /// Load only what is in the page cache: what is not would come into that one too, beyond the budget.
+    pub cached: Option<&'a Cached>,
+    /// Bytes per second; `None`: as fast as it goes.
+    pub max_rate: Option<Bytes>,
+    pub create_extensions: bool,
+    /// Plan and tell; load nothing.
+    pub is_dry_run: bool,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+}
+
+/// Blocks that are in the page cache, by the number of their relation in the request and by fork.
+pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
+
+// ---- want ----
+
+/// How a buffer says whose it is: tablespace, database, relfilenumber, fork.
+type BufferKey = (u32, u32, u32, Fork);
+
+/// One fork that is wanted in shared_buffers.
+#[derive(Clone, Debug)]
+struct Want {
+    /// Which relation of the request it belongs to.
+    pub relation: usize,
+    pub fork: Fork,
+    /// Blocks by usage count.
+    pub levels: Vec<(u8, RoaringBitmap)>,
+    /// Where to load it from; of a shared catalog any database.
+    pub database: String,
+    pub oid: u32,
+    /// Where its files are.
+    pub path: RelationPath,
+    pub key: BufferKey,
+    pub is_system: bool,
+}
+
+impl Want {
+    /// What a snapshot has of a fork of a relation that was found. Where it is of a shared catalog it is loaded in `any_database`.
+    pub fn new(relation: usize, fork: &ForkMap, now: &Relation, any_database: &str) -> Want {
+        let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
+        Want {
+            relation,
+            fork: fork.fork,
+            levels: levels.map(|(usage_count, blocks)| (usage_count as u8, blocks.clone())).collect(),
+            database: if now.name.database.is_empty() { any_database } else { &now.name.database }.to_owned(),
+            oid: now.oid,
+            path: now.path.clone(),
+            key: (now.path.tablespace_oid(), now.path.database_oid(), now.path.relfilenumber(), fork.fork),
+            is_system: now.is_system,
+        }
+    }
+
+    /// Blocks asked for.
+    pub fn asked(&self) -> u64 {
+        self.levels.iter().map(|(_, blocks)| blocks.len()).sum()
+    }
+}
+
+// ---- loader ----
+//
+// Runs the statements: each connection takes the next one, in their order. There are as many connections as help.
+
+/// How often it is looked whether one connection more would help.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What was loaded.
+#[derive(Debug, Default)]
+struct Loaded {
+    pub statements: u64,
+    /// Blocks of each want.
+    pub blocks: Vec<u64>,
+    /// Blocks of each want that are past the end of its fork by now.
+    pub past_end: Vec<u64>,
+    /// Wants that the server refused.
+    pub refusals: BTreeMap<usize, Refusal>,
+    /// Databases that do not let one in, or have no pg_prewarm.
+    pub databases: BTreeMap<String, Refusal>,
+    /// Why nothing more was loaded, when the server went away.
+    pub server_gone: Option<Refusal>,
+}
+
+impl Loaded {
+    /// What a plan would load, if all goes well.
+    pub fn planned(plan: &JobPlan, refused: BTreeMap<String, Refusal>) -> Loaded {
+        let mut blocks = vec![0; plan.over_budget.len()];
+        plan.jobs.iter().for_each(|job| blocks[job.want] += job.new_blocks());
+        Loaded { past_end: vec![0; blocks.len()], blocks, databases: refused, ..Loaded::default() }
+    }
+}
+
+/// The statements that are still to run, and what the others did.
+struct Loader<'a> {
+    tier: BuffersTier<'a>,
+    wants: &'a [Want],
+    pace: Pace,
+    jobs: Mutex<VecDeque<Job>>,
+    loaded: Mutex<Loaded>,
+    /// What all connections did, blocks included that were only used again.
+    done: Mutex<Done>,
+    /// The connections that are to be at work.
+    wanted: AtomicUsize,
+}
+
+/// A connection, to the database that it was last needed for.
+type Open = Option<(String, Prewarmer)>;
+
+impl<'a> Loader<'a> {
+    /// `refused` are databases that nothing can be loaded in.
+    pub fn new(
+        tier: BuffersTier<'a>,
+        wants: &'a [Want],
+        jobs: Vec<Job>,
+        refused: BTreeMap<String, Refusal>,
+    ) -> Loader<'a> {
+        let none = vec![0; wants.len()];
+        let loaded = Loaded { blocks: none.clone(), past_end: none, databases: refused, ..Loaded::default() };
+        Loader {
+            tier,
+            wants,
+            pace: Pace::new(tier.max_rate),
+            jobs: Mutex::new(jobs.into()),
+            loaded: Mutex::new(loaded),
+            done: Mutex::new(Done::default()),
+            wanted: AtomicUsize::new(1),
+        }
+    }
+
+    /// Loads until all is done, the user stops it, or the server is gone.
+    pub async fn run(self) -> Loaded {
+        self.work_together().await;
+        self.loaded.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins with one connection and adds others as long as they help.
+    async fn work_together(&self) {
+        let (mut crew, began) = (Crew::new(self.tier.connections), Instant::now());
+        let mut connections = FuturesUnordered::from_iter([self.work(0)]);
+        loop {
+            tokio::select! {
+                ended = connections.next() => match ended {
+                    Some(()) => {}
+                    // One that was refused its connection gave its statement back when the others had ended.
+                    None if self.is_unfinished() => connections.push(self.work(0)),
+                    None => return,
+                },
+                () = tokio::time::sleep(LOOK) => {
+                    let done = *lock(&self.done);
+                    let wanted = crew.judge(began.elapsed(), done);
+                    let before = self.wanted.swap(wanted, Ordering::Relaxed);
+                    connections.extend((before..wanted).map(|nth| self.work(nth)));
+                }
+            }
+        }
+    }
+
+    /// One connection's life, until nothing is left or it is one too many. Only the first insists when there is no
+    /// connection left to have.
+    async fn work(&self, nth: usize) {
+        let mut open: Open = None;
+        while nth < self.wanted.load(Ordering::Relaxed)
+            && let Some(job) = self.take()
+        {
+            let bytes = Bytes(job.new_blocks() * u64::from(self.tier.server.facts.block_size));
+            if !self.pace.wait_async(bytes, self.tier.control).await {
+                return;
+            }
+            match self.apply(&job, &mut open).await {
+                Ok(blocks) => {
+                    let mut loaded = lock(&self.loaded);
+                    loaded.statements += 1;
+                    loaded.blocks[job.want] += blocks.min(job.new_blocks());
+                    loaded.past_end[job.want] += job.new_blocks().saturating_sub(blocks);
+                    let mut done = lock(&self.done);
+                    done.statements += 1;
+                    done.blocks += job.blocks;
+                }
+                Err(failure) if failure.is_too_many() && nth > 0 => {
+                    lock(&self.jobs).push_front(job);
+                    return;
+                }
+                Err(failure) => {
+                    open = None;
+                    self.note(&job, &failure);
+                }
+            }
+            self.tier.watcher.advance(bytes.0);
+        }
+    }
+
+    fn is_unfinished(&self) -> bool {
+        let is_stopped = self.tier.control.is_interrupted() || lock(&self.loaded).server_gone.is_some();
+        !is_stopped && !lock(&self.jobs).is_empty()
+    }
+
+    /// The next statement that makes sense.
+    fn take(&self) -> Option<Job> {
+        let loaded = lock(&self.loaded);
+        let mut jobs = lock(&self.jobs);
+        while let Some(job) = jobs.pop_front() {
+            if self.tier.control.is_interrupted() || loaded.server_gone.is_some() {
+                return None;
+            }
+            let is_refused = loaded.refusals.contains_key(&job.want)
+                || loaded.databases.contains_key(&self.wants[job.want].database);
+            if !is_refused {
+                return Some(job);
+            }
+        }
+        None
+    }
+
+    async fn apply(&self, job: &Job, open: &mut Open) -> Result<u64, Failure> {
+        let want = &self.wants[job.want];
+        if open.as_ref().is_none_or(|(database, _)| *database != want.database) {
+            let prewarmer = self.open(&want.database).await.map_err(Failure::OfDatabase)?;
+            *open = Some((want.database.clone(), prewarmer));
+        }
+        let Some((_, prewarmer)) = open else { return Ok(0) };
+        let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
+        // Whoever may not use pg_prewarm for one relation may for none of the database.
+        loaded.await.map_err(|error| match error {
+            Error::ExtensionPrivilege { .. } => Failure::OfDatabase(error),
+            error => Failure::OfRelation(error),
+        })
+    }
+
+    async fn open(&self, database: &str) -> Result<Prewarmer, Error> {
+        Prewarmer::open(self.tier.server.connect_to(database).await?).await
+    }
+
+    fn note(&self, job: &Job, failure: &Failure) {
+        let mut loaded = lock(&self.loaded);
+        let refusal = Refusal::of(failure.error());
+        if refusal.reason == SkipReason::ServerGone {
+            loaded.server_gone.get_or_insert(refusal);
+            return;
+        }
+        match failure {
+            Failure::OfDatabase(_) => {
+                loaded.databases.entry(self.wants[job.want].database.clone()).or_insert(refusal);
+            }
+            Failure::OfRelation(_) => _ = loaded.refusals.entry(job.want).or_insert(refusal),
+        }
+    }
+}
+
+/// What failed: getting ready in a database, or loading one relation.
+#[derive(Debug)]
+enum Failure {
+    OfDatabase(Error),
+    OfRelation(Error),
+}
+
+impl Failure {
+    fn error(&self) -> &Error {
+        match self {
+            Failure::OfDatabase(error) | Failure::OfRelation(error) => error,
+        }
+    }
+
+    /// SQLSTATE too_many_connections, or no more files may be open here.
+    fn is_too_many(&self) -> bool {
+        self.error().sqlstate().as_deref() == Some("53300") || self.error().is_too_few_files()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// ---- crew ----
+
+/// So long what the connections bring is watched before anything changes, and until each has ended so many statements.
+const WINDOW: Duration = Duration::from_millis(500);
+const STATEMENTS_EACH: u64 = 2;
+
+/// One connection more helps when it brings this much more.
+const NOTICEABLE: f64 = 1.1;
+
+/// What did not help is tried again after so long: what is read later may lie elsewhere.
+const RETRY: Duration = Duration::from_secs(4);
+
+/// What all connections together have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Done {
+    pub statements: u64,
+    pub blocks: u64,
+}
+
+/// The connections at work.
+#[derive(Clone, Copy, Debug)]
+struct Crew {
+    most: usize,
+    connections: usize,
+    /// When the window began, and what had been done by then.
+    since: (Duration, Done),
+    /// Blocks per second before the last connection was added.
+    before: Option<f64>,
+    /// When one more did not help.
+    settled_at: Option<Duration>,
+}
+
+impl Crew {
+    /// One connection, of at most `most`.
+    pub fn new(most: usize) -> Crew {
+        Crew {
+            most: most.max(1),
+            connections: 1,
+            since: (Duration::ZERO, Done::default()),
+            before: None,
+            settled_at: None,
+        }
+    }
+
+    /// How many there are to be from now on, when `done` is done since the beginning.
+    pub fn judge(&mut self, now: Duration, done: Done) -> usize {
+        let (began, then) = self.since;
+        let ended = done.statements - then.statements;
+        let lasted = now.saturating_sub(began);
+        if lasted < WINDOW || ended < STATEMENTS_EACH * self.connections as u64 {
+            return self.connections;
+        }
+        self.since = (now, done);
+        if self.settled_at.is_some_and(|settled_at| now.saturating_sub(settled_at) < RETRY) {
+            return self.connections;
+        }
+        let rate = (done.blocks - then.blocks) as f64 / lasted.as_secs_f64();
+        if self.before.take().is_some_and(|before| rate < before * NOTICEABLE) {
+            self.settled_at = Some(now);
+            self.connections -= 1;
+        } else if self.connections < self.most {
+            self.before = Some(rate);
+            self.connections += 1;
+        }
+        self.connections
+    }
+}
+
+// ---- jobs ----
+//
+// What to load, in statements of a few megabytes, the most used first.
+
+/// A statement's blocks and ranges: a fraction of a second on a slow disk, so that Ctrl-C is heard.
+const JOB_BLOCKS: u64 = 512;
+const JOB_RANGES: usize = 128;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Job {
+    /// The number of what is wanted.
+    pub want: usize,
+    pub ranges: Vec<BlockRange>,
+    pub blocks: u64,
+    /// How often to load them.
+    pub passes: u32,
+    /// Are they loaded already, and only to be used again?
+    is_again: bool,
+}
+
+impl Job {
+    /// Blocks that it brings.
+    pub fn new_blocks(&self) -> u64 {
+        if self.is_again { 0 } else { self.blocks }
+    }
+}
+
+/// Loading gives a usage count of 1 also to what had 0, and each further pass adds one, up to 5. So everything gets one
+/// more than it had: the first round of the clock sweep, which comes when all buffers are taken, sets that right.
+const PASSES_AGAIN_MAX: u8 = 4;
+
+/// All statements, in their order.
+#[derive(Debug)]
+struct JobPlan {
+    pub jobs: Vec<Job>,
+    /// Blocks of each want for which the budget had no room.
+    pub over_budget: Vec<u64>,
+}
+
+impl JobPlan {
+    pub fn planned_blocks(&self) -> u64 {
+        self.jobs.iter().map(Job::new_blocks).sum()
+    }
+}
+
+/// The statements that load what of `wants` is not there `before`, at most `budget_blocks`, and of each want only what is
+/// `allowed`, where that is limited: the rest counts as over the budget. Catalogs come first among
+/// what is equally used, then one database after another. When all is loaded the hot ones are used again: filling the
+/// last free buffers makes the clock sweep go round.
+fn plan_jobs(
+    wants: &[Want],
+    before: Option<&Current>,
+    budget_blocks: u64,
+    allowed: Option<&[RoaringBitmap]>,
+) -> JobPlan {
+    let mut order: Vec<(usize, &(u8, RoaringBitmap))> =
+        wants.iter().enumerate().flat_map(|(at, want)| want.levels.iter().map(move |level| (at, level))).collect();
+    order.sort_by_key(|(at, (usage_count, _))| {
+        let want = &wants[*at];
+        (std::cmp::Reverse(*usage_count), !want.is_system, &want.database, want.key, *at)
+    });
+    let mut plan = JobPlan { jobs: Vec::new(), over_budget: vec![0; wants.len()] };
+    let mut left = budget_blocks;
+    let mut again = Vec::new();
+    for (at, (usage_count, blocks)) in order {
+        let mut missing = blocks.clone();
+        before.into_iter().for_each(|before| missing -= before.resident(at));
+        if let Some(allowed) = allowed {
+            plan.over_budget[at] += missing.len() - missing.intersection_len(&allowed[at]);
+            missing &= &allowed[at];
+        }
+        let fitting = missing.len().min(left);
+        left -= fitting;
+        plan.over_budget[at] += missing.len() - fitting;
+        missing.remove_biggest(missing.len() - fitting);
+        let passes = u32::from((*usage_count).min(PASSES_AGAIN_MAX));
+        cut(&missing, |ranges, blocks| {
+            let job = Job { want: at, ranges, blocks, passes: 1, is_again: false };
+            if passes > 0 {
+                again.push(Job { passes, is_again: true, ..job.clone() });
+            }
+            plan.jobs.push(job);
+        });
+    }
+    plan.jobs.append(&mut again);
+    plan
+}
+
+/// Cuts blocks into statements.
+fn cut(blocks: &RoaringBitmap, mut emit: impl FnMut(Vec<BlockRange>, u64)) {
+    let mut ranges = Vec::new();
+    let mut sum = 0;
+    let mut runs = blocks.iter();
+    while let Some(run) = runs.next_range() {
+        let (mut start, end) = (u64::from(*run.start()), u64::from(*run.end()) + 1);
+        while start < end {
+            let piece = BlockRange::new(start, end.min(start + JOB_BLOCKS - sum));
+            sum += piece.blocks();
+            start = piece.end;
+            ranges.push(piece);
+            if sum == JOB_BLOCKS || ranges.len() == JOB_RANGES {
+                emit(std::mem::take(&mut ranges), std::mem::take(&mut sum));
+            }
+        }
+    }
+    if !ranges.is_empty() {
+        emit(ranges, sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_live_traffic_brought_in_is_pushed_out_only_on_request() {
+        let unseen = Refusal::because(SkipReason::NoPrivilege);
+        assert_eq!(fillable(100, None, Ok(30)), 70);
+        assert_eq!(fillable(100, None, Err(&unseen)), 0);
+        assert_eq!(fillable(100, Some(60), Err(&unseen)), 60);
+        assert_eq!(fillable(100, Some(600), Ok(30)), 100);
+        let gone = Refusal::because(SkipReason::ServerGone);
+        assert_eq!(fillable(100, None, Err(&gone)), 100);
+    }
+
+    #[test]
+    fn a_limit_does_not_hide_that_free_buffers_are_unknown() {
+        let unseen = Refusal::because(SkipReason::NoPrivilege);
+        let unknown = (0, SkipReason::FreeBuffersUnknown);
+        assert_eq!([false, true].map(|shares| cap(0, None, Some(50), shares, Err(&unseen))), [unknown; 2]);
+        assert_eq!(cap(60, Some(60), Some(50), true, Err(&unseen)), (50, SkipReason::OverBudget));
+        assert_eq!(cap(70, None, Some(50), true, Ok(30)), (50, SkipReason::OverBudget));
+        assert_eq!(cap(20, None, Some(50), false, Ok(80)), (20, SkipReason::NoFreeBuffer));
+    }
+}
+
+#[cfg(test)]
+mod crew_tests {
+    use super::*;
+
+    /// The connections after each half second on a server that loads `rate(connections)` blocks a second, 512 in a statement.
+    fn play(most: usize, seconds: f64, rate: impl Fn(usize, f64) -> f64) -> Vec<usize> {
+        let (mut crew, mut blocks, mut connections) = (Crew::new(most), 0.0, 1);
+        let mut found = Vec::new();
+        for half in 1..=(2.0 * seconds) as u32 {
+            let now = f64::from(half) / 2.0;
+            blocks += rate(connections, now) / 2.0;
+            let done = Done { statements: blocks as u64 / 512, blocks: blocks as u64 };
+            connections = crew.judge(Duration::from_secs_f64(now), done);
+            found.push(connections);
+        }
+        found
+    }
+
+    #[test]
+    fn there_are_as_many_as_help() {
+        let scales_to = |best: usize| move |connections: usize, _: f64| 10_000.0 * connections.min(best) as f64;
+        assert_eq!(play(8, 4.0, scales_to(3)), [2, 3, 4, 3, 3, 3, 3, 3]);
+        assert_eq!(play(8, 2.0, scales_to(1)), [2, 1, 1, 1]);
+        assert_eq!(play(2, 2.5, scales_to(9)), [2, 2, 2, 2, 2]);
+        assert_eq!(play(1, 1.0, scales_to(9)), [1, 1]);
+    }
+
+    #[test]
+    fn what_did_not_help_is_tried_again_later() {
+        let later = |connections: usize, now: f64| if now > 3.0 { 10_000.0 * connections as f64 } else { 10_000.0 };
+        let found = play(4, 7.0, later);
+        assert_eq!(found[..3], [2, 1, 1]);
+        assert_eq!(found.last(), Some(&4));
+    }
+
+    #[test]
+    fn slow_statements_are_waited_for() {
+        // One in two seconds: four seconds for two of them.
+        let found = play(4, 5.0, |_, _| 256.0);
+        assert_eq!(found[..8], [1, 1, 1, 1, 1, 1, 1, 2]);
+    }
+}
+
+#[cfg(test)]
+mod jobs_tests {
+    use super::*;
+    use crate::ForkMap;
+    use crate::fixtures::relation;
+    use host::units::Fork;
+
+    fn want(levels: &[(u8, std::ops::Range<u32>)]) -> Want {
+        let mut fork = ForkMap::empty(Fork::Main, 10_000);
+        for (usage_count, blocks) in levels {
+            fork.buffers[usize::from(*usage_count)].insert_range(blocks.clone());
+        }
+        Want::new(0, &fork, &relation(1, fork.clone()).relation, "d")
+    }
+
+    #[test]
+    fn the_most_used_come_first_and_the_budget_cuts_the_least_used() {
+        let wants = [want(&[(1, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
+        let plan = plan_jobs(&wants, None, 1050, None);
+        let order: Vec<_> = plan.jobs.iter().map(|job| (job.want, job.new_blocks(), job.passes)).collect();
+        let loads = [(0, 10, 1), (1, 512, 1), (1, 488, 1), (0, 40, 1)];
+        assert_eq!(order, [&loads[..], &[(0, 0, 4), (1, 0, 3), (1, 0, 3), (0, 0, 1)]].concat());
+        assert_eq!((plan.planned_blocks(), plan.over_budget), (1050, vec![60, 0]));
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_over_the_budget() {
+        let allowed = [(50..105).collect(), RoaringBitmap::new()];
+        let wants = [want(&[(0, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
+        let plan = plan_jobs(&wants, None, 30, Some(&allowed));
+        assert_eq!((plan.planned_blocks(), plan.over_budget), (30, vec![80, 1000]));
+    }
+
+    #[test]
+    fn scattered_blocks_make_statements_of_bounded_length() {
+        let blocks: RoaringBitmap = (0..300).map(|block| block * 2).collect();
+        let mut lengths = Vec::new();
+        cut(&blocks, |ranges, blocks| lengths.push((ranges.len(), blocks)));
+        assert_eq!(lengths, [(128, 128), (128, 128), (44, 44)]);
+    }
+}

@@ -1,0 +1,411 @@
+//! Makes relations cold: in shared_buffers where the server can, in the OS page cache without root.
+//!
+//! The order matters. A checkpoint writes the dirty buffers, so that they do not come back as dirty pages; then buffers
+//! go, then files. The files are looked at again at once: the next query to the server brings catalogs back.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Control, Error, Phase, Watcher};
+use crate::{ForkMap, Map, RelationMap, TierState, Tiers};
+use host::failure::Explain as _;
+use host::linux;
+use host::linux::page_cache::{CachedFile, PageCache, PageCounts, apply_drop_caches};
+use host::linux::threads::map_on_threads;
+use host::units::{Bytes, Fork, PageRange};
+use postgres::{
+    PG_BUFFERCACHE, Relation, RelationName, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers,
+};
+
+impl Eviction<'_> {
+    /// Evicts, looks again, and says what stayed.
+    ///
+    /// # Errors
+    /// When a tier that was asked for cannot be seen or reached at all.
+    pub async fn run(self) -> Result<EvictReceipt, Error> {
+        let mut receipt = EvictReceipt { is_dry_run: self.is_dry_run, ..EvictReceipt::default() };
+        if self.is_dry_run {
+            receipt.os = self.tiers.os.then(|| EvictedTier::before(self.os_bytes()));
+            receipt.buffers = self.tiers.buffers.then(|| EvictedTier::before(self.buffer_bytes()));
+            return Ok(receipt);
+        }
+        if let Some(server) = self.server {
+            self.checkpoint(server, &mut receipt).await?;
+        }
+        if self.tiers.buffers {
+            self.evict_buffers(&mut receipt).await?;
+        }
+        if self.tiers.os {
+            let directory = match (&self.map.os, self.directory) {
+                (TierState::Measured, Some(directory)) => directory,
+                (TierState::Unknown { reason }, _) => return Err(Error::OsTierHidden { reason: reason.clone() }),
+                (TierState::Measured, None) => {
+                    return Err(Error::OsTierHidden { reason: "its data directory is not known".to_owned() });
+                }
+            };
+            if self.drop_caches {
+                apply_drop_caches()?;
+            }
+            evict_os(&self, directory, &mut receipt);
+        }
+        receipt.is_interrupted = self.control.is_interrupted();
+        Ok(receipt)
+    }
+
+    /// Without the right to one, evicting files writes what is in them; what is dirty in shared_buffers alone is
+    /// written, and cached again, when the server pleases.
+    async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<(), Error> {
+        let mut connection = server.connect_to(&server.database).await?;
+        if let Err(error) = apply_checkpoint(&mut connection).await {
+            receipt.remarks.push(format!(
+                "{error}: what is dirty in shared_buffers will be cached again when the server writes it"
+            ));
+        }
+        Ok(())
+    }
+
+    async fn evict_buffers(&self, receipt: &mut EvictReceipt) -> Result<(), Error> {
+        let mut tier = EvictedTier::before(self.buffer_bytes());
+        let Some(server) = self.server else {
+            receipt.remarks.push("the server does not run: shared_buffers are empty when it starts".to_owned());
+            receipt.buffers = Some(EvictedTier { resident_after_bytes: Some(Bytes(0)), ..tier });
+            return Ok(());
+        };
+        let databases: Vec<String> = self
+            .map
+            .relations
+            .iter()
+            .map(|one| one.relation.name.database.clone())
+            .collect::<HashSet<_>>()
+            .into_iter()
+            .collect();
+        let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
+        let paths: Vec<RelationPath> = self.map.relations.iter().map(|one| one.relation.path.clone()).collect();
+        let chosen = (!self.is_whole_cluster).then_some(&paths[..]);
+        if apply_evict_buffers(&mut connection, chosen).await?.is_none() {
+            receipt.buffers_stay = true;
+            receipt.remarks.push(format!(
+                "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os to leave them alone",
+                server.facts.version
+            ));
+        }
+        let mut after: HashMap<RelationKey, u64> = paths.iter().map(|path| (key(path), 0)).collect();
+        read_buffers(&mut connection, |buffer| {
+            let found = after.get_mut(&(buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber));
+            found.into_iter().for_each(|blocks| *blocks += 1);
+        })
+        .await?;
+        tier.resident_after_bytes = Some(self.bytes(after.values().sum()));
+        receipt.buffers = Some(tier);
+        if !receipt.buffers_stay {
+            receipt.buffers_stayed = self.name_buffers(&after);
+        }
+        Ok(())
+    }
+
+    /// Whose the buffers are, by the blocks of each relation.
+    fn name_buffers(&self, blocks: &HashMap<RelationKey, u64>) -> Vec<BuffersStay> {
+        let stay = |one: &RelationMap| {
+            let bytes = self.bytes(*blocks.get(&key(&one.relation.path)).filter(|blocks| **blocks > 0)?);
+            Some(BuffersStay { name: one.relation.name.clone(), bytes })
+        };
+        let mut stayed: Vec<BuffersStay> = self.map.relations.iter().filter_map(stay).collect();
+        stayed.sort_by_key(|stay| Reverse(stay.bytes));
+        stayed
+    }
+}
+
+/// Tablespace, database, relfilenumber.
+type RelationKey = (u32, u32, u32);
+
+fn key(path: &RelationPath) -> RelationKey {
+    (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
+}
+
+// ---- eviction ----
+
+/// What to make cold, and how.
+#[derive(Clone, Copy)]
+pub struct Eviction<'a> {
+    /// What is resident now of the relations that are meant.
+    pub map: &'a Map,
+    pub tiers: Tiers,
+    /// Are all relations of the cluster meant?
+    pub is_whole_cluster: bool,
+    /// Drop everything that the machine has cached, too.
+    pub drop_caches: bool,
+    /// Tell what would go; evict nothing.
+    pub is_dry_run: bool,
+    pub server: Option<&'a Server>,
+    pub directory: Option<&'a Path>,
+    pub page_cache: &'a dyn PageCache,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+}
+
+impl std::fmt::Debug for Eviction<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Eviction").field("tiers", &self.tiers).finish_non_exhaustive()
+    }
+}
+
+impl Eviction<'_> {
+    /// What was in the OS page cache of what is meant; `None` when nobody could see.
+    pub fn os_bytes(&self) -> Option<Bytes> {
+        (self.map.os == TierState::Measured).then(|| self.bytes(self.map.os_blocks()))
+    }
+
+    /// What was in shared_buffers.
+    pub fn buffer_bytes(&self) -> Option<Bytes> {
+        (self.map.buffers == TierState::Measured).then(|| self.bytes(self.map.buffer_blocks()))
+    }
+
+    /// Blocks of the map, in bytes.
+    pub fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks * u64::from(self.map.source.block_size))
+    }
+}
+
+// ---- os ----
+//
+// The OS tier: every segment of every file, written out, dropped, and counted again.
+
+/// Files that are written out at a time.
+const THREADS: usize = 4;
+
+/// What is still cached of a fork.
+#[derive(Clone, Copy, Debug, Default)]
+struct Left {
+    bytes: Bytes,
+    is_dirty: bool,
+    is_writeback: bool,
+}
+
+/// Evicts the files of the map's relations.
+fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceipt) {
+    let forks: Vec<(&Relation, &ForkMap)> = eviction.map.forks().collect();
+    eviction.watcher.begin(Phase::Evicting, forks.len() as u64);
+    let outcomes = map_on_threads(forks.len(), THREADS, |at| {
+        eviction.watcher.advance(1);
+        let (relation, fork) = forks[at];
+        (!eviction.control.is_interrupted()).then(|| evict_fork(eviction, directory, relation, fork))
+    });
+    let mut after = Bytes(0);
+    for ((relation, fork), outcome) in forks.into_iter().zip(outcomes) {
+        let before = eviction.bytes(fork.os.len());
+        let (left, stay) = match outcome {
+            Some(Ok(left)) => (Some(left.bytes), why(eviction, left).map(|reason| (left.bytes, reason, None))),
+            Some(Err(error)) => (None, Some((before, StayReason::Refused, Some(told(&error))))),
+            None => (None, None),
+        };
+        after += left.unwrap_or(before);
+        if let Some((bytes, reason, detail)) = stay {
+            receipt.stayed.push(Stay { name: relation.name.clone(), fork: fork.fork, bytes, reason, detail });
+        }
+        if before.0 > 0 {
+            let (name, fork) = (relation.name.clone(), fork.fork);
+            receipt.relations.push(EvictedFork {
+                name,
+                fork,
+                resident_before_bytes: before,
+                resident_after_bytes: left,
+            });
+        }
+    }
+    receipt.os = Some(EvictedTier { resident_after_bytes: Some(after), ..EvictedTier::before(eviction.os_bytes()) });
+}
+
+/// What failed, and what to do about it.
+fn told(error: &linux::Error) -> String {
+    let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{error}{hint}")
+}
+
+/// Evicts all segments of a fork, and counts what is left.
+fn evict_fork(
+    eviction: &Eviction<'_>,
+    directory: &Path,
+    relation: &Relation,
+    fork: &ForkMap,
+) -> Result<Left, linux::Error> {
+    let mut left = Left::default();
+    for segment in 0.. {
+        let path = relation.path.segment_file(directory, fork.fork, segment);
+        let Some(file) = eviction.page_cache.open(&path)? else { break };
+        file.apply_evict()?;
+        let counts = count(&*file, eviction.page_cache.page_bytes())?;
+        left.bytes += Bytes(counts.cached * eviction.page_cache.page_bytes());
+        left.is_dirty |= counts.dirty > 0;
+        left.is_writeback |= counts.writeback > 0;
+    }
+    Ok(left)
+}
+
+fn count(file: &dyn CachedFile, page_bytes: u64) -> Result<PageCounts, linux::Error> {
+    file.read_counts(PageRange::new(0, file.size_bytes().div_ceil(page_bytes)))
+}
+
+fn why(eviction: &Eviction<'_>, left: Left) -> Option<StayReason> {
+    match left {
+        Left { bytes: Bytes(0), .. } => None,
+        Left { is_dirty: true, .. } => Some(StayReason::Dirty),
+        Left { is_writeback: true, .. } => Some(StayReason::Writeback),
+        _ if eviction.server.is_some() => Some(StayReason::ServerRuns),
+        _ => Some(StayReason::InUse),
+    }
+}
+
+// ---- receipt ----
+
+/// What an eviction did. Everything under `resident_*` was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct EvictReceipt {
+    /// Was this a dry run? Then nothing was evicted.
+    pub is_dry_run: bool,
+    /// `None` for a tier that was not asked for.
+    pub os: Option<EvictedTier>,
+    pub buffers: Option<EvictedTier>,
+    /// Were shared_buffers asked for, and left as they are because this server cannot evict from them?
+    pub buffers_stay: bool,
+    /// Forks that had something in the OS page cache, in the map's order.
+    pub relations: Vec<EvictedFork>,
+    /// What is still in the OS page cache.
+    pub stayed: Vec<Stay>,
+    /// What is still in shared_buffers, the most first, of a server that can evict.
+    pub buffers_stayed: Vec<BuffersStay>,
+    pub is_interrupted: bool,
+    pub remarks: Vec<String>,
+}
+
+/// One tier, of the relations that were meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EvictedTier {
+    /// `None` when it could not be measured.
+    pub resident_before_bytes: Option<Bytes>,
+    pub resident_after_bytes: Option<Bytes>,
+}
+
+/// One fork in the OS tier.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EvictedFork {
+    #[serde(flatten)]
+    pub name: RelationName,
+    pub fork: Fork,
+    pub resident_before_bytes: Bytes,
+    /// `None` when it was not looked at again.
+    pub resident_after_bytes: Option<Bytes>,
+}
+
+/// Something that is still cached.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stay {
+    #[serde(flatten)]
+    pub name: RelationName,
+    pub fork: Fork,
+    pub bytes: Bytes,
+    pub reason: StayReason,
+    /// The error's text, where there was one.
+    pub detail: Option<String>,
+}
+
+/// A relation that still has buffers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BuffersStay {
+    #[serde(flatten)]
+    pub name: RelationName,
+    pub bytes: Bytes,
+}
+
+/// Why something is still cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StayReason {
+    /// Written again since.
+    Dirty,
+    /// Being written.
+    Writeback,
+    /// The server runs: it read it again, or was just using it.
+    ServerRuns,
+    /// Another process has it mapped or locked.
+    InUse,
+    /// The kernel or the file system refused.
+    Refused,
+}
+
+impl EvictedTier {
+    /// Not evicted yet.
+    pub fn before(bytes: Option<Bytes>) -> EvictedTier {
+        EvictedTier { resident_before_bytes: bytes, resident_after_bytes: None }
+    }
+}
+
+#[cfg(test)]
+mod os_tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::Tiers;
+    use crate::fixtures::{self, map_of};
+    use crate::warm::{Control, Unwatched};
+    use crate::{Map, RelationMap};
+    use host::linux::page_cache::{FakePageCache, FakeRefusal};
+    use host::units::Fork;
+
+    fn relation(relfilenumber: u32, blocks: u32) -> RelationMap {
+        let mut fork = ForkMap::empty(Fork::Main, blocks.into());
+        fork.os.insert_range(0..blocks);
+        fixtures::relation(relfilenumber, fork)
+    }
+
+    async fn evict(cache: &FakePageCache, map: &Map, is_dry_run: bool) -> EvictReceipt {
+        let eviction = Eviction {
+            map,
+            tiers: Tiers { os: true, buffers: false },
+            is_whole_cluster: false,
+            drop_caches: false,
+            is_dry_run,
+            server: None,
+            directory: Some(Path::new("/data")),
+            page_cache: cache,
+            control: &Control::default(),
+            watcher: &Unwatched,
+        };
+        eviction.run().await.unwrap()
+    }
+
+    fn file(name: &str) -> PathBuf {
+        Path::new("/data/base/5").join(name)
+    }
+
+    #[tokio::test]
+    async fn all_segments_go_and_what_stays_is_told() {
+        let cache = FakePageCache::new();
+        cache.insert(file("1"), 131_072 * 8192, &[PageRange::new(0, 262_144)]);
+        cache.insert(file("1.1"), 8192, &[PageRange::new(0, 2)]);
+        cache.insert(file("2"), 10 * 8192, &[PageRange::new(0, 20)]);
+        cache.pin(&file("2"), PageRange::new(4, 6));
+        cache.insert(file("3"), 8192, &[PageRange::new(0, 2)]);
+        cache.refuse(&file("3"), FakeRefusal::Open);
+        let map = map_of(vec![relation(1, 131_073), relation(2, 10), relation(3, 1)]);
+        let receipt = evict(&cache, &map, false).await;
+        assert!(cache.resident(&file("1")).is_empty() && cache.resident(&file("1.1")).is_empty());
+        let stayed: Vec<_> =
+            receipt.stayed.iter().map(|stay| (&stay.name.name[..], stay.bytes.0, stay.reason)).collect();
+        assert_eq!(stayed, [("relation_2", 8192, StayReason::InUse), ("relation_3", 8192, StayReason::Refused)]);
+        let os = receipt.os.unwrap();
+        assert_eq!(os.resident_before_bytes, Some(Bytes(131_084 * 8192)));
+        assert_eq!(os.resident_after_bytes, Some(Bytes(2 * 8192)));
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_evicts_nothing() {
+        let cache = FakePageCache::new();
+        cache.insert(file("1"), 8192, &[PageRange::new(0, 2)]);
+        let receipt = evict(&cache, &map_of(vec![relation(1, 1)]), true).await;
+        assert_eq!(receipt.os.unwrap().resident_before_bytes, Some(Bytes(8192)));
+        assert_eq!(cache.calls().evictions, 0);
+    }
+}

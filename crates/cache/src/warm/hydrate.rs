@@ -1,0 +1,832 @@
+//! The first touch of every block of a volume that was made from a volume snapshot: until then each read of it fetches the
+//! block from far away. Everything below the data directory is read once, past the page cache, so that nothing that is warm
+//! is pushed out by it; what a snapshot of pgthaw's knows to be hot comes first. What was done is kept, and not done again
+//! after an interruption.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::restore::Governor;
+use super::traffic::{Sharing, Traffic};
+use super::{Control, Error, Phase, PlannedDevice, TrafficReceipt, Watcher};
+use crate::warm::heat;
+use crate::warm::heat::Evidence;
+use crate::{ForkMap, Map};
+use host::failure::{ErrorKind, Explain as _};
+use host::files::{EntryKind, Tree, read_at_most, write_whole};
+use host::linux;
+use host::linux::block_device::BlockDevice;
+use host::linux::direct_read::{AlignedBuffer, DirectFile};
+use host::linux::threads::on_threads;
+use host::units::Bytes;
+use postgres::{DataDirectory, Relation};
+
+/// Bytes of one read.
+const READ: u64 = 1 << 20;
+/// How often what was done is kept: this much is done again after a power failure.
+const KEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// How often to look whether all is done.
+const LOOK: Duration = Duration::from_millis(20);
+/// Failures that are told one by one.
+const FAILURES_MAX: usize = 20;
+
+/// One hydration.
+#[derive(Clone, Copy)]
+pub struct Hydration<'a> {
+    pub directory: &'a DataDirectory,
+    /// What is hot, of the same cluster; `None`: by path alone.
+    pub hot: Option<&'a Map>,
+    pub threads: usize,
+    /// Bytes per second.
+    pub max_rate: Option<Bytes>,
+    /// How the device is shared with live traffic.
+    pub sharing: Sharing,
+    /// What it gives, as far as it was probed.
+    pub device: PlannedDevice,
+    pub traffic: &'a dyn Traffic,
+    /// Does a server answer? Beside none there is nobody to be gentle with.
+    pub has_server: bool,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+}
+
+impl std::fmt::Debug for Hydration<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hydration").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HydrationReceipt {
+    pub files: u64,
+    pub total_bytes: Bytes,
+    /// Bytes that earlier runs read.
+    pub done_before_bytes: Bytes,
+    pub read_bytes: Bytes,
+    pub left_bytes: Bytes,
+    pub seconds: f64,
+    /// When the earlier run was that this one goes on with.
+    pub resumed_from: Option<Timestamp>,
+    /// The earlier run that touched everything: this one read nothing.
+    pub finished_before: Option<FinishedRun>,
+    /// When the snapshot was taken that says what is hot.
+    pub snapshot_taken_at: Option<Timestamp>,
+    /// Reads that failed: the first of them one by one.
+    pub failed_reads: u64,
+    /// Failed reads that this user may not do.
+    pub denied_reads: u64,
+    pub failures: Vec<HydrationFailure>,
+    /// What the server did meanwhile, and what was left to it.
+    pub traffic: TrafficReceipt,
+    pub is_interrupted: bool,
+    pub remarks: Vec<String>,
+}
+
+impl HydrationReceipt {
+    /// What kept it from its end.
+    pub fn failure(&self) -> Option<ErrorKind> {
+        match self {
+            HydrationReceipt { is_interrupted: true, .. } => Some(ErrorKind::Interrupted),
+            HydrationReceipt { failed_reads: 0, .. } => None,
+            HydrationReceipt { failed_reads, denied_reads, .. } if failed_reads == denied_reads => {
+                Some(ErrorKind::Privilege)
+            }
+            _ => Some(ErrorKind::Failed),
+        }
+    }
+}
+
+/// A run that touched every block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FinishedRun {
+    pub at: Timestamp,
+    /// The device's name in /sys/block.
+    pub device: String,
+}
+
+/// A file that could not be read, or a directory that could not be listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HydrationFailure {
+    /// Below the data directory.
+    pub path: String,
+    pub detail: String,
+}
+
+/// What the threads share.
+struct Work<'a> {
+    hydration: Hydration<'a>,
+    chunks: &'a Chunks,
+    governor: Governor,
+    next: AtomicUsize,
+    /// Is each chunk done?
+    done: Vec<AtomicBool>,
+    read_bytes: AtomicU64,
+    failed_reads: AtomicU64,
+    denied_reads: AtomicU64,
+    failures: Mutex<Vec<HydrationFailure>>,
+}
+
+impl Hydration<'_> {
+    /// Reads what `state` does not have yet, nothing when it is finished, and tells `keep` now and then how far it is. Blocks.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed, or when `keep` fails.
+    pub fn run<E: From<linux::Error>>(
+        &self,
+        state: &mut HydrationState,
+        mut keep: impl FnMut(&HydrationState) -> Result<(), E>,
+    ) -> Result<HydrationReceipt, E> {
+        let started = Instant::now();
+        let chunks = Chunks::list(self.directory, self.hot)?;
+        let done: Vec<AtomicBool> = chunks.iter().map(|(path, chunk)| state.has(path, chunk).into()).collect();
+        let bytes_of = |done: &[AtomicBool]| -> Bytes {
+            let with = done.iter().zip(chunks.lengths()).filter(|(done, _)| done.load(Ordering::Relaxed));
+            Bytes(with.map(|(_, bytes)| bytes).sum())
+        };
+        let finished_before = state.finished().map(|(at, device)| FinishedRun { at, device: device.to_owned() });
+        let total_bytes = Bytes(chunks.lengths().sum());
+        let done_before_bytes = bytes_of(&done);
+        let resumed_from = state.resumed_from();
+        self.watcher.begin(Phase::Hydrating, total_bytes.0 - done_before_bytes.0);
+        let work = Work {
+            hydration: *self,
+            chunks: &chunks,
+            governor: self.governor(),
+            next: AtomicUsize::new(0),
+            done,
+            read_bytes: AtomicU64::new(0),
+            failed_reads: AtomicU64::new(0),
+            denied_reads: AtomicU64::new(0),
+            failures: Mutex::default(),
+        };
+        if finished_before.is_none() {
+            chunks.refused.iter().for_each(|(path, error)| work.fail(path, error));
+            work.run_threads(|| {
+                work.note(state);
+                keep(state)
+            })?;
+        }
+        Ok(HydrationReceipt {
+            files: chunks.files() as u64,
+            total_bytes,
+            done_before_bytes,
+            read_bytes: Bytes(work.read_bytes.load(Ordering::Relaxed)),
+            left_bytes: Bytes(total_bytes.0 - bytes_of(&work.done).0),
+            seconds: started.elapsed().as_secs_f64(),
+            resumed_from,
+            finished_before,
+            snapshot_taken_at: self.hot.map(|map| map.taken_at),
+            traffic: work.governor.receipt(),
+            failed_reads: work.failed_reads.into_inner(),
+            denied_reads: work.denied_reads.into_inner(),
+            failures: work.failures.into_inner().unwrap_or_else(PoisonError::into_inner),
+            is_interrupted: self.control.is_interrupted(),
+            remarks: Vec::new(),
+        })
+    }
+
+    /// What a volume gives that has not been read yet is learnt on the way.
+    fn governor(&self) -> Governor {
+        let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
+        if !self.has_server {
+            governor.note_no_server();
+        }
+        governor
+    }
+}
+
+impl Work<'_> {
+    /// Reads until all is done or the user stops it; calls `keep` meanwhile and at the end. A failure to keep what was done
+    /// stops the reads too.
+    fn run_threads<E>(&self, mut keep: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let threads = self.hydration.threads;
+            let readers =
+                thread::Builder::new().spawn_scoped(scope, move || on_threads(threads, |one| self.read_on(one)));
+            let Ok(readers) = readers else {
+                // Not one thread is to be had: it is all read by this one.
+                self.read_on(0);
+                return keep();
+            };
+            // Without it nobody is yielded to.
+            let watch = || self.governor.watch(self.hydration.traffic, &is_done);
+            let _ = thread::Builder::new().spawn_scoped(scope, watch);
+            let mut kept_at = Instant::now();
+            let mut kept = Ok(());
+            while kept.is_ok() && !readers.is_finished() {
+                thread::sleep(LOOK);
+                if kept_at.elapsed() >= KEEP_INTERVAL {
+                    kept = keep().inspect_err(|_| self.hydration.control.interrupt());
+                    kept_at = Instant::now();
+                }
+            }
+            is_done.store(true, Ordering::Relaxed);
+            kept.and_then(|()| keep())
+        })
+    }
+
+    /// Is there a chunk that no thread took? Then who took one may wait until it may go on.
+    fn goes_on(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.done.len() && !self.hydration.control.is_interrupted()
+    }
+
+    /// One thread's life.
+    fn read_on(&self, thread: usize) {
+        let mut buffer = AlignedBuffer::new(READ as usize);
+        loop {
+            self.governor.enter(thread, || self.goes_on());
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            if at >= self.done.len() || self.hydration.control.is_interrupted() {
+                return;
+            }
+            if self.done[at].load(Ordering::Relaxed) {
+                continue;
+            }
+            let (path, chunk) = self.chunks.get(at);
+            let range = chunk * CHUNK..chunk * CHUNK + self.chunks.length(at);
+            match self.read_chunk(thread, path, range, &mut buffer) {
+                Ok(is_whole) => self.done[at].store(is_whole, Ordering::Relaxed),
+                Err(error) => self.fail(path, &error),
+            }
+        }
+    }
+
+    /// Was all of it read? A file that is gone needs nothing any more.
+    fn read_chunk(
+        &self,
+        thread: usize,
+        path: &str,
+        range: Range<u64>,
+        buffer: &mut AlignedBuffer,
+    ) -> Result<bool, linux::Error> {
+        let file = match DirectFile::open_below(&self.hydration.directory.files, Path::new(path)) {
+            Ok(file) => file,
+            Err(linux::Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        for offset in range.clone().step_by(READ as usize) {
+            self.governor.enter(thread, || self.goes_on());
+            self.governor.wait(Bytes(READ.min(range.end - offset)), self.hydration.control);
+            if self.hydration.control.is_interrupted() {
+                return Ok(false);
+            }
+            let bytes = file.read_at(offset, READ as usize, buffer)? as u64;
+            self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.governor.advance(bytes);
+            self.hydration.watcher.advance(bytes);
+            if bytes < READ {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    fn fail(&self, path: &str, error: &linux::Error) {
+        self.failed_reads.fetch_add(1, Ordering::Relaxed);
+        if error.kind() == ErrorKind::Privilege {
+            self.denied_reads.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if failures.len() < FAILURES_MAX && failures.last().is_none_or(|last| last.path != path) {
+            failures.push(HydrationFailure { path: path.to_owned(), detail: error.to_string() });
+        }
+    }
+
+    /// Adds what is done to the state.
+    fn note(&self, state: &mut HydrationState) {
+        let done = self.chunks.iter().zip(&self.done).filter(|(_, done)| done.load(Ordering::Relaxed));
+        state.set(done.map(|(chunk, _)| chunk));
+        if self.chunks.refused.is_empty() && self.done.iter().all(|done| done.load(Ordering::Relaxed)) {
+            state.finish();
+        }
+    }
+}
+
+// ---- state ----
+//
+// What of a volume was touched already: a JSON file for each cluster in its place.
+
+/// A range of chunks takes twenty bytes: this is a volume with millions of files.
+const STATE_BYTES_MAX: u64 = 256 << 20;
+
+/// The version of the format. No other is read.
+const FORMAT: u32 = 1;
+
+/// How far a hydration is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HydrationState {
+    format: u32,
+    place: Place,
+    updated_at: Option<Timestamp>,
+    /// Was everything read that there was? It is not gone on with: what was written since was touched by being written.
+    is_finished: bool,
+    chunk_bytes: u64,
+    /// The chunks that were read of each file below the data directory, as `[start, end)`, in order.
+    files: BTreeMap<String, Vec<(u64, u64)>>,
+}
+
+/// Where a cluster is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// The directory's path without links.
+    data_directory: String,
+    /// The device's name at that time, as in /sys/block.
+    device: String,
+}
+
+impl HydrationState {
+    /// Nothing is done.
+    fn new(place: Place) -> HydrationState {
+        let files = BTreeMap::new();
+        HydrationState { format: FORMAT, place, updated_at: None, is_finished: false, chunk_bytes: CHUNK, files }
+    }
+
+    #[cfg(test)]
+    pub fn for_tests() -> HydrationState {
+        HydrationState::new(Place { data_directory: "/data".into(), device: "sda".into() })
+    }
+
+    /// When everything had been read, and the name of the device; `None` when that has not been.
+    pub fn finished(&self) -> Option<(Timestamp, &str)> {
+        self.updated_at.filter(|_| self.is_finished).map(|at| (at, self.place.device.as_str()))
+    }
+
+    /// Everything has been read.
+    pub fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// Was this chunk read?
+    pub fn has(&self, path: &str, chunk: u64) -> bool {
+        self.files.get(path).is_some_and(|runs| runs.iter().any(|(start, end)| (*start..*end).contains(&chunk)))
+    }
+
+    /// When something was last done; `None` when nothing is.
+    pub fn resumed_from(&self) -> Option<Timestamp> {
+        self.updated_at
+    }
+
+    /// These chunks were read, and no others.
+    pub fn set<'a>(&mut self, done: impl Iterator<Item = (&'a str, u64)>) {
+        let mut chunks: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        done.for_each(|(path, chunk)| chunks.entry(path).or_default().push(chunk));
+        let runs_of = |mut chunks: Vec<u64>| {
+            chunks.sort_unstable();
+            let runs = chunks.chunk_by(|one, next| one + 1 == *next);
+            runs.map(|run| (run[0], run[run.len() - 1] + 1)).collect()
+        };
+        self.files = chunks.into_iter().map(|(path, chunks)| (path.to_owned(), runs_of(chunks))).collect();
+        self.updated_at = Some(Timestamp::now());
+    }
+}
+
+/// Where the state of one cluster is kept.
+#[derive(Clone, Debug)]
+pub struct StateStore {
+    path: PathBuf,
+    place: Place,
+}
+
+impl StateStore {
+    /// The state of a cluster in its place, in the directory `state` of pgthaw. What a device calls itself does not tell
+    /// volumes apart everywhere, as many hypervisors give all disks one serial number and the identity of a logical volume is
+    /// copied with it. So the cluster's path, its file system's device number and the inode of PG_VERSION count too: when one
+    /// of them differs, all begins anew. A copy that has all of them in common is not found out.
+    pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> Result<StateStore, linux::Error> {
+        let version = directory.files.root().facts_of("PG_VERSION");
+        let version =
+            version.map_err(|error| linux::Error::file("look at", &directory.path.join("PG_VERSION"), error))?;
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        let mut identity: String = device.identity.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
+        identity.truncate(150);
+        let (cluster, file_system, inode) = (directory.system_identifier, version.st_dev, version.st_ino);
+        let path = state.join(format!("hydrated/{cluster}.{identity}.{file_system}-{inode}.json"));
+        let data_directory = directory.path.to_string_lossy().into_owned();
+        Ok(StateStore { path, place: Place { data_directory, device: device.name.clone() } })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Nothing is done.
+    pub fn begin(&self) -> HydrationState {
+        HydrationState::new(self.place.clone())
+    }
+
+    /// What was done; nothing when there is no file, or one of another place. Also what to tell the user when the file is
+    /// damaged: all begins anew then, which only takes longer.
+    pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
+        let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((self.begin(), None)),
+            Err(source) => return Err(self.failed("read", source)),
+        };
+        match serde_json::from_slice::<HydrationState>(&text) {
+            Ok(state) if state.format != FORMAT || state.chunk_bytes != CHUNK => {
+                Err(self.failed("use", io::Error::other("another version of pgthaw wrote it")))
+            }
+            Ok(state) if state.place.data_directory != self.place.data_directory => Ok((self.begin(), None)),
+            Ok(state) => Ok((state, None)),
+            Err(error) => {
+                let path = self.path.display();
+                Ok((
+                    self.begin(),
+                    Some(format!("all began anew, as {path}, which says what was done, is damaged: {error}")),
+                ))
+            }
+        }
+    }
+
+    /// Keeps what was done, whole or not at all, also when the power fails.
+    pub fn keep(&self, state: &HydrationState) -> Result<(), Error> {
+        let failed = |source| self.failed("write", source);
+        let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;
+        write_whole(&self.path, &text).map_err(failed)
+    }
+
+    fn failed(&self, action: &'static str, source: io::Error) -> Error {
+        Error::HydrationFile { action, path: self.path.clone(), source }
+    }
+}
+
+// ---- chunks ----
+//
+// Every file of a data directory in pieces, in the order in which they are wanted.
+
+/// Bytes of a chunk: what is done again when an interruption comes in its middle.
+pub const CHUNK: u64 = 8 << 20;
+
+/// A cluster of 256 TB. A file with holes may say that it has more than any disk, and each piece costs memory.
+const CHUNKS_MAX: u64 = 1 << 25;
+
+/// Pieces of files.
+#[derive(Debug)]
+pub struct Chunks {
+    /// Paths below the data directory, and lengths.
+    files: Vec<(String, u64)>,
+    /// A file's number and the chunk's in it.
+    order: Vec<(u32, u32)>,
+    /// Directories that this user may not list, by their paths below the data directory.
+    pub refused: Vec<(String, linux::Error)>,
+}
+
+impl Chunks {
+    /// Lists the directory. First what every start of the server needs, then what is hot in `hot`, the write-ahead log last.
+    pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> Result<Chunks, linux::Error> {
+        let mut found = Found::default();
+        found.walk(&directory.files, "")?;
+        let Found { mut files, refused } = found;
+        files.sort();
+        let heat = hot.map(|map| Heat::of(map, directory)).unwrap_or_default();
+        let mut order: Vec<((u8, Reverse<i32>), u32, u32)> = Vec::new();
+        let total: u64 = files.iter().map(|(_, length)| length.div_ceil(CHUNK)).fold(0, u64::saturating_add);
+        if total > CHUNKS_MAX {
+            let much = io::Error::other(format!(
+                "its files have more than {}: some are empty but in name",
+                Bytes(CHUNKS_MAX * CHUNK)
+            ));
+            return Err(linux::Error::file("hydrate", directory.files.path(), much));
+        }
+        for (number, (path, length)) in files.iter().enumerate() {
+            for chunk in 0..length.div_ceil(CHUNK) as u32 {
+                order.push(((class_of(path), Reverse(heat.class(path, chunk))), number as u32, chunk));
+            }
+        }
+        order.sort_unstable();
+        Ok(Chunks { files, order: order.into_iter().map(|(_, file, chunk)| (file, chunk)).collect(), refused })
+    }
+
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The path of the file of the `nth` chunk, and the chunk's number in it.
+    pub fn get(&self, nth: usize) -> (&str, u64) {
+        let (file, chunk) = self.order[nth];
+        (&self.files[file as usize].0, chunk.into())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        (0..self.order.len()).map(|nth| self.get(nth))
+    }
+
+    /// Bytes of the `nth` chunk.
+    pub fn length(&self, nth: usize) -> u64 {
+        let (file, chunk) = self.order[nth];
+        CHUNK.min(self.files[file as usize].1 - u64::from(chunk) * CHUNK)
+    }
+
+    /// Bytes of each chunk.
+    pub fn lengths(&self) -> impl Iterator<Item = u64> {
+        (0..self.order.len()).map(|nth| self.length(nth))
+    }
+}
+
+/// What is needed first is small: everything but the relations of databases and the write-ahead log.
+fn class_of(path: &str) -> u8 {
+    match path {
+        path if is_wal(path) => 2,
+        path if path.starts_with("base/") || path.starts_with("pg_tblspc/") => 1,
+        _ => 0,
+    }
+}
+
+/// What was found below a data directory.
+#[derive(Default)]
+struct Found {
+    files: Vec<(String, u64)>,
+    refused: Vec<(String, linux::Error)>,
+}
+
+impl Found {
+    /// Lists files. Links are followed where PostgreSQL makes them: tablespaces, and a write-ahead log that is elsewhere.
+    fn walk(&mut self, root: &Tree, below: &str) -> Result<(), linux::Error> {
+        let listed = root.directory(below).and_then(|directory| Ok((directory.entries()?, directory)));
+        let (entries, directory) = match listed {
+            Ok(listed) => listed,
+            // Dropped meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !below.is_empty() => {
+                self.refused.push((below.to_owned(), linux::Error::file("list", &root.path().join(below), error)));
+                return Ok(());
+            }
+            Err(error) => return Err(linux::Error::file("list", &root.path().join(below), error)),
+        };
+        // Beside PostgreSQL's own there may be others' in it: a lost+found, when a file system is mounted there.
+        let is_tablespace = Path::new(below).parent() == Some(Path::new("pg_tblspc"));
+        for entry in entries {
+            let Ok(name) = entry.name.clone().into_string() else { continue };
+            if is_tablespace && !name.starts_with("PG_") {
+                continue;
+            }
+            let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+            let is_ours = below == "pg_tblspc" || path == "pg_wal";
+            match entry.kind {
+                EntryKind::Directory => self.walk(root, &path)?,
+                EntryKind::Link if is_ours => self.walk_link(root, path)?,
+                EntryKind::File => {
+                    let facts = directory.facts_of(&entry.name);
+                    self.files.extend(facts.ok().map(|facts| (path, facts.st_size.cast_unsigned())));
+                }
+                EntryKind::Link | EntryKind::Other => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Behind a link is a directory, or nothing that is wanted.
+    fn walk_link(&mut self, root: &Tree, path: String) -> Result<(), linux::Error> {
+        match root.directory(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(()),
+            _ => self.walk(root, &path),
+        }
+    }
+}
+
+/// The heat of chunks, by the path of their files.
+#[derive(Default)]
+struct Heat {
+    of_files: HashMap<String, Vec<f64>>,
+}
+
+impl Heat {
+    fn of(map: &Map, directory: &DataDirectory) -> Heat {
+        let mut heat = Heat::default();
+        let evidence = Evidence::of(map);
+        for (relation, fork) in map.forks() {
+            heat.add(evidence, directory, relation, fork);
+        }
+        heat
+    }
+
+    fn add(&mut self, evidence: Evidence, directory: &DataDirectory, relation: &Relation, fork: &ForkMap) {
+        let chunk_blocks = CHUNK / u64::from(directory.block_size);
+        let segment_blocks = u64::from(directory.segment_blocks);
+        let wanted = &fork.os | fork.all_buffers();
+        for (heat, blocks) in heat::levels(fork, evidence, &wanted) {
+            let mut next = blocks.min().map(u64::from);
+            while let Some(block) = next {
+                let (segment, within) = (block / segment_blocks, block % segment_blocks);
+                let chunk = within / chunk_blocks;
+                let first = segment * segment_blocks + chunk * chunk_blocks;
+                let last = (first + chunk_blocks).min((segment + 1) * segment_blocks) - 1;
+                let range = first as u32..=last.min(u32::MAX.into()) as u32;
+                let path = relation.path.segment_file(Path::new(""), fork.fork, segment as u32);
+                let sums = self.of_files.entry(path.to_string_lossy().into_owned()).or_default();
+                sums.resize(sums.len().max(chunk as usize + 1), 0.0);
+                sums[chunk as usize] += f64::from(heat) * blocks.range_cardinality(range.clone()) as f64;
+                next = range.end().checked_add(1).and_then(|from| blocks.range(from..).next()).map(u64::from);
+            }
+        }
+    }
+
+    /// Heats that are nearly the same are one class, so that what is equally hot is read by position.
+    fn class(&self, path: &str, chunk: u32) -> i32 {
+        let heat = self.of_files.get(path).and_then(|chunks| chunks.get(chunk as usize)).copied().unwrap_or(0.0);
+        if heat > 0.0 { heat.log(1.5).floor() as i32 } else { i32::MIN }
+    }
+}
+
+/// Is this the name of a file that PostgreSQL alone reads, all of it in order, and recycles?
+fn is_wal(path: &str) -> bool {
+    Path::new(path).starts_with("pg_wal")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::warm::Unwatched;
+    use crate::warm::{DeviceProfile, ProfileSource};
+    use host::linux::process::Busy;
+
+    /// A server whose processes all wait for the disk.
+    struct Waiting;
+
+    impl Traffic for Waiting {
+        fn read_busy(&self) -> Option<Busy> {
+            Some(Busy { running: 0, waiting: 8 })
+        }
+    }
+
+    #[test]
+    fn beside_live_traffic_all_is_read_at_the_rate_and_with_no_thread_left_waiting() {
+        let root = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::write(root.path().join("PG_VERSION"), "15").unwrap();
+        for name in ["1", "2", "3"] {
+            fs::File::create(root.path().join(name)).unwrap().set_len(9 << 20).unwrap();
+        }
+        if let Err(error) = DirectFile::open(&root.path().join("1")) {
+            untested!(machine: "{error}");
+        }
+        let directory = DataDirectory::pretend(root.path());
+        let hydration = Hydration {
+            directory: &directory,
+            hot: None,
+            threads: 16,
+            max_rate: Some(Bytes(100 << 20)),
+            device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
+            sharing: Sharing::Fair,
+            traffic: &Waiting,
+            has_server: true,
+            control: &Control::default(),
+            watcher: &Unwatched,
+        };
+        let mut state = HydrationState::for_tests();
+        let receipt = hydration.run(&mut state, |_| Ok::<(), linux::Error>(())).unwrap();
+        assert_eq!(
+            (receipt.read_bytes, receipt.left_bytes, receipt.failure()),
+            (Bytes((27 << 20) + 2), Bytes(0), None)
+        );
+        assert!(receipt.traffic.waiting_seconds > 0.0, "{receipt:?}");
+        assert!(state.finished().is_some());
+    }
+}
+
+#[cfg(test)]
+mod state_tests {
+    use std::fs;
+
+    use super::*;
+    use host::linux::block_device::DeviceNumber;
+    use host::units::Bytes;
+
+    /// A store for a cluster at `path`, on a disk with a serial number that all have.
+    fn store(state: &Path, path: &Path) -> StateStore {
+        fs::create_dir_all(path).unwrap();
+        fs::write(path.join("PG_VERSION"), "15").unwrap();
+        let directory = DataDirectory::pretend(path);
+        let device = BlockDevice {
+            name: "sda".into(),
+            number: DeviceNumber { major: 8, minor: 0 },
+            identity: "drive/0-2048".into(),
+            is_rotational: false,
+            read_ahead_bytes: Bytes(0),
+            max_request_bytes: Bytes(0),
+        };
+        StateStore::open(state, &directory, &device).unwrap()
+    }
+
+    #[test]
+    fn what_was_done_is_known_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(&directory.path().join("state"), &directory.path().join("data"));
+        let (mut state, _) = store.read().unwrap();
+        assert_eq!((state.resumed_from(), state.has("base/5/1", 0), state.finished()), (None, false, None));
+        state.set([("base/5/1", 3), ("base/5/2", 0), ("base/5/1", 1), ("base/5/1", 2)].into_iter());
+        state.finish();
+        store.keep(&state).unwrap();
+        let (again, remark) = store.read().unwrap();
+        assert_eq!((&again, remark), (&state, None));
+        assert_eq!([0, 1, 3, 4].map(|chunk| again.has("base/5/1", chunk)), [false, true, true, false]);
+        assert_eq!(again.finished().unwrap().1, "sda");
+        fs::write(store.path(), "{\"format\": 1").unwrap();
+        let (anew, remark) = store.read().unwrap();
+        assert_eq!(anew, store.begin());
+        assert!(remark.unwrap().contains("damaged"));
+    }
+
+    #[test]
+    fn the_same_cluster_elsewhere_begins_anew_though_the_disks_have_one_serial_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, data) = (directory.path().join("state"), directory.path().join("data"));
+        let one = store(&state, &data);
+        let mut done = one.begin();
+        done.set([("base/5/1", 0)].into_iter());
+        one.keep(&done).unwrap();
+        let another = store(&state, &directory.path().join("copy"));
+        assert_eq!(another.read().unwrap().0, another.begin());
+        // Mounted elsewhere the inode is the same.
+        fs::rename(&data, directory.path().join("moved")).unwrap();
+        let moved = store(&state, &directory.path().join("moved"));
+        assert_eq!(moved.path(), one.path());
+        assert_eq!(moved.read().unwrap().0, moved.begin());
+    }
+}
+
+#[cfg(test)]
+mod chunks_tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::TierState;
+    use crate::fixtures::{map_of, relation};
+    use host::units::Fork;
+
+    const MEGABYTE: u64 = 1 << 20;
+
+    fn directory(root: &Path) -> DataDirectory {
+        DataDirectory::pretend(root)
+    }
+
+    fn map(hot: std::ops::Range<u32>) -> Map {
+        let mut fork = ForkMap::empty(Fork::Main, 3072);
+        fork.os.insert_range(0..3072);
+        fork.buffers[5].insert_range(hot);
+        let map = map_of(vec![relation(2, fork)]);
+        Map { buffers: TierState::Measured, ..map }
+    }
+
+    #[test]
+    fn everything_is_listed_and_the_hot_part_comes_before_the_rest() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let write = |path: &str, length: u64| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::File::create(path).unwrap().set_len(length).unwrap();
+        };
+        write("global/pg_control", 8192);
+        write("base/5/1", 9 * MEGABYTE);
+        write("base/5/2", 24 * MEGABYTE);
+        write("base/5/2_vm", 8192);
+        write("pg_wal/000000010000000000000001", 16 * MEGABYTE);
+        fs::create_dir_all(elsewhere.path().join("PG_15_202209061/5")).unwrap();
+        fs::write(elsewhere.path().join("PG_15_202209061/5/3"), "x").unwrap();
+        fs::create_dir(elsewhere.path().join("lost+found")).unwrap();
+        fs::write(elsewhere.path().join("lost+found/#12"), "x").unwrap();
+        fs::create_dir_all(root.path().join("pg_tblspc")).unwrap();
+        symlink(elsewhere.path(), root.path().join("pg_tblspc/16390")).unwrap();
+        symlink("/etc", root.path().join("base/6")).unwrap();
+
+        let chunks = Chunks::list(&directory(root.path()), Some(&map(1100..2000))).unwrap();
+        let order: Vec<(&str, u64)> = chunks.iter().collect();
+        assert_eq!(order[..2], [("global/pg_control", 0), ("base/5/2", 1)]);
+        let cold = [("base/5/1", 0), ("base/5/1", 1), ("base/5/2_vm", 0), ("pg_tblspc/16390/PG_15_202209061/5/3", 0)];
+        assert!(cold.iter().all(|one| order[4..8].contains(one)), "{order:?}");
+        assert!(order[8..].iter().all(|(path, _)| is_wal(path)) && order.len() == 10, "{order:?}");
+        assert_eq!(chunks.lengths().sum::<u64>(), 8192 * 2 + 49 * MEGABYTE + 1);
+        assert_eq!(chunks.files(), 6);
+    }
+
+    #[test]
+    fn files_with_holes_beyond_any_disk_are_refused_before_they_cost_memory() {
+        let root = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::create_dir_all(root.path().join("base/5")).unwrap();
+        // A file of as much as every file system takes.
+        let file_bytes = 8 << 40;
+        let hollow =
+            |number: u64| fs::File::create(root.path().join(format!("base/5/{number}"))).unwrap().set_len(file_bytes);
+        if hollow(0).is_err() {
+            untested!(machine: "this file system has no such large files");
+        }
+        (1..=CHUNKS_MAX * CHUNK / file_bytes).for_each(|number| hollow(number).unwrap());
+        let refused = Chunks::list(&directory(root.path()), None).unwrap_err().to_string();
+        assert!(refused.contains("more than 256 TB"), "{refused}");
+    }
+}

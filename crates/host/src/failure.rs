@@ -1,0 +1,379 @@
+//! An error's kind, which decides the exit status, and its hint, which says what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::units::is_treacherous;
+
+/// What to do where no thread can be started.
+pub const NO_THREADS: &str = "ulimit -u limits the user's processes and threads, TasksMax= those of a service, pids.max those of a \
+     container: raise it, or end what else runs under it";
+
+/// What sort of failure this is. The exit status follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Something went wrong while doing what was asked: exit 1.
+    Failed,
+    /// The request makes no sense, such as an unknown relation: exit 2.
+    Usage,
+    /// A privilege or a capability is missing: exit 3.
+    Privilege,
+    /// Stopped: exit 130 after Ctrl-C, 128 plus the number of another signal.
+    Interrupted,
+}
+
+impl ErrorKind {
+    /// The process's exit status; that of Ctrl-C, where somebody stopped it.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            ErrorKind::Failed => 1,
+            ErrorKind::Usage => 2,
+            ErrorKind::Privilege => 3,
+            ErrorKind::Interrupted => 130,
+        }
+    }
+
+    /// The stable name that `--json` prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Failed => "failed",
+            ErrorKind::Usage => "usage",
+            ErrorKind::Privilege => "privilege",
+            ErrorKind::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// An error that can say what to do about it.
+pub trait Explain: std::error::Error {
+    fn kind(&self) -> ErrorKind;
+
+    /// One sentence or command; `None` when the message says all.
+    fn hint(&self) -> Option<String>;
+
+    /// The full disk that caused it, if one did. Its remedy replaces the hint.
+    fn full_disk(&self) -> Option<FullDisk> {
+        None
+    }
+}
+
+// ---- full disk ----
+
+/// A file system, or the user's quota, is full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FullDisk {
+    /// The file or its directory, if known.
+    pub path: Option<PathBuf>,
+    /// What names another place: `--dir`.
+    pub instead: Option<&'static str>,
+}
+
+/// What programs and servers say of it: strerror's words.
+const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "database or disk is full"];
+
+impl FullDisk {
+    /// Looks whether a failure to write `path` means a full disk.
+    pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
+        let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        // Libraries that write formats pack it into errors of their own.
+        let is_said = || source.raw_os_error().is_none() && has_said(&source.to_string());
+        (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
+    }
+
+    /// Looks for a full disk in a failed program's output, which may name the file in quotes.
+    pub fn of_output(output: &str, instead: Option<&'static str>) -> Option<FullDisk> {
+        let line = output.lines().find(|line| has_said(line))?;
+        let path = line.split(['"', '“', '”']).find(|part| part.starts_with('/')).map(PathBuf::from);
+        Some(FullDisk { path, instead })
+    }
+}
+
+fn has_said(text: &str) -> bool {
+    SAID.iter().any(|said| text.contains(said))
+}
+
+// ---- too few files ----
+
+/// What to do where they run out.
+pub const TOO_FEW_FILES: &str = "ulimit -n limits the files that a process may have open, LimitNOFILE= those of a service: raise it (1024 is usual)";
+
+/// Did something fail because no more may be open?
+pub fn is_too_few_files(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMFILE)
+}
+
+// ---- capability ----
+//
+// A failure that is looked for before it happens.
+
+/// One line of `pgthaw doctor`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Capability {
+    /// What `--require` takes: `os`, `disk-limit`.
+    pub name: &'static str,
+    /// The heading it stands under.
+    pub group: &'static str,
+    pub ok: bool,
+    /// What was found, or why it is not possible.
+    pub detail: String,
+    /// The command that mends it, if any.
+    pub remedy: Option<String>,
+    /// Is it possible somewhere, but not everywhere that was asked for?
+    #[serde(skip)]
+    pub is_partly: bool,
+}
+
+/// Why something is not possible, and the command that mends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    pub detail: String,
+    pub remedy: Option<String>,
+}
+
+impl Lack {
+    pub fn new(detail: impl Into<String>, remedy: impl Into<String>) -> Lack {
+        Lack { detail: detail.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+/// The reason and the hint of an error.
+impl<E: Explain> From<E> for Lack {
+    fn from(error: E) -> Lack {
+        Lack { detail: error.to_string(), remedy: error.hint() }
+    }
+}
+
+impl Capability {
+    /// The line of a check: its detail, or what is lacking.
+    pub fn of(group: &'static str, name: &'static str, found: Result<String, Lack>) -> Capability {
+        let (ok, detail, remedy) = match found {
+            Ok(detail) => (true, detail, None),
+            Err(Lack { detail, remedy }) => (false, detail, remedy),
+        };
+        Capability { name, group, ok, detail, remedy, is_partly: false }
+    }
+
+    /// A capability that is there.
+    pub fn yes(group: &'static str, name: &'static str, detail: impl Into<String>) -> Capability {
+        Capability::of(group, name, Ok(detail.into()))
+    }
+
+    /// A capability that is not there.
+    pub fn no(
+        group: &'static str,
+        name: &'static str,
+        detail: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Capability {
+        Capability::of(group, name, Err(Lack::new(detail, remedy)))
+    }
+
+    /// A capability that is missing, with the error's reason and remedy.
+    pub fn failed(group: &'static str, name: &'static str, error: &dyn Explain) -> Capability {
+        Capability::of(group, name, Err(Lack { detail: error.to_string(), remedy: error.hint() }))
+    }
+}
+
+// ---- quoting ----
+
+/// Quotes a text as one word of a shell. The server's names never have the NUL that cannot be quoted. In a text that a
+/// terminal would obey, each byte but the plainest becomes its octal number, which bash, zsh and ksh read within `$'…'`.
+pub fn quote_argument(text: &str) -> String {
+    if !text.contains(|one| one == '`' || is_treacherous(one)) {
+        return shlex::try_quote(text).map(String::from).unwrap_or_default();
+    }
+    let mut quoted = String::from("$'");
+    for byte in text.bytes().filter(|byte| *byte != 0) {
+        match byte {
+            b'`' | b'\'' | b'\\' | ..b' ' | 0x7f.. => quoted.push_str(&format!("\\{byte:03o}")),
+            plain => quoted.push(char::from(plain)),
+        }
+    }
+    quoted + "'"
+}
+
+// ---- readiness ----
+//
+// What the checks come to: what can be saved and restored here, and what prevents the rest.
+
+/// The deciding checks, in the order of their dependencies.
+pub const NEEDED: [&str; 8] = ["server", "data-dir", "ownership", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
+
+/// Which of the two caches are meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tiers {
+    /// The page cache.
+    pub os: bool,
+    /// shared_buffers.
+    pub buffers: bool,
+}
+
+impl Tiers {
+    pub const BOTH: Tiers = Tiers { os: true, buffers: true };
+}
+
+/// What stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// The check's name.
+    pub name: &'static str,
+    /// The command or the advice that mends it.
+    pub remedy: String,
+}
+
+/// The answer that all the checks give together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readiness {
+    pub snapshot: Tiers,
+    pub restore: Tiers,
+    /// Not all of shared_buffers, but that of some databases can be restored.
+    pub restores_some_buffers: bool,
+    /// The first missing thing of each tier, without what follows from it.
+    pub missing: Vec<Missing>,
+}
+
+impl Readiness {
+    /// Is all of it possible?
+    pub fn is_complete(&self) -> bool {
+        self.snapshot == Tiers::BOTH && self.restore == Tiers::BOTH
+    }
+
+    /// Is any of it possible?
+    pub fn is_anything_possible(&self) -> bool {
+        self.snapshot != Tiers::default() || self.restore != Tiers::default() || self.restores_some_buffers
+    }
+}
+
+/// Draws the conclusion from the checks.
+pub fn compute_readiness(capabilities: &[Capability]) -> Readiness {
+    let find = |name: &str| capabilities.iter().find(|one| one.name == name);
+    let is_ok = |name: &str| find(name).is_some_and(|one| one.ok);
+    let (has_server, has_os) = (is_ok("server"), is_ok("os"));
+    // A stopped server may read either way; the page cache can be filled for it.
+    let is_os_used = !has_server || is_ok("buffered-io");
+    let for_os = match () {
+        () if has_os && is_os_used => None,
+        () if has_os => Some("buffered-io"),
+        // Neither a server that says where its directory is nor a directory.
+        () if !has_server && !is_ok("data-dir") => Some("server"),
+        () => ["data-dir", "ownership", "os"].into_iter().find(|name| !is_ok(name)),
+    };
+    let for_buffers = match has_server {
+        true => ["buffers", "pg_prewarm"].into_iter().filter(|name| !is_ok(name)).collect(),
+        false => vec!["server"],
+    };
+    let mut missing: Vec<Missing> = Vec::new();
+    for name in for_os.into_iter().chain(for_buffers) {
+        let remedy = find(name).map(|one| one.remedy.clone().unwrap_or_else(|| one.detail.clone())).unwrap_or_default();
+        // One command may mend several.
+        if !missing.iter().any(|known| known.name == name || known.remedy == remedy) {
+            missing.push(Missing { name, remedy });
+        }
+    }
+    Readiness {
+        snapshot: Tiers { os: has_os, buffers: is_ok("buffers") },
+        restore: Tiers { os: has_os && is_os_used, buffers: is_ok("pg_prewarm") },
+        restores_some_buffers: find("pg_prewarm").is_some_and(|one| one.is_partly),
+        missing,
+    }
+}
+
+impl Tiers {
+    /// For messages.
+    pub fn words(self) -> &'static str {
+        match self {
+            Tiers { os: true, buffers: false } => "the page cache",
+            Tiers { os: false, buffers: true } => "shared_buffers",
+            _ => "either tier",
+        }
+    }
+}
+
+#[cfg(test)]
+mod full_disk_tests {
+    use super::*;
+
+    #[test]
+    fn what_programs_say_is_understood() {
+        let initdb = "initdb: error: could not write file \"/mnt/data/PG_VERSION\": No space left on device\n";
+        let told = FullDisk::of_output(initdb, Some("--dir")).unwrap();
+        assert_eq!(told.path.as_deref(), Some(Path::new("/mnt/data/PG_VERSION")));
+        let server = "ERROR:  could not extend file \"base/5/16396\": No space left on device";
+        assert_eq!(FullDisk::of_output(server, None).unwrap().path, None);
+        assert_eq!(FullDisk::of_output("initdb: error: no such locale", None), None);
+    }
+
+    #[test]
+    fn only_a_full_disk_is_one() {
+        let full = io::Error::from_raw_os_error(28);
+        assert!(FullDisk::of_file(&full, Path::new("/x"), None).is_some());
+        let packed = io::Error::other(full.to_string());
+        assert!(FullDisk::of_file(&packed, Path::new("/x"), None).is_some());
+        assert!(FullDisk::of_file(&io::ErrorKind::NotFound.into(), Path::new("/x"), None).is_none());
+    }
+}
+
+#[cfg(test)]
+mod readiness_tests {
+    use super::*;
+
+    const NONE: Tiers = Tiers { os: false, buffers: false };
+    const OS: Tiers = Tiers { os: true, buffers: false };
+    const BUFFERS: Tiers = Tiers { os: false, buffers: true };
+
+    fn without(lacking: &[&str]) -> Readiness {
+        let capability = |name: &'static str| match lacking.contains(&name) {
+            true => Capability::no("group", name, "why", format!("mend {name}")),
+            false => Capability::yes("group", name, "found"),
+        };
+        compute_readiness(&NEEDED.map(capability))
+    }
+
+    #[track_caller]
+    fn assert_ready(lacking: &[&str], snapshot: Tiers, restore: Tiers, missing: &[&str]) {
+        let readiness = without(lacking);
+        assert_eq!((readiness.snapshot, readiness.restore), (snapshot, restore), "{lacking:?}");
+        let names: Vec<&str> = readiness.missing.iter().map(|one| one.name).collect();
+        assert_eq!(names, missing, "{lacking:?}");
+        assert_eq!(readiness.is_complete(), missing.is_empty(), "{lacking:?}");
+    }
+
+    #[test]
+    fn what_is_missing_is_told_once_and_by_its_cause() {
+        assert_ready(&[], Tiers::BOTH, Tiers::BOTH, &[]);
+        assert_ready(&["buffers"], OS, Tiers::BOTH, &["buffers"]);
+        assert_ready(&["pg_prewarm"], Tiers::BOTH, OS, &["pg_prewarm"]);
+        assert_ready(&["buffers", "pg_prewarm"], OS, OS, &["buffers", "pg_prewarm"]);
+        assert_ready(&["role"], Tiers::BOTH, Tiers::BOTH, &[]);
+        // Run by a stranger, who cannot open the directory.
+        assert_ready(&["data-dir", "ownership", "os"], BUFFERS, BUFFERS, &["data-dir"]);
+        assert_ready(&["ownership", "os"], BUFFERS, BUFFERS, &["ownership"]);
+        assert_ready(&["os"], BUFFERS, BUFFERS, &["os"]);
+        assert_ready(&["ownership"], Tiers::BOTH, Tiers::BOTH, &[]);
+        assert_ready(&["buffered-io"], Tiers::BOTH, BUFFERS, &["buffered-io"]);
+    }
+
+    #[test]
+    fn without_a_server_its_directory_is_enough_for_the_page_cache() {
+        let of_server = ["server", "role", "buffered-io", "buffers", "pg_prewarm"];
+        assert_ready(&of_server, OS, OS, &["server"]);
+        assert_ready(&NEEDED, NONE, NONE, &["server"]);
+    }
+
+    #[test]
+    fn one_command_that_mends_two_is_told_once() {
+        let both = ["buffers", "pg_prewarm"].map(|name| Capability::no("group", name, "why", "the same"));
+        let server = [Capability::yes("group", "server", ""), Capability::yes("group", "os", "")];
+        let server = server.into_iter().chain([Capability::yes("group", "buffered-io", "")]);
+        assert_eq!(compute_readiness(&server.chain(both).collect::<Vec<_>>()).missing.len(), 1);
+    }
+
+    #[test]
+    fn some_databases_are_not_all() {
+        let partly = Capability { is_partly: true, ..Capability::no("group", "pg_prewarm", "", "") };
+        assert!(compute_readiness(&[partly]).restores_some_buffers);
+        assert!(!without(&["pg_prewarm"]).restores_some_buffers);
+    }
+}

@@ -1,0 +1,297 @@
+//! The kernel's view of a file's pages. `/proc/self/pagemap` has the frame of a mapped page, `/proc/kpageflags` the
+//! frame's flags. Only root may read them.
+//!
+//! Looking must not count as reading. So pages are mapped by a fault on one of sixteen (the kernel maps the cached
+//! neighbours without touching them), in a mapping with MADV_SEQUENTIAL, whose end does not count as a use either.
+//! MADV_POPULATE_READ would mark every page as used.
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::unix::fs::FileExt as _;
+use std::{io, ptr};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::param::page_size;
+
+use super::{Activity, PageCounts};
+use crate::units::PageRange;
+
+/// Pages of one look, in under a megabyte of memory.
+const WINDOW_PAGES: u64 = 16_384;
+
+/// Pages that the kernel maps around a fault: `fault_around_bytes` of `mm/memory.c`, 64 KiB.
+const FAULT_AROUND_BYTES: u64 = 64 << 10;
+
+/// Faults of one system call: IOV_MAX.
+const FAULTS_MAX: usize = 1024;
+
+/// A page's entry has its presence and frame (`Documentation/admin-guide/mm/pagemap.rst`).
+const ENTRY_BYTES: usize = 8;
+const PRESENT: u64 = 1 << 63;
+const FRAME: u64 = (1 << 55) - 1;
+
+/// `include/uapi/linux/kernel-page-flags.h`.
+const REFERENCED: u64 = 1 << 2;
+const ACTIVE: u64 = 1 << 6;
+
+/// Frames of one read of flags, and unneeded ones read over.
+const FRAMES_MAX: u64 = 4096;
+const FRAME_GAP_MAX: u64 = 16;
+
+/// The kernel's tables, open.
+#[derive(Debug)]
+pub struct PageTables {
+    pagemap: File,
+    flags: File,
+    /// Target of the bytes of faults: writing from vanished memory (a truncated file) fails, where reading it would
+    /// kill this process.
+    sink: File,
+}
+
+impl PageTables {
+    /// Opens them. Root may; others get EACCES or EPERM.
+    pub fn open() -> io::Result<PageTables> {
+        let flags = File::open("/proc/kpageflags")?;
+        let pagemap = File::open("/proc/self/pagemap")?;
+        let sink = memfd_create("pgthaw-page-flags", MemfdFlags::CLOEXEC)?.into();
+        Ok(PageTables { pagemap, flags, sink })
+    }
+
+    /// Calls `visit` with maximal runs of equal activity in `range`, all of whose pages are cached, in order. A page
+    /// that cannot be seen is idle.
+    pub fn visit_activity(
+        &self,
+        file: BorrowedFd<'_>,
+        page_bytes: u64,
+        range: PageRange,
+        visit: &mut dyn FnMut(PageRange, Activity),
+    ) -> io::Result<()> {
+        let mut start = range.start;
+        while start < range.end {
+            let window = PageRange::new(start, range.end.min(start + WINDOW_PAGES));
+            let activities = self.read_window(file, page_bytes, window)?;
+            let mut at = 0;
+            for run in activities.chunk_by(|one, other| one == other) {
+                let first = window.start + at;
+                at += run.len() as u64;
+                visit(PageRange::new(first, window.start + at), run[0]);
+            }
+            start = window.end;
+        }
+        Ok(())
+    }
+
+    fn read_window(&self, file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Vec<Activity>> {
+        let mapping = Mapping::for_faults(file, page_bytes, window)?;
+        mapping.fault_around(&self.sink)?;
+        let mut frames = self.read_frames(&mapping, page_bytes, window.pages())?;
+        frames.sort_unstable();
+        let mut activities = vec![Activity::Idle; window.pages() as usize];
+        self.visit_flags(&frames, |page, flags| activities[page] = as_activity(flags))?;
+        Ok(activities)
+    }
+
+    /// Frames of the mapped pages, with their places in the window.
+    fn read_frames(&self, mapping: &Mapping, page_bytes: u64, pages: u64) -> io::Result<Vec<(u64, usize)>> {
+        let mut entries = vec![0; pages as usize * ENTRY_BYTES];
+        let first = mapping.address() / page_bytes;
+        self.pagemap.read_exact_at(&mut entries, first * ENTRY_BYTES as u64)?;
+        let entries = numbers(&entries).enumerate().filter(|(_, entry)| entry & PRESENT != 0);
+        let frames: Vec<(u64, usize)> = entries.map(|(page, entry)| (entry & FRAME, page)).collect();
+        match frames.first() {
+            // Who lacks CAP_SYS_ADMIN is told that every frame is 0.
+            Some((0, _)) => Err(io::ErrorKind::PermissionDenied.into()),
+            _ => Ok(frames),
+        }
+    }
+
+    fn visit_flags(&self, frames: &[(u64, usize)], mut visit: impl FnMut(usize, u64)) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        let mut rest = frames;
+        while let Some((first, _)) = rest.first() {
+            let is_near =
+                |at: &usize| rest[*at].0 - rest[at - 1].0 <= FRAME_GAP_MAX && rest[*at].0 - first < FRAMES_MAX;
+            let length = (1..rest.len()).take_while(is_near).count() + 1;
+            let (group, later) = rest.split_at(length);
+            buffer.resize((group[length - 1].0 - first + 1) as usize * ENTRY_BYTES, 0);
+            self.flags.read_exact_at(&mut buffer, first * ENTRY_BYTES as u64)?;
+            for (frame, page) in group {
+                let at = (frame - first) as usize * ENTRY_BYTES;
+                visit(*page, numbers(&buffer[at..at + ENTRY_BYTES]).next().unwrap_or(0));
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+}
+
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks::<ENTRY_BYTES>().0.iter().map(|entry| u64::from_ne_bytes(*entry))
+}
+
+fn as_activity(flags: u64) -> Activity {
+    match (flags & ACTIVE != 0, flags & REFERENCED != 0) {
+        (false, false) => Activity::Idle,
+        (false, true) => Activity::Referenced,
+        (true, false) => Activity::Active,
+        (true, true) => Activity::ActiveReferenced,
+    }
+}
+
+impl Mapping {
+    fn for_faults(file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Mapping> {
+        let mapping = Mapping::new(file, page_bytes, window, ProtFlags::READ)?;
+        // SAFETY: the range is the mapping that was just made, and the advice changes nothing that anybody could see.
+        unsafe { madvise(mapping.memory, mapping.bytes, Advice::Sequential) }?;
+        Ok(mapping)
+    }
+
+    fn address(&self) -> u64 {
+        self.memory as u64
+    }
+
+    /// Maps the window's pages by writing one byte of each fault-around stretch. Pages beyond a truncated end stay
+    /// unmapped.
+    fn fault_around(&self, sink: &File) -> io::Result<()> {
+        let (start, end) = (self.address(), self.address() + self.bytes as u64);
+        let aligned = (start / FAULT_AROUND_BYTES + 1) * FAULT_AROUND_BYTES;
+        let addresses: Vec<u64> =
+            std::iter::once(start).chain((aligned..end).step_by(FAULT_AROUND_BYTES as usize)).collect();
+        for some in addresses.chunks(FAULTS_MAX) {
+            let byte = |address: &u64| libc::iovec { iov_base: *address as *mut c_void, iov_len: 1 };
+            let bytes: Vec<libc::iovec> = some.iter().map(byte).collect();
+            // SAFETY: each piece is one byte within the mapping, which outlives the call. The kernel alone reads it, and
+            // answers EFAULT for memory that has no file behind it any more.
+            let written = unsafe { libc::pwritev(sink.as_raw_fd(), bytes.as_ptr(), bytes.len() as i32, 0) };
+            if written < 0 {
+                match io::Error::last_os_error() {
+                    error if error.raw_os_error() == Some(libc::EFAULT) => {}
+                    error => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+// ---- mincore ----
+//
+// mincore(2): cached pages of a file, a byte for each, through windows of its mapping.
+
+/// Mapped bytes at a time; the answer takes 64 KiB.
+const WINDOW_BYTES: u64 = 256 << 20;
+
+/// Calls `visit` with every maximal run of resident pages of `range`, in order.
+pub fn visit_resident(
+    file: BorrowedFd<'_>,
+    page_bytes: u64,
+    range: PageRange,
+    mut visit: impl FnMut(PageRange),
+) -> io::Result<()> {
+    let window_pages = WINDOW_BYTES / page_bytes;
+    let mut residency = vec![0_u8; window_pages.min(range.pages()) as usize];
+    let mut run: Option<PageRange> = None;
+    let mut start = range.start;
+    while start < range.end {
+        let end = range.end.min(start + window_pages);
+        let answer = &mut residency[..(end - start) as usize];
+        let window = PageRange::new(start, end);
+        Mapping::new(file, page_bytes, window, ProtFlags::empty())?.read_residency(answer)?;
+        for (page, byte) in (start..end).zip(answer.iter()) {
+            match (&mut run, byte & 1 == 1) {
+                (Some(open), true) => open.end = page + 1,
+                (None, true) => run = Some(PageRange::new(page, page + 1)),
+                (_, false) => run.take().into_iter().for_each(&mut visit),
+            }
+        }
+        start = end;
+    }
+    run.into_iter().for_each(visit);
+    Ok(())
+}
+
+impl Mapping {
+    /// Fills `answer`, a byte for each page; bit 0 means resident.
+    fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
+        // The kernel counts by its own pages, whatever the caller takes for one.
+        assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
+        loop {
+            // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of it.
+            if unsafe { libc::mincore(self.memory, self.bytes, answer.as_mut_ptr()) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() != Some(libc::EAGAIN) {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// A mapped window of a file. This process never reads it: a truncated file would raise SIGBUS.
+struct Mapping {
+    memory: *mut c_void,
+    bytes: usize,
+}
+
+impl Mapping {
+    fn new(file: BorrowedFd<'_>, page_bytes: u64, window: PageRange, access: ProtFlags) -> io::Result<Mapping> {
+        let (offset, bytes) = (window.start * page_bytes, (window.pages() * page_bytes) as usize);
+        // SAFETY: the kernel chooses the address, so no existing mapping is touched, and nobody reads the pages.
+        let memory = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, file, offset) }?;
+        Ok(Mapping { memory, bytes })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `new` made, and nothing refers into it. It cannot fail for a whole mapping.
+        let _ = unsafe { munmap(self.memory, self.bytes) };
+    }
+}
+
+// ---- cachestat ----
+//
+// cachestat(2): counts a file's cached pages.
+
+/// The system call's number on all architectures (unified since Linux 5.1). Neither rustix nor libc has it for x86-64.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// `struct cachestat_range` of `include/uapi/linux/mman.h`, in bytes; length 0: to the end.
+#[repr(C)]
+struct CachestatRange {
+    offset: u64,
+    length: u64,
+}
+
+/// `struct cachestat` of `include/uapi/linux/mman.h`, in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Cachestat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// Counts the pages that overlap `length` bytes, not 0, from `offset`. ENOSYS before Linux 6.5; EPERM, mostly since
+/// 6.14, for a file that mincore(2) would not show either.
+pub fn count_cached(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<PageCounts> {
+    let range = CachestatRange { offset, length };
+    let mut found = Cachestat::default();
+    // SAFETY: both structs have the kernel's layout and outlive the call, which keeps no pointer to them.
+    let status = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0) };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(PageCounts {
+        cached: found.cached,
+        dirty: found.dirty,
+        writeback: found.writeback,
+        evicted: found.evicted,
+        recently_evicted: found.recently_evicted,
+    })
+}

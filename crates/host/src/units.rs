@@ -1,0 +1,328 @@
+//! The quantities of every layer: bytes, blocks, pages, forks. A *block* is PostgreSQL's unit (usually 8 kB), a *page*
+//! the kernel's (usually 4 KiB); they never share a type.
+
+use std::fmt;
+use std::fmt::Display;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+// ---- counted ----
+
+/// `1 relation`, `2 relations`: the word gets its plural for anything but one.
+pub fn counted<N: Display + PartialEq + From<u8>>(number: N, word: &str) -> String {
+    if number == N::from(1) {
+        return format!("1 {word}");
+    }
+    let ending = if ["ch", "s", "x"].iter().any(|end| word.ends_with(end)) { "es" } else { "s" };
+    format!("{number} {word}{ending}")
+}
+
+// ---- treacherous ----
+
+/// Is it a control, invisible or direction-changing character?
+pub fn is_treacherous(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+// ---- fork ----
+
+/// A fork, as PostgreSQL's `src/include/common/relpath.h` numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fork {
+    Main = 0,
+    Fsm = 1,
+    Vm = 2,
+    Init = 3,
+}
+
+impl Fork {
+    /// All forks, in PostgreSQL's order.
+    pub const ALL: [Fork; 4] = [Fork::Main, Fork::Fsm, Fork::Vm, Fork::Init];
+
+    /// PostgreSQL's name, which pg_prewarm takes and this prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fork::Main => "main",
+            Fork::Fsm => "fsm",
+            Fork::Vm => "vm",
+            Fork::Init => "init",
+        }
+    }
+
+    /// What the file's name has after the relfilenumber: nothing, `_fsm`, `_vm` or `_init`.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Fork::Main => "",
+            Fork::Fsm => "_fsm",
+            Fork::Vm => "_vm",
+            Fork::Init => "_init",
+        }
+    }
+
+    /// The fork of a name such as `main`; `None` for anything else.
+    pub fn from_name(name: &str) -> Option<Fork> {
+        Fork::ALL.into_iter().find(|fork| fork.name() == name)
+    }
+
+    /// The fork of pg_buffercache's `relforknumber`.
+    pub fn from_number(number: i16) -> Option<Fork> {
+        Fork::ALL.into_iter().find(|fork| *fork as i16 == number)
+    }
+}
+
+impl fmt::Display for Fork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+// ---- range ----
+
+/// PostgreSQL's BlockNumber, from 0 to at most 2³² − 2.
+pub type BlockNumber = u32;
+
+/// Blocks `[start, end)` of one fork; `u64` for the end of the largest relation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BlockRange {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// Contiguous kernel pages `[start, end)` of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageRange {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl BlockRange {
+    pub fn new(start: u64, end: u64) -> BlockRange {
+        BlockRange { start, end }
+    }
+
+    /// Blocks in the range.
+    pub fn blocks(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
+}
+
+impl PageRange {
+    pub fn new(start: u64, end: u64) -> PageRange {
+        PageRange { start, end }
+    }
+
+    /// Pages in the range.
+    pub fn pages(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
+}
+
+// ---- bytes ----
+//
+// An amount of data.
+
+/// A number of bytes, or of bytes per second. Sizes are printed and read as PostgreSQL does (`256 MB` is 2²⁸ bytes),
+/// rates as vendors do ([`Bytes::per_second`], [`Bytes::parse_rate`]: 1 MB/s is 10⁶ bytes/s).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// What is wrong with the text of an amount.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ParseBytesError {
+    #[error(
+        "\"{0}\" is not a size; write a number with kB, MB, GB or TB, such as 256MB (1 GB is 1024 MB, as in PostgreSQL)"
+    )]
+    Size(String),
+    #[error(
+        "\"{0}\" is not a rate; write a number with kB, MB, GB, KiB, MiB or GiB, such as 125MiB (1 MB/s is 10^6 bytes/s)"
+    )]
+    Rate(String),
+}
+
+const SIZE_UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+
+const RATE_UNITS: [&str; 6] = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"];
+
+/// Accepted units, with their power of 1024 or 1000. Those with an i are binary.
+const READ_UNITS: [(&str, i32); 16] = [
+    ("KiB", 1),
+    ("MiB", 2),
+    ("GiB", 3),
+    ("TiB", 4),
+    ("bytes", 0),
+    ("kB", 1),
+    ("KB", 1),
+    ("MB", 2),
+    ("GB", 3),
+    ("TB", 4),
+    ("k", 1),
+    ("K", 1),
+    ("M", 2),
+    ("G", 3),
+    ("T", 4),
+    ("B", 0),
+];
+
+impl Bytes {
+    /// Seconds that a device of `bandwidth` bytes per second needs for this amount.
+    pub fn seconds_at(self, bandwidth: Bytes) -> f64 {
+        self.0 as f64 / bandwidth.0.max(1) as f64
+    }
+
+    /// As a bandwidth, in decimal units: `131 MB/s`.
+    pub fn per_second(self) -> String {
+        render(self.0, 1000.0, RATE_UNITS)
+    }
+
+    /// Parses a bandwidth: `125MB` and `125 MB/s` are 125,000,000 bytes/s, `125MiB` 131,072,000.
+    ///
+    /// # Errors
+    /// For other text.
+    pub fn parse_rate(text: &str) -> Result<Bytes, ParseBytesError> {
+        let amount = text.trim().strip_suffix("/s").unwrap_or(text);
+        parse(amount, 1000.0).ok_or_else(|| ParseBytesError::Rate(text.to_owned()))
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseBytesError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text, 1024.0).ok_or_else(|| ParseBytesError::Size(text.to_owned()))
+    }
+}
+
+/// A number with a unit, of which `step` are one of the next.
+fn parse(text: &str, step: f64) -> Option<Bytes> {
+    let text = text.trim();
+    let unit = READ_UNITS.iter().find_map(|(unit, power)| Some((text.strip_suffix(unit)?, *power, unit.contains('i'))));
+    let (number, power, is_binary) = unit.unwrap_or((text, 0, false));
+    let bytes = number.trim().parse::<f64>().ok()? * if is_binary { 1024.0 } else { step }.powi(power);
+    (bytes.is_finite() && bytes >= 0.0 && bytes < u64::MAX as f64).then(|| Bytes(bytes.round() as u64))
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&render(self.0, 1024.0, SIZE_UNITS))
+    }
+}
+
+/// Three significant figures without trailing zeros: `8 kB`, `1.47 GB`, `1023 MB`.
+fn render(bytes: u64, step: f64, units: [&str; 6]) -> String {
+    let (mut value, mut unit) = (bytes as f64, 0);
+    // Rounds up to the next unit.
+    while value >= step - 0.5 && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    let text = match value {
+        _ if unit == 0 => bytes.to_string(),
+        ..9.995 => format!("{value:.2}"),
+        ..99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    };
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {}", units[unit])
+}
+
+/// Saturating: edited documents may hold any amounts.
+impl Add for Bytes {
+    type Output = Bytes;
+    fn add(self, other: Bytes) -> Bytes {
+        Bytes(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Bytes) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Bytes>>(amounts: I) -> Bytes {
+        amounts.fold(Bytes(0), Add::add)
+    }
+}
+
+#[cfg(test)]
+mod counted_tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2].map(|number| counted(number, "relation")), ["0 relations", "1 relation", "2 relations"]);
+        assert_eq!([1_u64, 3].map(|number| counted(number, "branch")), ["1 branch", "3 branches"]);
+    }
+}
+
+#[cfg(test)]
+mod bytes_tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_read_as_postgresql_reads_it() {
+        assert_eq!("256MB".parse(), Ok(Bytes(1 << 28)));
+        assert_eq!("256MiB".parse(), Ok(Bytes(1 << 28)));
+        assert_eq!("1.5 GB".parse(), Ok(Bytes(3 << 29)));
+        assert_eq!("8192".parse(), Ok(Bytes(8192)));
+        assert_eq!("8192 bytes".parse(), Ok(Bytes(8192)));
+    }
+
+    #[test]
+    fn a_rate_is_read_as_vendors_write_it() {
+        assert_eq!(Bytes::parse_rate("125MB"), Ok(Bytes(125_000_000)));
+        assert_eq!(Bytes::parse_rate("125 MB/s"), Ok(Bytes(125_000_000)));
+        assert_eq!(Bytes::parse_rate("125MiB/s"), Ok(Bytes(125 << 20)));
+    }
+
+    #[test]
+    fn sums_end_at_the_greatest_amount() {
+        let most = Bytes(u64::MAX);
+        assert_eq!(most + Bytes(1), most);
+        assert_eq!([most, Bytes(1), most].into_iter().sum::<Bytes>(), most);
+    }
+
+    #[test]
+    fn refuses_what_is_no_amount() {
+        for text in ["", "MB", "-1", "NaN", "inf", "1e30TB", "12 parsecs", "1MB/h"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+            assert!(Bytes::parse_rate(text).is_err(), "{text}");
+        }
+        assert!("1MB/s".parse::<Bytes>().is_err());
+    }
+
+    #[test]
+    fn a_size_is_printed_as_postgresql_prints_it() {
+        let texts = [0, 1023, 1024, 8192, 1536, 1 << 28, 3 << 29, 12_345_678, (1 << 30) - 1, u64::MAX];
+        let texts = texts.map(|bytes| Bytes(bytes).to_string());
+        let expected =
+            ["0 bytes", "1023 bytes", "1 kB", "8 kB", "1.5 kB", "256 MB", "1.5 GB", "11.8 MB", "1 GB", "16384 PB"];
+        assert_eq!(texts, expected);
+        let printed = Bytes(1_577_058_304).to_string();
+        assert!((printed.parse::<Bytes>().unwrap().0 as f64 / 1_577_058_304.0 - 1.0).abs() < 0.005, "{printed}");
+    }
+
+    #[test]
+    fn a_rate_is_printed_as_vendors_print_it() {
+        let rates = [131_072_000, 125_000_000, 1_530_000_000, 999, 999_999];
+        let texts = rates.map(|bytes| Bytes(bytes).per_second());
+        assert_eq!(texts, ["131 MB/s", "125 MB/s", "1.53 GB/s", "999 B/s", "1 MB/s"]);
+    }
+}

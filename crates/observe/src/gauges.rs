@@ -1,0 +1,654 @@
+//! What the whole machine does each second beside a workload: processors, run queues, the disk, memory, and who of the
+//! server, the load generator and pgthaw itself used them.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::sampler::{Sampling, WORKLOAD_ROLE, wait_until};
+use crate::time::{CLIENT_BACKEND, TimeUse};
+use host::linux::block_device::{DeviceCounters, Devices};
+use host::linux::families::{FamilyUse, ProcessUse, read_family_use};
+use host::linux::memory::read_memory_use;
+use host::linux::pressure::{Pressure, Resource, read_pressure};
+use host::linux::schedule::{ProcessorTimes, TaskTime, read_processor_times, read_task_time, read_thread_times};
+use host::linux::{MemoryUse, clock, process};
+use host::units::Bytes;
+
+/// One second of the machine. Seconds of processor time within one second are processors in use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OsSample {
+    /// End of the second, since the start of the workload; 1 for the first.
+    pub second: u32,
+    /// The load generator's threads, in the order in which they were made.
+    pub generator_threads: Vec<TaskShare>,
+    /// The server's processes by what they are for.
+    pub server: BTreeMap<String, TaskShare>,
+    /// pgthaw's own, all threads.
+    pub pgthaw_cpu_seconds: f64,
+    /// Of all processors: at work, idle beside something that waited for a disk, taken by the hypervisor.
+    pub processors_busy_seconds: f64,
+    pub processors_iowait_seconds: f64,
+    pub processors_steal_seconds: f64,
+    /// The data directory's disk; `None` where there is none. Where parts of the server lie on devices of their own, all of
+    /// these together, and of the busiest its share of the second.
+    pub device: Option<DeviceUse>,
+    /// Each of them by the name of its part; none where all is on one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, DeviceUse>,
+    pub available_bytes: Bytes,
+    pub cached_bytes: Bytes,
+    pub dirty_bytes: Bytes,
+    pub writeback_bytes: Bytes,
+    pub pressure: PressureRatios,
+    /// Where the time of the server's processes went; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeUse>,
+    /// Seconds that client backends waited for each event, by `class::event`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waited: BTreeMap<String, f64>,
+}
+
+/// What a thread, or several processes, had of the processors within a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskShare {
+    /// How many they are.
+    pub tasks: u32,
+    pub cpu_seconds: f64,
+    /// Ready to run, and waiting for a processor.
+    pub run_delay_seconds: f64,
+    /// How often a processor was taken from them.
+    pub involuntary_switches: f64,
+}
+
+/// What a disk did within a second, for anybody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceUse {
+    pub reads: u64,
+    pub read_bytes: Bytes,
+    pub writes: u64,
+    pub written_bytes: Bytes,
+    /// How long a read or a write took in the mean, waiting included; `None` without any.
+    pub read_await_us: Option<f64>,
+    pub write_await_us: Option<f64>,
+    /// Requests under way in the mean.
+    pub queue: f64,
+    /// Share of the second in which at least one was.
+    pub busy_ratio: f64,
+}
+
+/// Shares of a second in which some task, or all that had something to do, waited for a resource (PSI); `None` where the
+/// kernel does not measure it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PressureRatios {
+    pub cpu_some: Option<f64>,
+    pub io_some: Option<f64>,
+    pub io_full: Option<f64>,
+    pub memory_some: Option<f64>,
+    pub memory_full: Option<f64>,
+}
+
+impl OsSample {
+    /// All threads of the generator together.
+    pub fn generator(&self) -> TaskShare {
+        self.generator_threads.iter().copied().fold(TaskShare::default(), TaskShare::plus)
+    }
+
+    /// All processes of the server together.
+    pub fn server_total(&self) -> TaskShare {
+        self.server.values().copied().fold(TaskShare::default(), TaskShare::plus)
+    }
+
+    /// The generator's thread with the most processor time.
+    pub fn busiest_thread_cpu_seconds(&self) -> f64 {
+        self.generator_threads.iter().map(|thread| thread.cpu_seconds).fold(0.0, f64::max)
+    }
+}
+
+impl TaskShare {
+    /// Of so many tasks, which had this between two readings.
+    pub fn new(tasks: u32, time: TaskTime, per_second: impl Fn(f64) -> f64) -> TaskShare {
+        TaskShare {
+            tasks,
+            cpu_seconds: per_second(time.cpu.as_secs_f64()),
+            run_delay_seconds: per_second(time.run_delay.as_secs_f64()),
+            involuntary_switches: per_second(time.involuntary_switches as f64),
+        }
+    }
+
+    fn plus(self, other: TaskShare) -> TaskShare {
+        TaskShare {
+            tasks: self.tasks.saturating_add(other.tasks),
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            run_delay_seconds: self.run_delay_seconds + other.run_delay_seconds,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+        }
+    }
+}
+
+// ---- readings ----
+
+/// Where the gauges are.
+#[derive(Clone, Debug)]
+pub struct GaugeSources {
+    pub devices: Devices,
+    /// Processes of the load generator.
+    pub generator_pids: Vec<u32>,
+    pub postmaster_pid: u32,
+    /// The backend that serves pgthaw's own looks, if there is one.
+    pub observer_pid: Option<u32>,
+}
+
+impl GaugeReading {
+    fn read(second: u32, sources: &GaugeSources, processes: &mut ServerProcesses) -> GaugeReading {
+        let threads_of = |pid: &u32| read_thread_times(*pid).unwrap_or_default();
+        let threads = sources.generator_pids.iter().flat_map(threads_of);
+        GaugeReading {
+            second,
+            generator: threads.collect(),
+            server: processes.read(),
+            ..GaugeReading::read_machine(&sources.devices)
+        }
+    }
+
+    /// What happened since `earlier`, however long ago that was, scaled to a second.
+    pub fn since(&self, earlier: &GaugeReading) -> OsSample {
+        Span { before: earlier, after: self }.sample(1)
+    }
+
+    /// What the machine did, for anybody.
+    pub fn read_machine(devices: &Devices) -> GaugeReading {
+        let pressure = |resource| read_pressure(resource).ok().flatten();
+        GaugeReading {
+            monotonic: clock::read_monotonic(),
+            own_cpu: clock::read_own_cpu_time(),
+            processors: read_processor_times().unwrap_or_default(),
+            device: devices.read().ok().flatten(),
+            parts: devices.read_parts(),
+            memory: read_memory_use().unwrap_or_default(),
+            cpu_pressure: pressure(Resource::Cpu),
+            io_pressure: pressure(Resource::Io),
+            memory_pressure: pressure(Resource::Memory),
+            ..GaugeReading::default()
+        }
+    }
+}
+
+/// Reads at `start` (a monotonic instant) and at the end of each of `seconds` seconds, in a thread of its own, and computes what happened
+/// in each. A second whose end has passed before it could be read shares what the next reading brings.
+pub fn sample_gauges(sources: GaugeSources, start: Duration, seconds: u32) -> Result<Sampling<Vec<OsSample>>, Error> {
+    Sampling::start("gauges", move |stopped| compute_os_samples(&sample(sources, start, seconds, stopped)))
+}
+
+fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiver<()>) -> Vec<GaugeReading> {
+    let mut processes = ServerProcesses::new(sources.postmaster_pid, sources.observer_pid);
+    let mut readings = Vec::new();
+    let mut second = 0;
+    while second <= seconds && wait_until(start + Duration::from_secs(second.into()), stopped) {
+        readings.push(GaugeReading::read(second, &sources, &mut processes));
+        let passed = clock::read_monotonic().saturating_sub(start).as_secs() as u32;
+        second = passed.max(second) + 1;
+    }
+    readings
+}
+
+// ---- the server's processes ----
+
+/// The backend that serves pgthaw's own looks at a trial; and the postmaster, other backends, everything else.
+const OBSERVER: &str = "observer";
+pub(crate) const OTHER: &str = "other";
+
+/// What a process of a trial's server is for, as pg_stat_activity calls it, where it does: from a title such as
+/// `postgres: lab: pgthaw_workload bench [local] idle`. The workload's own backends alone are client backends.
+pub(crate) fn kind_of_title(title: &str) -> &'static str {
+    const KINDS: [&str; 6] =
+        ["parallel worker", "io worker", "checkpointer", "background writer", "walwriter", "autovacuum"];
+    match title.contains(WORKLOAD_ROLE) {
+        true => CLIENT_BACKEND,
+        false => KINDS.into_iter().find(|kind| title.contains(kind)).unwrap_or(OTHER),
+    }
+}
+
+/// Adds up what the server's processes had, also those that ended meanwhile.
+#[derive(Debug)]
+struct ServerProcesses {
+    postmaster_pid: u32,
+    observer_pid: Option<u32>,
+    seen: HashMap<u32, (&'static str, TaskTime)>,
+}
+
+/// What processes of one part had so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PartTime {
+    /// That live, or have lived.
+    pub processes: u32,
+    pub time: TaskTime,
+}
+
+impl ServerProcesses {
+    /// Of the server of this postmaster, with the backend that serves the observer.
+    pub fn new(postmaster_pid: u32, observer_pid: Option<u32>) -> ServerProcesses {
+        ServerProcesses { postmaster_pid, observer_pid, seen: HashMap::new() }
+    }
+
+    /// Looks at every process that lives. One that ended keeps what it had when it was looked at last.
+    pub fn read(&mut self) -> BTreeMap<&'static str, PartTime> {
+        let children = process::read_children(self.postmaster_pid).unwrap_or_default();
+        for pid in children.into_iter().chain([self.postmaster_pid]) {
+            // A process may end at any time.
+            let Ok(time) = read_task_time(pid) else { continue };
+            let known = self.seen.get(&pid).map(|(part, _)| *part).filter(|part| *part != OTHER);
+            self.seen.insert(pid, (known.unwrap_or_else(|| self.classify(pid)), time));
+        }
+        let mut parts = BTreeMap::<&str, PartTime>::new();
+        for (part, time) in self.seen.values() {
+            let sum = parts.entry(part).or_default();
+            *sum = PartTime { processes: sum.processes + 1, time: sum.time + *time };
+        }
+        parts
+    }
+
+    fn classify(&self, pid: u32) -> &'static str {
+        match self.observer_pid == Some(pid) {
+            true => OBSERVER,
+            false => process::read_title(pid).map_or(OTHER, |title| kind_of_title(&title)),
+        }
+    }
+}
+
+// ---- seconds ----
+
+/// All gauges at one moment. What cannot be read is as if nothing had happened: a trial is not given up for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GaugeReading {
+    /// Seconds since the start that the schedule meant.
+    pub second: u32,
+    /// When it really was, since the machine booted.
+    pub monotonic: Duration,
+    /// Of the generator's threads by their number, process by process in the order in which they were made.
+    pub generator: Vec<(u32, TaskTime)>,
+    pub server: BTreeMap<&'static str, PartTime>,
+    /// Processor time of this process.
+    pub own_cpu: Duration,
+    pub processors: ProcessorTimes,
+    /// Of all devices that the server lies on together.
+    pub device: Option<DeviceCounters>,
+    /// Of each of several.
+    pub parts: BTreeMap<&'static str, DeviceCounters>,
+    pub memory: MemoryUse,
+    pub cpu_pressure: Option<Pressure>,
+    pub io_pressure: Option<Pressure>,
+    pub memory_pressure: Option<Pressure>,
+}
+
+/// What happened in each second up to the last reading. A late reading is scaled to a second; a second without a
+/// reading of its own has what the next one brought, in equal parts.
+fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
+    let mut samples = Vec::new();
+    for pair in readings.windows(2) {
+        let span = Span { before: &pair[0], after: &pair[1] };
+        samples.extend((pair[0].second + 1..=pair[1].second).map(|second| span.sample(second)));
+    }
+    samples
+}
+
+/// What all devices did. Where parts have their own, it is what these did: they are read a moment after all together, and rounded.
+fn whole_of(all: DeviceUse, parts: &BTreeMap<String, DeviceUse>) -> DeviceUse {
+    let Some(busy_ratio) = parts.values().map(|part| part.busy_ratio).reduce(f64::max) else { return all };
+    let sum = |of: fn(&DeviceUse) -> u64| parts.values().map(of).fold(0, u64::saturating_add);
+    DeviceUse {
+        reads: sum(|one| one.reads),
+        read_bytes: Bytes(sum(|one| one.read_bytes.0)),
+        writes: sum(|one| one.writes),
+        written_bytes: Bytes(sum(|one| one.written_bytes.0)),
+        busy_ratio,
+        ..all
+    }
+}
+
+/// What lies between two readings.
+struct Span<'a> {
+    before: &'a GaugeReading,
+    after: &'a GaugeReading,
+}
+
+impl Span<'_> {
+    fn sample(&self, second: u32) -> OsSample {
+        let (before, after) = (self.before, self.after);
+        let threads = after.generator.iter().map(|(thread, time)| {
+            // A thread that was not there yet began at nothing.
+            let earlier = before.generator.iter().find(|(known, _)| known == thread);
+            self.share(1, time.since(earlier.map(|(_, time)| *time).unwrap_or_default()))
+        });
+        let pressure = |of: fn(&GaugeReading) -> Option<Pressure>, total: fn(&Pressure) -> u64| {
+            let (from, to) = (of(before)?, of(after)?);
+            Some(self.per_second(total(&to).saturating_sub(total(&from)) as f64 / 1e6).min(1.0))
+        };
+        let (some, full) = (|one: &Pressure| one.some_us_total, |one: &Pressure| one.full_us_total);
+        let (ran, ran_before) = (after.processors, before.processors);
+        let parts = self.parts();
+        let device = before.device.zip(after.device).map(|(from, to)| self.device(from, to));
+        OsSample {
+            second,
+            generator_threads: threads.collect(),
+            server: self.server(),
+            pgthaw_cpu_seconds: self.grown(before.own_cpu, after.own_cpu),
+            processors_busy_seconds: self.grown(ran_before.busy, ran.busy),
+            processors_iowait_seconds: self.grown(ran_before.iowait, ran.iowait),
+            processors_steal_seconds: self.grown(ran_before.steal, ran.steal),
+            device: device.map(|all| whole_of(all, &parts)),
+            parts,
+            available_bytes: after.memory.available_bytes,
+            cached_bytes: after.memory.cached_bytes,
+            dirty_bytes: after.memory.dirty_bytes,
+            writeback_bytes: after.memory.writeback_bytes,
+            pressure: PressureRatios {
+                cpu_some: pressure(|one| one.cpu_pressure, some),
+                io_some: pressure(|one| one.io_pressure, some),
+                io_full: pressure(|one| one.io_pressure, full),
+                memory_some: pressure(|one| one.memory_pressure, some),
+                memory_full: pressure(|one| one.memory_pressure, full),
+            },
+            time: None,
+            waited: BTreeMap::new(),
+        }
+    }
+
+    fn server(&self) -> BTreeMap<String, TaskShare> {
+        let share = |(kind, now): (&&'static str, &PartTime)| {
+            let earlier = self.before.server.get(kind).copied().unwrap_or_default();
+            ((*kind).to_owned(), self.share(now.processes, now.time.since(earlier.time)))
+        };
+        self.after.server.iter().map(share).collect()
+    }
+
+    fn parts(&self) -> BTreeMap<String, DeviceUse> {
+        let used = |(name, to): (&&'static str, &DeviceCounters)| {
+            let from = self.before.parts.get(name)?;
+            Some(((*name).to_owned(), self.device(*from, *to)))
+        };
+        self.after.parts.iter().filter_map(used).collect()
+    }
+
+    fn device(&self, from: DeviceCounters, to: DeviceCounters) -> DeviceUse {
+        let grown = |of: fn(&DeviceCounters) -> u64| of(&to).saturating_sub(of(&from)) as f64;
+        let count = |of| self.per_second(grown(of)).round() as u64;
+        let await_us = |milliseconds: f64, requests: f64| (requests > 0.0).then(|| milliseconds * 1000.0 / requests);
+        DeviceUse {
+            reads: count(|one| one.reads),
+            read_bytes: Bytes(count(|one| one.read_bytes.0)),
+            writes: count(|one| one.writes),
+            written_bytes: Bytes(count(|one| one.written_bytes.0)),
+            read_await_us: await_us(grown(|one| one.read_ms), grown(|one| one.reads)),
+            write_await_us: await_us(grown(|one| one.write_ms), grown(|one| one.writes)),
+            queue: self.per_second(grown(|one| one.queued_ms) / 1000.0),
+            busy_ratio: self.per_second(grown(|one| one.busy_ms) / 1000.0).min(1.0),
+        }
+    }
+
+    fn share(&self, tasks: u32, time: TaskTime) -> TaskShare {
+        TaskShare::new(tasks, time, |amount| self.per_second(amount))
+    }
+
+    fn grown(&self, from: Duration, to: Duration) -> f64 {
+        self.per_second(to.saturating_sub(from).as_secs_f64())
+    }
+
+    fn per_second(&self, amount: f64) -> f64 {
+        let seconds = self.after.monotonic.saturating_sub(self.before.monotonic).as_secs_f64();
+        if seconds > 0.0 { amount / seconds } else { 0.0 }
+    }
+}
+
+// ---- others ----
+
+/// So many of those who used most are named.
+const NAMES: usize = 2;
+
+/// What others had between two readings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OthersUse {
+    pub seconds: f64,
+    /// Of the machine.
+    pub processors: u32,
+    /// That others used, and that the hypervisor gave to other machines, in the mean.
+    pub used_processors: f64,
+    pub stolen_processors: f64,
+    /// Programs that used most of them, and that read most.
+    pub users: Vec<String>,
+    pub readers: Vec<String>,
+    /// From the device by others, and by anybody; nothing where it is not known who read.
+    pub read_bytes: Bytes,
+    pub device_read_bytes: Bytes,
+}
+
+/// Everybody's counters at one instant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineReading {
+    monotonic: Duration,
+    processors: ProcessorTimes,
+    families: FamilyUse,
+    /// The disks that hold the server; `None` where there is none.
+    device: Option<DeviceCounters>,
+}
+
+impl MachineReading {
+    /// Looks at the machine with the server of this postmaster and this process. `None` where the kernel does not tell.
+    pub fn read(postmaster_pid: u32, devices: &Devices) -> Option<MachineReading> {
+        Some(MachineReading {
+            families: read_family_use(&[std::process::id(), postmaster_pid]).ok()?,
+            monotonic: clock::read_monotonic(),
+            processors: read_processor_times().ok()?,
+            device: devices.read().ok().flatten(),
+        })
+    }
+
+    /// What others had since `earlier`. `known_read_bytes` is what the own processes are known to have read at least.
+    pub fn others_since(&self, earlier: &MachineReading, known_read_bytes: Option<Bytes>) -> OthersUse {
+        let seconds = self.monotonic.saturating_sub(earlier.monotonic).as_secs_f64();
+        let grown = |of: &dyn Fn(&MachineReading) -> Duration| of(self).saturating_sub(of(earlier)).as_secs_f64();
+        // What interrupts took belongs to nobody in particular, the kernel's threads work for everybody.
+        let ran = grown(&|one| one.processors.busy.saturating_sub(one.processors.interrupts));
+        let accounted = grown(&|one| one.families.own_cpu) + grown(&|one| one.families.kernel_cpu);
+        let per_second = |time: f64| if seconds > 0.0 { time.max(0.0) / seconds } else { 0.0 };
+        let device = |one: &MachineReading| one.device.map(|device| device.read_bytes);
+        let difference = |from: Option<Bytes>, to: Option<Bytes>| Some(Bytes(to?.0.saturating_sub(from?.0)));
+        let device_read_bytes = difference(device(earlier), device(self));
+        let own = difference(earlier.families.own_read_bytes, self.families.own_read_bytes).max(known_read_bytes);
+        let others = own.zip(device_read_bytes).map(|(own, all)| Bytes(all.0.saturating_sub(own.0)));
+        OthersUse {
+            seconds,
+            processors: self.processors.count,
+            // Clocks of processes and of processors do not tick together: the difference may fall below nothing.
+            used_processors: per_second(ran - accounted),
+            stolen_processors: per_second(grown(&|one| one.processors.steal)),
+            users: self.name_most(earlier, |used| used.cpu.as_millis() as u64),
+            readers: self.name_most(earlier, |used| used.read_bytes.0),
+            read_bytes: others.unwrap_or_default(),
+            device_read_bytes: device_read_bytes.unwrap_or_default(),
+        }
+    }
+
+    /// The programs of others that had most of something since `earlier`, the first of them first.
+    fn name_most(&self, earlier: &MachineReading, of: impl Fn(&ProcessUse) -> u64) -> Vec<String> {
+        let mut sums = std::collections::BTreeMap::<&str, u64>::new();
+        for (process, used) in &self.families.others {
+            let before = earlier.families.others.get(process).map_or(0, &of);
+            *sums.entry(&used.name).or_default() += of(used).saturating_sub(before);
+        }
+        let mut sums: Vec<(&str, u64)> = sums.into_iter().filter(|(_, sum)| *sum > 0).collect();
+        sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
+        sums.into_iter().take(NAMES).map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_has_a_sample_and_it_can_be_stopped_before_its_schedule() {
+        let me = std::process::id();
+        let sources = GaugeSources {
+            devices: Devices::default(),
+            generator_pids: vec![me],
+            postmaster_pid: me,
+            observer_pid: None,
+        };
+        let start = clock::read_monotonic();
+        let sampler = sample_gauges(sources, start, 3600).unwrap();
+        std::thread::sleep(Duration::from_millis(1300));
+        let samples = sampler.finish(true);
+        assert_eq!(samples.iter().map(|sample| sample.second).collect::<Vec<_>>(), [1]);
+        assert!(!samples[0].generator_threads.is_empty() && samples[0].device.is_none());
+        assert!(samples[0].processors_busy_seconds > 0.0, "{samples:?}");
+    }
+}
+
+#[cfg(test)]
+mod processes_tests {
+    use super::*;
+
+    #[test]
+    fn a_title_says_what_a_process_is_for() {
+        for (title, part) in [
+            ("postgres: pgthaw-lab: pgthaw_workload pgthaw_bench_1 [local] SELECT", "client backend"),
+            ("postgres: pgthaw-lab: parallel worker for PID 4711", "parallel worker"),
+            ("postgres: pgthaw-lab: io worker 2", "io worker"),
+            ("postgres: pgthaw-lab: checkpointer", "checkpointer"),
+            ("postgres: pgthaw-lab: background writer", "background writer"),
+            ("postgres: pgthaw-lab: walwriter", "walwriter"),
+            ("postgres: pgthaw-lab: autovacuum launcher", "autovacuum"),
+            ("postgres: pgthaw-lab: postgres postgres [local] idle", OTHER),
+        ] {
+            assert_eq!(kind_of_title(title), part, "{title}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_ended_keeps_what_it_had() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut processes = ServerProcesses::new(std::process::id(), Some(child.id()));
+        let before = processes.read();
+        assert_eq!(before[OBSERVER].processes, 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let after = processes.read();
+        let (before, after) = (before[OBSERVER].time, after[OBSERVER].time);
+        assert!(after.cpu >= before.cpu && after.involuntary_switches >= before.involuntary_switches);
+    }
+}
+
+#[cfg(test)]
+mod sample_tests {
+    use super::*;
+
+    fn reading(second: u32, milliseconds: u64) -> GaugeReading {
+        let time = |share: f64| TaskTime {
+            cpu: Duration::from_millis(milliseconds).mul_f64(share),
+            run_delay: Duration::from_millis(milliseconds / 10),
+            involuntary_switches: milliseconds / 20,
+        };
+        GaugeReading {
+            second,
+            monotonic: Duration::from_millis(50_000 + milliseconds),
+            // The second thread is there from the first second on.
+            generator: if second == 0 { vec![(7, time(0.5))] } else { vec![(7, time(0.5)), (9, time(0.25))] },
+            server: BTreeMap::from([("client backend", PartTime { processes: 4, time: time(1.0) })]),
+            own_cpu: Duration::from_millis(milliseconds / 100),
+            processors: ProcessorTimes { busy: Duration::from_millis(2 * milliseconds), ..ProcessorTimes::default() },
+            device: Some(DeviceCounters {
+                reads: milliseconds,
+                read_bytes: Bytes(milliseconds * 8192),
+                read_ms: milliseconds * 3,
+                queued_ms: milliseconds * 4,
+                busy_ms: milliseconds / 2,
+                ..DeviceCounters::default()
+            }),
+            ..GaugeReading::default()
+        }
+    }
+
+    #[test]
+    fn seconds_are_differences_scaled_to_a_second() {
+        let samples = compute_os_samples(&[reading(0, 0), reading(1, 1200), reading(2, 2000)]);
+        assert_eq!(samples.len(), 2);
+        for sample in &samples {
+            assert!((sample.generator_threads[0].cpu_seconds - 0.5).abs() < 1e-6, "{sample:?}");
+            assert!((sample.server["client backend"].run_delay_seconds - 0.1).abs() < 1e-6, "{sample:?}");
+            assert!((sample.server["client backend"].involuntary_switches - 50.0).abs() < 1e-6, "{sample:?}");
+            assert!((sample.processors_busy_seconds - 2.0).abs() < 1e-6, "{sample:?}");
+            assert!((sample.pgthaw_cpu_seconds - 0.01).abs() < 1e-6, "{sample:?}");
+            let device = sample.device.unwrap();
+            assert_eq!((device.reads, device.read_bytes, device.read_await_us), (1000, Bytes(8_192_000), Some(3000.0)));
+            assert_eq!((device.queue, device.busy_ratio, device.write_await_us), (4.0, 0.5, None));
+        }
+        assert_eq!((samples[1].generator().tasks, samples[1].server_total().tasks), (2, 4));
+        assert!((samples[1].busiest_thread_cpu_seconds() - 0.5).abs() < 1e-6);
+        assert_eq!(samples[0].pressure, PressureRatios::default());
+    }
+
+    #[test]
+    fn a_second_without_a_reading_shares_the_next() {
+        let samples = compute_os_samples(&[reading(0, 0), reading(3, 3000)]);
+        assert_eq!(samples.iter().map(|sample| sample.second).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(samples.iter().all(|sample| sample.device.unwrap().reads == 1000));
+        assert!(compute_os_samples(&[reading(0, 0)]).is_empty());
+    }
+}
+
+#[cfg(test)]
+mod others_tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// After so many seconds of a machine of two processors: what all ran, what the own family and one other had.
+    fn reading(seconds: u64, busy_ms: u64, own_ms: u64, other_ms: u64, read: [u64; 2]) -> MachineReading {
+        let milliseconds = Duration::from_millis;
+        let used = |name: &str, ms| ProcessUse { name: name.into(), cpu: milliseconds(ms), read_bytes: Bytes(ms) };
+        MachineReading {
+            monotonic: Duration::from_secs(seconds),
+            processors: ProcessorTimes {
+                count: 2,
+                busy: milliseconds(busy_ms),
+                interrupts: milliseconds(busy_ms / 100),
+                steal: milliseconds(100 * seconds),
+                ..ProcessorTimes::default()
+            },
+            families: FamilyUse {
+                own_cpu: milliseconds(own_ms),
+                own_read_bytes: Some(Bytes(read[0])),
+                kernel_cpu: milliseconds(0),
+                others: HashMap::from([((7, 1), used("burner", other_ms)), ((8, 1), used("idle", 5))]),
+            },
+            device: Some(DeviceCounters { read_bytes: Bytes(read[1]), ..DeviceCounters::default() }),
+        }
+    }
+
+    #[test]
+    fn others_are_who_is_left_when_the_own_family_is_taken_away() {
+        let (before, after) = (reading(0, 0, 0, 0, [0, 0]), reading(10, 20_000, 10_800, 9_000, [100, 1000]));
+        let others = after.others_since(&before, None);
+        assert!((others.used_processors - 0.9).abs() < 1e-9 && (others.stolen_processors - 0.1).abs() < 1e-9);
+        assert_eq!((others.processors, others.users.as_slice()), (2, &["burner".to_owned()][..]));
+        assert_eq!((others.read_bytes, others.device_read_bytes), (Bytes(900), Bytes(1000)));
+        assert_eq!(after.others_since(&before, Some(Bytes(950))).read_bytes, Bytes(50));
+        // Clocks that do not tick together are nobody.
+        let alone = reading(10, 10_000, 10_100, 0, [1000, 1000]).others_since(&before, None);
+        assert_eq!((alone.used_processors, alone.read_bytes, alone.users.len()), (0.0, Bytes(0), 0));
+    }
+
+    #[test]
+    fn where_it_is_not_known_who_read_nobody_is_accused() {
+        let mut before = reading(0, 0, 0, 0, [0, 0]);
+        before.families.own_read_bytes = None;
+        let others = reading(10, 0, 0, 0, [0, 1_000_000]).others_since(&before, None);
+        assert_eq!((others.read_bytes, others.device_read_bytes), (Bytes(0), Bytes(1_000_000)));
+    }
+}

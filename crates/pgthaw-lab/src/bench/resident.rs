@@ -1,0 +1,737 @@
+//! Looks at both tiers beside a warmer of an idle server, on a thread of its own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use roaring::RoaringBitmap;
+use sqlx::postgres::PgConnection;
+use tokio::runtime::Handle;
+
+use crate::lab::Error;
+use crate::study::{Bound, Disk, LoadSample, RESIDENT_SHARE, Seen, Strategy};
+use cache::{ForkMap, Map};
+use host::linux::clock;
+use host::linux::page_cache::{CachedFile, PageCache, SystemPageCache};
+use host::linux::threads::on_threads;
+use host::units::{Bytes, Fork, PageRange};
+use postgres::{Buffer, read_buffers};
+
+/// Looking takes at most a fourth of a processor, and as often as that allows: between these bounds.
+const REST_PER_LOOK: u32 = 3;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// What a warmer left to the kernel (pgfincore's reads end after its command) may still come within this.
+const AFTERMATH: Duration = Duration::from_secs(3);
+
+/// Ready to look.
+pub struct Looker {
+    wanted: Arc<Wanted>,
+    watch: Watch,
+    goal_pages: u64,
+    strategy: Strategy,
+    /// To look at the buffers through; `None` of a warmer that leaves them alone.
+    connection: Option<PgConnection>,
+    start: Duration,
+    seen: Seen,
+    come: Arc<Mutex<Come>>,
+}
+
+/// What has come so far, in seconds since the start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Come {
+    is_resident: bool,
+    are_buffers_back: bool,
+    /// When more was seen than before, and how much that was of both tiers.
+    last_gain: f64,
+    most: (Bytes, Option<Bytes>),
+}
+
+/// A looker at work. Dropping it stops it before its next look.
+#[derive(Debug)]
+pub struct Probe {
+    thread: JoinHandle<Result<Seen, Error>>,
+    strategy: Strategy,
+    start: Duration,
+    come: Arc<Mutex<Come>>,
+    stop: Sender<()>,
+}
+
+impl Looker {
+    /// Opens the files. Through `connection`, which is not to the database whose files are counted, the buffers of a warmer are
+    /// looked at that brings them back: once already, for the first look reads the catalogs that the later ones need.
+    pub async fn open(
+        wanted: &Arc<Wanted>,
+        cache: &dyn PageCache,
+        strategy: Strategy,
+        mut connection: PgConnection,
+    ) -> Result<Looker, Error> {
+        wanted.former.look(&mut connection).await?;
+        Ok(Looker {
+            watch: Watch::open(&wanted.files, cache)?,
+            goal_pages: (wanted.pages() as f64 * RESIDENT_SHARE).ceil() as u64,
+            wanted: Arc::clone(wanted),
+            strategy,
+            connection: strategy.fills_buffers().then_some(connection),
+            start: Duration::ZERO,
+            seen: Seen::default(),
+            come: Arc::default(),
+        })
+    }
+
+    /// Looks from the monotonic instant `start` on.
+    pub fn start(mut self, start: Duration) -> Result<Probe, Error> {
+        self.start = start;
+        let (strategy, come, runtime) = (self.strategy, Arc::clone(&self.come), Handle::current());
+        let (stop, stopped) = channel();
+        let work = move || self.look_until(&stopped, &runtime);
+        let thread = std::thread::Builder::new().spawn(work).map_err(observe::Error::Thread)?;
+        Ok(Probe { thread, strategy, start, come, stop })
+    }
+
+    fn look_until(mut self, stopped: &Receiver<()>, runtime: &Handle) -> Result<Seen, Error> {
+        let mut pause = self.start.saturating_sub(clock::read_monotonic());
+        while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            let began = clock::read_monotonic();
+            if !self.has_seen_all() {
+                self.look(runtime)?;
+            }
+            pause = ((clock::read_monotonic() - began) * REST_PER_LOOK).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        }
+        self.seen.resident_bytes = Bytes(self.watch.recount()? * self.wanted.page_bytes);
+        Ok(self.seen)
+    }
+
+    fn has_seen_all(&self) -> bool {
+        let are_buffers_back = self.connection.is_none() || self.seen.buffers_after_seconds.is_some();
+        self.seen.resident_after_seconds.is_some() && are_buffers_back
+    }
+
+    /// Looks at both tiers. What is seen is dated to the end of the look: rather late than early.
+    fn look(&mut self, runtime: &Handle) -> Result<(), Error> {
+        let looked = self.watch.look(self.goal_pages)?;
+        let seconds = self.elapsed();
+        if looked.is_exact && looked.pages >= self.goal_pages {
+            self.seen.resident_after_seconds.get_or_insert(seconds);
+        }
+        // A backend that looks all the time is traffic that a restore makes way for.
+        let is_near = looked.pages as f64 >= NEAR_GOAL * self.goal_pages as f64;
+        let former = &self.wanted.former;
+        let buffers = match &mut self.connection {
+            Some(connection) if is_near => Some(runtime.block_on(former.look(connection))?),
+            _ => None,
+        };
+        if buffers.is_some_and(|buffers| former.is_back(buffers)) {
+            let now = self.elapsed();
+            self.seen.buffers_after_seconds.get_or_insert(now);
+        }
+        let bytes = |blocks: u64| Bytes(blocks * self.wanted.block_bytes);
+        let sample = LoadSample {
+            seconds,
+            resident_bytes: Bytes(looked.pages * self.wanted.page_bytes),
+            is_exact: looked.is_exact,
+            buffers_bytes: buffers.map(|buffers| bytes(buffers.blocks)),
+            hot_bytes: buffers.map(|buffers| bytes(buffers.hot_blocks)),
+        };
+        self.come.lock().unwrap_or_else(PoisonError::into_inner).add(&sample, &self.seen);
+        self.seen.looks.push(sample);
+        Ok(())
+    }
+
+    fn elapsed(&self) -> f64 {
+        clock::read_monotonic().saturating_sub(self.start).as_secs_f64()
+    }
+}
+
+impl Come {
+    fn add(&mut self, sample: &LoadSample, seen: &Seen) {
+        self.is_resident = seen.resident_after_seconds.is_some();
+        self.are_buffers_back = seen.buffers_after_seconds.is_some();
+        let most = (self.most.0.max(sample.resident_bytes), self.most.1.max(sample.buffers_bytes));
+        if most != self.most {
+            (self.most, self.last_gain) = (most, sample.seconds);
+        }
+    }
+}
+
+impl Probe {
+    /// Has all come that can come? `ended_at` is when the warmer's command ended, which may have left reads to the kernel.
+    pub fn is_over(&self, ended_at: Option<Duration>) -> bool {
+        let come = *self.come.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_there = come.is_resident || !self.strategy.fills_cache();
+        let is_back = come.are_buffers_back || !self.strategy.fills_buffers();
+        let last_gain = self.start + Duration::from_secs_f64(come.last_gain);
+        let is_past = |at: Duration| clock::read_monotonic() > at.max(last_gain) + AFTERMATH;
+        self.thread.is_finished() || ended_at.is_some_and(|at| (is_there && is_back) || is_past(at))
+    }
+
+    /// Ends it, and says what it saw. What came may have gone: all of it is looked at once more.
+    pub fn finish(self) -> Result<Seen, Error> {
+        let Probe { thread, stop, .. } = self;
+        drop(stop);
+        // A panic in the thread is a defect, not a state to go on from.
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// The least of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of gaps to read over. Gaps cost their
+/// bytes and save one read each, so the best choice is "the m shortest", and all m are tried. Reads may be as long as
+/// they like: on a real device it takes longer. `None` without both limits in force.
+pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
+    if disk.not_enforced.is_some() {
+        return None;
+    }
+    let (riops, bandwidth) = (disk.riops?, disk.rbps?);
+    let Wanted { files, page_bytes, .. } = wanted;
+    let mut gaps: Vec<u64> = files.iter().flat_map(|file| file.runs.windows(2)).map(gap_pages).collect();
+    gaps.sort_unstable();
+    let (pages, runs) = (wanted.pages(), wanted.pieces());
+    let bound = |reads: u64, pages: u64| {
+        let read_bytes = Bytes(pages * page_bytes);
+        let seconds = (reads as f64 / riops as f64).max(read_bytes.seconds_at(bandwidth));
+        Bound { reads, read_bytes, seconds }
+    };
+    let mut best = bound(runs, pages);
+    let mut read_pages = pages;
+    for (merged, gap) in (1..).zip(gaps) {
+        read_pages += gap;
+        let next = bound(runs - merged, read_pages);
+        if next.seconds < best.seconds {
+            best = next;
+        }
+    }
+    Some(best)
+}
+
+fn gap_pages(neighbours: &[host::units::PageRange]) -> u64 {
+    neighbours[1].start - neighbours[0].end
+}
+
+/// Pages that are looked at together: 4 MiB of the usual ones.
+const WINDOW_PAGES: u64 = 1024;
+
+/// Every page is looked at now and then, also when there cannot be enough yet: what came may go again before the rest
+/// is there (a kernel that pages out what is idle), and has come all the same.
+const EXACT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// From this share of the goal on it is looked at more closely: at every page each time.
+pub const NEAR_GOAL: f64 = 0.9;
+
+/// One look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Wanted pages that have been seen resident; no more than this when it is not exact.
+    pub pages: u64,
+    /// Was every page looked at (mincore, which counts none whose data is still on its way), or were cached ones only
+    /// counted, which is cheap and may count too many?
+    pub is_exact: bool,
+}
+
+/// The wanted pages of the files, in windows.
+pub struct Watch {
+    files: Vec<Box<dyn CachedFile>>,
+    windows: Vec<Window>,
+    /// When every page was looked at last.
+    exact_at: Option<Instant>,
+}
+
+struct Window {
+    file: usize,
+    range: PageRange,
+    wanted: RoaringBitmap,
+    /// Of the wanted ones, those that have been seen resident.
+    seen: RoaringBitmap,
+}
+
+impl Window {
+    fn is_whole(&self) -> bool {
+        self.seen.len() == self.wanted.len()
+    }
+}
+
+impl Watch {
+    /// Opens the files.
+    pub fn open(files: &[WantedFile], cache: &dyn PageCache) -> Result<Watch, Error> {
+        let mut watch = Watch { files: Vec::new(), windows: Vec::new(), exact_at: None };
+        for wanted in files {
+            let file = cache.open(&wanted.path)?.ok_or_else(|| gone(&wanted.path))?;
+            watch.add(wanted, file);
+        }
+        Ok(watch)
+    }
+
+    fn add(&mut self, wanted: &WantedFile, file: Box<dyn CachedFile>) {
+        let number = self.files.len();
+        self.files.push(file);
+        let first = self.windows.len();
+        for run in wanted.runs.iter().flat_map(|run| cut(*run)) {
+            let start = run.start / WINDOW_PAGES * WINDOW_PAGES;
+            if self.windows[first..].last().is_none_or(|last| last.range.start != start) {
+                let range = PageRange::new(start, run.end);
+                let (wanted, seen) = (RoaringBitmap::new(), RoaringBitmap::new());
+                self.windows.push(Window { file: number, range, wanted, seen });
+            }
+            if let Some(window) = self.windows.last_mut() {
+                window.range.end = run.end;
+                window.wanted.insert_range(within(window.range, run));
+            }
+        }
+    }
+
+    /// How much has come. Cached pages are counted; where these may be `goal` pages, and now and then, every page is
+    /// looked at. A window that was seen whole is not looked at again: [`Watch::recount`] does.
+    pub fn look(&mut self, goal: u64) -> Result<Look, Error> {
+        let Watch { files, windows, exact_at, .. } = self;
+        let (mut counted, mut seen) = (0, 0);
+        for window in windows.iter_mut() {
+            let wanted = window.wanted.len();
+            let mut most = window.seen.len();
+            if !window.is_whole() {
+                let cached = files[window.file].read_counts(window.range)?.cached;
+                if cached >= wanted {
+                    window.look(&*files[window.file])?;
+                }
+                most = window.seen.len().max(cached.min(wanted));
+            }
+            counted += most;
+            seen += window.seen.len();
+        }
+        let is_near = seen as f64 >= NEAR_GOAL * goal as f64;
+        let is_due = exact_at.is_none_or(|at| at.elapsed() >= EXACT_INTERVAL);
+        if counted < goal && !is_near && !is_due {
+            return Ok(Look { pages: counted, is_exact: false });
+        }
+        for window in windows.iter_mut().filter(|window| !window.is_whole()) {
+            window.look(&*files[window.file])?;
+        }
+        *exact_at = Some(Instant::now());
+        Ok(Look { pages: windows.iter().map(|window| window.seen.len()).sum(), is_exact: true })
+    }
+
+    /// The wanted pages that are resident now: what came may have gone.
+    pub fn recount(&self) -> Result<u64, Error> {
+        self.windows.iter().map(|window| Ok(window.read(&*self.files[window.file])?.len())).sum()
+    }
+}
+
+impl Window {
+    fn look(&mut self, file: &dyn CachedFile) -> Result<(), Error> {
+        self.seen |= self.read(file)?;
+        Ok(())
+    }
+
+    /// The wanted pages that are resident.
+    fn read(&self, file: &dyn CachedFile) -> Result<RoaringBitmap, Error> {
+        let mut resident = RoaringBitmap::new();
+        for run in file.read_resident(self.range)? {
+            resident.insert_range(within(self.range, run));
+        }
+        Ok(resident & &self.wanted)
+    }
+}
+
+/// The pages of a run, counted from the beginning of the window that it lies in.
+fn within(window: PageRange, run: PageRange) -> std::ops::Range<u32> {
+    (run.start - window.start) as u32..(run.end - window.start) as u32
+}
+
+fn gone(path: &Path) -> Error {
+    Error::file("open", path, std::io::ErrorKind::NotFound.into())
+}
+
+/// A run in pieces, each in one window.
+fn cut(run: PageRange) -> impl Iterator<Item = PageRange> {
+    let windows = run.start / WINDOW_PAGES..run.end.div_ceil(WINDOW_PAGES);
+    windows.map(move |window| {
+        PageRange::new(run.start.max(window * WINDOW_PAGES), run.end.min((window + 1) * WINDOW_PAGES))
+    })
+}
+
+// ---- what a snapshot asks for ----
+
+/// The wanted pages of one segment file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedFile {
+    pub path: PathBuf,
+    /// In order, with gaps between them.
+    pub runs: Vec<PageRange>,
+}
+
+/// What a snapshot asks both tiers for.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub files: Vec<WantedFile>,
+    pub former: FormerBuffers,
+    pub page_bytes: u64,
+    /// Of the server's blocks.
+    pub block_bytes: u64,
+}
+
+impl Wanted {
+    /// What `map` has, in the files below `data_directory`.
+    pub fn of(map: &Map, data_directory: &Path, page_bytes: u64) -> Wanted {
+        Wanted {
+            files: find_wanted(map, data_directory, page_bytes),
+            former: FormerBuffers::of(map),
+            page_bytes,
+            block_bytes: map.source.block_size.into(),
+        }
+    }
+
+    /// Of the page cache.
+    pub fn pages(&self) -> u64 {
+        self.files.iter().flat_map(|file| &file.runs).map(|run| run.pages()).sum()
+    }
+
+    /// How many runs of pages with gaps between them.
+    pub fn pieces(&self) -> u64 {
+        self.files.iter().map(|file| file.runs.len() as u64).sum()
+    }
+
+    /// Of the page cache.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.pages() * self.page_bytes)
+    }
+}
+
+/// The pages of `map`'s OS tier, by segment file below `data_directory`.
+fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedFile> {
+    let block_size = u64::from(map.source.block_size);
+    let segment_blocks = u64::from(map.source.segment_blocks);
+    let mut files: Vec<WantedFile> = Vec::new();
+    // Shared catalogs lie beside the databases: whoever loads the database's directory does not load them.
+    for (relation, fork) in map.forks().filter(|(relation, _)| relation.path.database_oid() != 0) {
+        for (segment, start, end) in block_runs(fork, segment_blocks) {
+            let path = relation.path.segment_file(data_directory, fork.fork, segment);
+            let pages = PageRange::new(start * block_size / page_bytes, (end * block_size).div_ceil(page_bytes));
+            match files.last_mut().filter(|last| last.path == path) {
+                Some(last) => append(&mut last.runs, pages),
+                None => files.push(WantedFile { path, runs: vec![pages] }),
+            }
+        }
+    }
+    files
+}
+
+/// The resident runs of a fork, cut at the ends of segments: segment, and first and last block + 1 within it.
+fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u32, u64, u64)> {
+    let mut pieces = Vec::new();
+    let mut runs = fork.os.iter();
+    while let Some(run) = runs.next_range() {
+        let (mut start, end) = (u64::from(*run.start()), u64::from(*run.end()) + 1);
+        while start < end {
+            let segment = start / segment_blocks;
+            let first = segment * segment_blocks;
+            let stop = end.min(first + segment_blocks);
+            pieces.push((segment as u32, start - first, stop - first));
+            start = stop;
+        }
+    }
+    pieces
+}
+
+/// Where a page holds several blocks, neighbours share one.
+fn append(runs: &mut Vec<PageRange>, next: PageRange) {
+    match runs.last_mut() {
+        Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
+        _ => runs.push(next),
+    }
+}
+
+/// A longer range is read in pieces, as large as those of a restore.
+const LARGEST_READ: u64 = 256 << 10;
+
+/// As many as a restore has.
+const THREADS: usize = 16;
+
+/// A list of ranges as text: a line with the first byte, the number of bytes and the file.
+pub fn write_list(path: &Path, wanted: &Wanted) -> Result<(), Error> {
+    let page_bytes = wanted.page_bytes;
+    let line = |file: &WantedFile, start: u64, end: u64| {
+        format!("{} {} {}\n", start * page_bytes, (end - start) * page_bytes, file.path.display())
+    };
+    let lines: String =
+        wanted.files.iter().flat_map(|file| file.runs.iter().map(|run| line(file, run.start, run.end))).collect();
+    std::fs::write(path, lines).map_err(|source| Error::file("write", path, source))
+}
+
+/// Reads the ranges of a list with several threads, each taking the next one.
+pub fn apply_read_ranges(list: &Path) -> Result<(), Error> {
+    let text = std::fs::read_to_string(list).map_err(|source| Error::file("read", list, source))?;
+    let damaged = || Error::file("read", list, std::io::ErrorKind::InvalidData.into());
+    let cache = SystemPageCache::new();
+    let mut files: Vec<(PathBuf, Box<dyn CachedFile>)> = Vec::new();
+    let mut reads = Vec::new();
+    for line in text.lines() {
+        let (start, bytes, path) = parse_line(line).ok_or_else(damaged)?;
+        if files.last().is_none_or(|(last, _)| *last != path) {
+            let file =
+                cache.open(&path)?.ok_or_else(|| Error::file("open", &path, std::io::ErrorKind::NotFound.into()))?;
+            files.push((path, file));
+        }
+        let pieces = (start..start + bytes).step_by(LARGEST_READ as usize);
+        reads.extend(pieces.map(|from| (files.len() - 1, from, LARGEST_READ.min(start + bytes - from))));
+    }
+    let next = AtomicUsize::new(0);
+    let work = |_| {
+        let mut buffer = vec![0; LARGEST_READ as usize];
+        while let Some((file, start, bytes)) = reads.get(next.fetch_add(1, Ordering::Relaxed)) {
+            files[*file].1.apply_read(*start, &mut buffer[..*bytes as usize])?;
+        }
+        Ok(())
+    };
+    let mut ended = on_threads(THREADS, work).into_iter();
+    ended.try_for_each(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
+    let mut words = line.splitn(3, ' ');
+    let mut number = || words.next()?.parse().ok();
+    let (start, bytes) = (number()?, number()?);
+    Some((start, bytes, words.next()?.into()))
+}
+
+/// A buffer that had this usage count or a greater one is hot, and is back when it has it again.
+pub const HOT_USAGE_COUNT: u8 = 3;
+
+/// This share of the former buffers, and of the hot ones as hot as that, counts as "back".
+pub const BACK_SHARE: f64 = 0.9;
+
+/// Whose a buffer is: tablespace, database, relfilenumber, fork.
+type Key = (u32, u32, u32, Fork);
+
+/// What was in shared_buffers.
+#[derive(Clone, Debug, Default)]
+pub struct FormerBuffers {
+    all: HashMap<Key, RoaringBitmap>,
+    hot: HashMap<Key, RoaringBitmap>,
+    pub blocks: u64,
+    pub hot_blocks: u64,
+}
+
+/// What of it is there now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BuffersLook {
+    pub blocks: u64,
+    /// Of the hot ones, those with a usage count of at least [`HOT_USAGE_COUNT`].
+    pub hot_blocks: u64,
+}
+
+impl FormerBuffers {
+    /// As the snapshot has it.
+    pub fn of(map: &Map) -> FormerBuffers {
+        let mut former = FormerBuffers::default();
+        for (relation, fork) in map.forks() {
+            let path = &relation.path;
+            let key = (path.tablespace_oid(), path.database_oid(), path.relfilenumber(), fork.fork);
+            let hot =
+                fork.buffers[usize::from(HOT_USAGE_COUNT)..].iter().fold(RoaringBitmap::new(), |all, one| all | one);
+            let all = fork.all_buffers();
+            former.blocks += all.len();
+            former.hot_blocks += hot.len();
+            former.all.insert(key, all);
+            former.hot.insert(key, hot);
+        }
+        former
+    }
+
+    /// Looks at all buffers.
+    pub async fn look(&self, connection: &mut PgConnection) -> Result<BuffersLook, Error> {
+        let mut look = BuffersLook::default();
+        read_buffers(connection, |buffer| look.count(self, buffer)).await?;
+        Ok(look)
+    }
+
+    /// Is enough of it back?
+    pub fn is_back(&self, look: BuffersLook) -> bool {
+        let is_most = |now: u64, former: u64| now as f64 >= BACK_SHARE * former as f64;
+        is_most(look.blocks, self.blocks) && is_most(look.hot_blocks, self.hot_blocks)
+    }
+}
+
+impl BuffersLook {
+    fn count(&mut self, former: &FormerBuffers, buffer: Buffer) {
+        let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber, buffer.fork);
+        let has =
+            |blocks: &HashMap<Key, RoaringBitmap>| blocks.get(&key).is_some_and(|known| known.contains(buffer.block));
+        self.blocks += u64::from(has(&former.all));
+        self.hot_blocks += u64::from(buffer.usage_count >= HOT_USAGE_COUNT && has(&former.hot));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::resident::WantedFile;
+    use crate::study::ground::disk_tests::named;
+    use host::linux::page_cache::FakePageCache;
+    use host::units::PageRange;
+
+    const FILE: &str = "/data/base/5/16384";
+
+    #[tokio::test]
+    async fn one_that_is_dropped_looks_no_more() {
+        let cache = FakePageCache::new();
+        cache.insert(FILE, 4096 * 100, &[]);
+        let files = vec![WantedFile { path: FILE.into(), runs: vec![PageRange::new(0, 100)] }];
+        let looker = Looker {
+            watch: Watch::open(&files, &cache).unwrap(),
+            wanted: Arc::new(Wanted { files, page_bytes: 4096, block_bytes: 8192, ..Wanted::default() }),
+            goal_pages: 99,
+            strategy: Strategy::Cat,
+            connection: None,
+            start: Duration::ZERO,
+            seen: Seen::default(),
+            come: Arc::default(),
+        };
+        let probe = looker.start(clock::read_monotonic()).unwrap();
+        let come = Arc::clone(&probe.come);
+        assert!(!probe.is_over(None) && Arc::strong_count(&come) == 3);
+        // As a trial does that fails while it runs.
+        drop(probe);
+        let deadline = clock::read_monotonic() + Duration::from_secs(30);
+        while Arc::strong_count(&come) > 1 {
+            assert!(clock::read_monotonic() < deadline, "it still looks");
+            std::thread::sleep(SHORTEST_PAUSE);
+        }
+    }
+
+    fn file(runs: &[(u64, u64)]) -> WantedFile {
+        WantedFile { path: "f".into(), runs: runs.iter().map(|(start, end)| PageRange::new(*start, *end)).collect() }
+    }
+
+    fn compute(files: Vec<WantedFile>, disk: &Disk) -> Option<Bound> {
+        compute_bound(&Wanted { files, page_bytes: 4096, ..Wanted::default() }, disk)
+    }
+
+    fn disk(riops: u64, pages_per_second: u64) -> Disk {
+        Disk { riops: Some(riops), rbps: Some(Bytes(pages_per_second * 4096)), ..named("native") }
+    }
+
+    #[test]
+    fn gaps_are_read_over_until_the_bytes_cost_more_than_the_reads() {
+        // Three runs of two pages, with gaps of 2 and 94 pages.
+        let files = vec![file(&[(0, 2), (4, 6), (100, 102)])];
+        let at = |riops, pages| compute(files.clone(), &disk(riops, pages)).unwrap();
+        let expensive_reads = at(1, 1000);
+        assert_eq!(
+            (expensive_reads.reads, expensive_reads.read_bytes, expensive_reads.seconds),
+            (1, Bytes(102 * 4096), 1.0)
+        );
+        let balanced = at(10, 40);
+        assert_eq!((balanced.reads, balanced.seconds), (2, 0.2));
+        let cheap_reads = at(1000, 6);
+        assert_eq!((cheap_reads.reads, cheap_reads.seconds), (3, 1.0));
+    }
+
+    #[test]
+    fn files_are_never_merged() {
+        let files = vec![file(&[(0, 2)]), file(&[(2, 4)])];
+        assert_eq!(compute(files, &disk(1, 1000)).unwrap().reads, 2);
+    }
+
+    #[test]
+    fn an_unlimited_disk_has_no_bound() {
+        assert_eq!(compute(vec![file(&[(0, 2)])], &named("native")), None);
+        let refused = Disk { not_enforced: Some("no privilege".into()), ..disk(1, 1) };
+        assert_eq!(compute(vec![file(&[(0, 2)])], &refused), None);
+    }
+
+    fn runs(pairs: &[(u64, u64)]) -> Vec<PageRange> {
+        pairs.iter().map(|(start, end)| PageRange::new(*start, *end)).collect()
+    }
+
+    fn watch(cache: &FakePageCache, wanted: &[(u64, u64)]) -> Watch {
+        Watch::open(&[WantedFile { path: FILE.into(), runs: runs(wanted) }], cache).unwrap()
+    }
+
+    #[test]
+    fn what_is_cached_beside_what_is_wanted_does_not_count() {
+        let cache = FakePageCache::new();
+        // As many cached pages as wanted ones, and only half of them are those.
+        cache.insert(FILE, 4096 * 5000, &runs(&[(0, 50), (1000, 1010)]));
+        let mut watch = watch(&cache, &[(0, 100), (1020, 1030)]);
+        assert_eq!(watch.look(109).unwrap(), Look { pages: 50, is_exact: true });
+        assert_eq!(watch.look(109).unwrap(), Look { pages: 60, is_exact: false });
+        assert_eq!(watch.look(60).unwrap(), Look { pages: 50, is_exact: true });
+    }
+
+    #[test]
+    fn what_came_and_went_has_come_all_the_same() {
+        let cache = FakePageCache::new();
+        let wanted = [(10, 3000), (4000, 4500)];
+        cache.insert(FILE, 4096 * 5000, &runs(&[(10, 4400)]));
+        let mut watch = watch(&cache, &wanted);
+        assert_eq!(watch.look(3490).unwrap(), Look { pages: 3390, is_exact: true });
+        cache.insert(FILE, 4096 * 5000, &[]);
+        let mut later = Watch { files: vec![cache.open(Path::new(FILE)).unwrap().unwrap()], ..watch };
+        assert_eq!(later.look(3490).unwrap(), Look { pages: 3390, is_exact: true });
+        assert_eq!(later.recount().unwrap(), 0);
+    }
+}
+
+#[cfg(test)]
+mod wanted_tests {
+    use super::*;
+    use host::linux::page_cache::read_resident_pages;
+    use host::units::{Fork, PageRange};
+
+    #[test]
+    fn runs_are_cut_at_segments() {
+        let mut fork = ForkMap::empty(Fork::Main, 30);
+        fork.os.insert_range(3..5);
+        fork.os.insert_range(8..21);
+        assert_eq!(block_runs(&fork, 10), [(0, 3, 5), (0, 8, 10), (1, 0, 10), (2, 0, 1)]);
+    }
+
+    #[test]
+    fn neighbours_on_one_page_are_one_run() {
+        let mut runs = vec![PageRange::new(0, 1)];
+        append(&mut runs, PageRange::new(0, 2));
+        append(&mut runs, PageRange::new(3, 4));
+        assert_eq!(runs, [PageRange::new(0, 2), PageRange::new(3, 4)]);
+    }
+
+    #[test]
+    fn reads_what_the_list_says_and_nothing_else() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let (path, list) = (directory.path().join("a file"), directory.path().join("list"));
+        std::fs::write(&path, vec![7; 4096 * 300]).unwrap();
+        let cache = SystemPageCache::new();
+        let open = || cache.open(&path).unwrap().unwrap();
+        open().apply_evict().unwrap();
+        let runs = vec![PageRange::new(3, 5), PageRange::new(100, 230)];
+        let files = vec![WantedFile { path: path.clone(), runs: runs.clone() }];
+        write_list(&list, &Wanted { files, page_bytes: 4096, ..Wanted::default() }).unwrap();
+        apply_read_ranges(&list).unwrap();
+        assert_eq!(read_resident_pages(&*open(), 4096).unwrap(), runs);
+        assert!(apply_read_ranges(&directory.path().join("none")).is_err());
+        std::fs::write(&list, "3 many nothing\n").unwrap();
+        assert!(apply_read_ranges(&list).is_err());
+    }
+
+    fn buffer(block: u32, usage_count: u8) -> Buffer {
+        let fork = Fork::Main;
+        Buffer { tablespace_oid: 1663, database_oid: 5, relfilenumber: 7, fork, block, usage_count, dirty: false }
+    }
+
+    #[test]
+    fn what_was_hot_is_back_when_it_is_hot_again() {
+        let key = (1663, 5, 7, Fork::Main);
+        let blocks = |range: std::ops::Range<u32>| HashMap::from([(key, range.collect())]);
+        let former = FormerBuffers { all: blocks(0..10), hot: blocks(0..2), blocks: 10, hot_blocks: 2 };
+        let mut look = BuffersLook::default();
+        for (block, usage_count) in [(0, 3), (1, 2), (2, 1), (50, 5)] {
+            look.count(&former, buffer(block, usage_count));
+        }
+        assert_eq!(look, BuffersLook { blocks: 3, hot_blocks: 1 });
+        assert!(!former.is_back(BuffersLook { blocks: 10, hot_blocks: 1 }));
+        assert!(!former.is_back(BuffersLook { blocks: 8, hot_blocks: 2 }));
+        assert!(former.is_back(BuffersLook { blocks: 9, hot_blocks: 2 }));
+    }
+}

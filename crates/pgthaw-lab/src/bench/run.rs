@@ -1,0 +1,680 @@
+//! Studies from their first trial to their last, or from where they were interrupted.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::race::{Entrants, Watched, run_race};
+use super::start::{Snapshots, Starter};
+use super::trial::TrialSetup;
+use super::warmer::{Contender, io_workers_serve};
+use crate::lab::{
+    Earlier, Error, Lab, Launch, LocalPgbench, Place, ScriptCopies, Site, SiteKey, SiteMaker, Stop, SweepOptions, Work,
+    WorkDirectory, check_hosts, connect, describe_machine, remove_abandoned, repair_read_ahead,
+};
+use crate::study::{
+    CALIBRATION_SECONDS, Calibration, DatabaseKey, DatabaseMaking, Disk, Event, Events, Finding, GeneratorCalibration,
+    LoadBegins, MeasurementVerdict, NO_DISK, Point, Record as _, Strategy, StudyForecast, Sweep, SweepOpened, SweepRun,
+    SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts, plan_turns, texts_of,
+};
+use crate::verdict::{WarmGoal, busiest_thread, compute_start_verdicts};
+use host::linux::Devices;
+use host::linux::block_device::read_block_device;
+use host::linux::machine::{count_cores, read_mount};
+use host::linux::memory::pages_out_idle;
+use host::units::Bytes;
+use model::{ColdStart, Device, Facts, PageClass, Popularity, Scenario, compute_hit_seconds, compute_outlook};
+use observe::Cadence;
+use pgbench::{QueryMode, parse_outcome};
+use postgres::pgbench::read_pgbench_version;
+use postgres::{Length, Load, Pgbench, Programs, Script, ServerBuild, TransactionLog, read_configuration};
+
+/// A sweep that ended, or was stopped.
+#[derive(Debug)]
+pub struct SweepFinished {
+    pub run: SweepRun,
+    /// Of this invocation.
+    pub trials: u32,
+    pub failed: u32,
+    pub is_interrupted: bool,
+    /// The cluster's directory, when it was kept.
+    pub kept: Option<PathBuf>,
+}
+
+/// Runs what is left of sweeps, one after the other, and blocks its thread while a server starts or a trial runs: give it a
+/// thread of its own. Sweeps in the same place share their clusters and the databases that both have. Trials are told as
+/// events when they end. Whatever happens, the servers and, unless they are kept, their clusters are gone afterwards; a lab
+/// server whose cluster was borrowed runs again.
+///
+/// # Errors
+/// `Error::Interrupted` when it was stopped before the first trials began; `Error::OtherGround` when a sweep was begun with
+/// another server or on another disk.
+pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> Result<Vec<SweepFinished>, Error> {
+    let directory = WorkDirectory::create()?;
+    let mut sites = Sites::new();
+    let work = Work { directory: directory.path(), events, stop };
+    let played = run_each(all, &mut sites, work).await;
+    let is_kept = played.is_ok() && all.iter().any(|options| options.asked.is_kept);
+    // The first failure is the one to tell.
+    let mut tidied: Result<Option<PathBuf>, Error> = Ok(None);
+    for site in sites.into_values() {
+        let finished = site.finish(is_kept).await;
+        tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
+    }
+    let (mut played, kept) = (played?, tidied?);
+    played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
+    Ok(played)
+}
+
+type Sites = BTreeMap<SiteKey, Site>;
+
+async fn run_each(all: &[SweepOptions], sites: &mut Sites, work: Work<'_>) -> Result<Vec<SweepFinished>, Error> {
+    let mut played: Vec<SweepFinished> = Vec::new();
+    for (number, options) in (1..).zip(all) {
+        if all.len() > 1 {
+            work.remark(format!("study {number} of {}: {}", all.len(), options.asked.sweep.question));
+        }
+        let later_seconds = all[number..].iter().map(|later| later.asked.sweep.expected_seconds()).sum();
+        match run_one(options, later_seconds, sites, work).await {
+            Ok(finished) => played.push(finished),
+            // Stopped while this one was prepared: those before are whole.
+            Err(Error::Interrupted) if !played.is_empty() => {
+                played.iter_mut().for_each(|finished| finished.is_interrupted = true);
+            }
+            Err(error) => return Err(error),
+        }
+        if played.iter().any(|finished| finished.is_interrupted) {
+            break;
+        }
+    }
+    Ok(played)
+}
+
+async fn run_one(
+    options: &SweepOptions,
+    later_seconds: f64,
+    sites: &mut Sites,
+    work: Work<'_>,
+) -> Result<SweepFinished, Error> {
+    remove_abandoned(&options.asked.place, work.events);
+    let maker = SiteMaker::new(options, work)?;
+    if let Some(earlier) = &options.earlier {
+        earlier.check_ground(maker.first_programs(), &options.asked.place)?;
+        let can_run = |point: &Point| !is_left_out(&earlier.run, point);
+        if earlier.finished.len() >= plan_turns(&options.asked.sweep, 0, can_run).len() {
+            // It was killed when nothing was left but to say so.
+            maker.remove_left(true);
+            let run = SweepRun { ended_at: Some(Timestamp::now()), ..earlier.run.clone() };
+            return Ok(SweepFinished { run, trials: 0, failed: 0, is_interrupted: false, kept: None });
+        }
+    }
+    if sites.is_empty() {
+        maker.remove_left(false);
+        maker.check_room()?;
+    }
+    repair_read_ahead(options.asked.place.directory(), work.events);
+    if let Some(generators) = &options.asked.sweep.generators {
+        work.step("reaching the load generators");
+        check_hosts(generators, work)?.into_iter().for_each(|host| work.remark(host));
+    }
+    let earlier_seed = options.earlier.as_ref().map(|earlier| earlier.run.seed);
+    let play = Play {
+        options,
+        seed: earlier_seed.or(options.asked.sweep.seed).unwrap_or_else(rand::random),
+        started_at: Timestamp::now(),
+        scripts: ScriptCopies::make(&options.asked.sweep, work.directory)?,
+        later_seconds,
+        work,
+    };
+    play.run(&maker, sites).await
+}
+
+/// What stays the same while a sweep runs.
+struct Play<'a> {
+    options: &'a SweepOptions,
+    seed: u64,
+    started_at: Timestamp,
+    scripts: ScriptCopies,
+    /// That sweeps after this one are expected to take.
+    later_seconds: f64,
+    work: Work<'a>,
+}
+
+impl Play<'_> {
+    async fn run(&self, maker: &SiteMaker<'_>, sites: &mut Sites) -> Result<SweepFinished, Error> {
+        let sweep = &self.options.asked.sweep;
+        let mut run = self.options.earlier.as_ref().map(|earlier| earlier.run.clone());
+        let mut is_kept = run.is_some();
+        let mut snapshots = BTreeMap::new();
+        for key in SiteKey::all(sweep) {
+            let site = match sites.entry(key.clone()) {
+                Entry::Vacant(place) => place.insert(maker.open(&key).await?),
+                Entry::Occupied(site) => {
+                    let site = site.into_mut();
+                    maker.use_again(site).await?;
+                    site
+                }
+            };
+            let known = match run.take() {
+                Some(run) => run,
+                None => {
+                    let run = self.describe(site).await?;
+                    is_kept = self.keep(&run).await;
+                    run
+                }
+            };
+            let known = run.insert(known);
+            // What is not kept nobody comes back for.
+            if is_kept && self.options.goes_on {
+                site.outlive();
+            }
+            maker.fill(site).await?;
+            note_making(&mut known.databases, &key, site);
+            // Of other hosts that would say nothing, and ways to warm are compared on the way to what pgbench can do.
+            if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
+                known.generator = self.calibrate(site)?;
+            }
+            let taken = self.take_snapshots(site).await?;
+            site.rest()?;
+            if sweep.fresh_copy {
+                site.keep_fresh(self.work)?;
+            }
+            snapshots.insert(key, taken);
+        }
+        let Some(mut run) = run else { unreachable!("every axis has a value") };
+        self.add_found(&mut run, sites, &snapshots)?;
+        let (machine, generator) = (run.machine.clone(), run.generator.clone());
+        self.work.events.tell(Event::SweepStarted(Box::new(run.clone())));
+        let setup = TrialSetup {
+            sweep_id: &self.options.id,
+            sweep,
+            scripts: &self.scripts,
+            snapshots: &snapshots,
+            machine: &machine,
+            generator: &generator,
+            work: self.work,
+        };
+        let mut finished = SweepFinished { run: run.clone(), trials: 0, failed: 0, is_interrupted: false, kept: None };
+        match self.run_trials(sites, &setup, &mut finished).await {
+            Ok(()) => run.ended_at = Some(Timestamp::now()),
+            Err(Error::Interrupted) => finished.is_interrupted = true,
+            Err(error) => return Err(error),
+        }
+        Ok(SweepFinished { run, ..finished })
+    }
+
+    async fn run_trials(
+        &self,
+        sites: &mut Sites,
+        setup: &TrialSetup<'_>,
+        finished: &mut SweepFinished,
+    ) -> Result<(), Error> {
+        let sweep = setup.sweep;
+        let turns =
+            plan_turns(sweep, self.seed, |point| sites.get(&SiteKey::of(point)).is_none_or(|site| site.can_run(point)));
+        let is_done = |turn: &Turn<u32>| {
+            let earlier = self.options.earlier.as_ref();
+            earlier.is_some_and(|earlier| earlier.finished.contains(&(turn.point, turn.repeat)))
+        };
+        let all = turns.len() as u32;
+        let left: Vec<Turn<u32>> = turns.into_iter().filter(|turn| !is_done(turn)).collect();
+        let expected = |turn: &Turn<u32>| sweep.expected_seconds_of(&sweep.point(turn.point));
+        let mut expected_left: f64 = left.iter().map(expected).sum::<f64>() + self.later_seconds;
+        let mut time_left = TimeLeft::default();
+        let mut last: Option<SiteKey> = None;
+        for turn in &left {
+            let (began, point) = (Instant::now(), sweep.point(turn.point));
+            self.work.events.tell(Event::SweepTrialStarted(SweepTrialStarted {
+                label: point.render(&sweep.varied()),
+                repeat: turn.repeat,
+                repeats: sweep.repeats,
+                position: turn.position,
+                trials: all,
+                seconds: point.seconds,
+                until: sweep.until,
+                left: time_left.left(expected_left),
+            }));
+            let key = SiteKey::of(&point);
+            // One server runs at a time.
+            let other = last.replace(key.clone()).filter(|last| *last != key);
+            other.and_then(|other| sites.get_mut(&other)).map_or(Ok(()), Site::rest)?;
+            let Some(site) = sites.get_mut(&key) else { unreachable!("every point has a site") };
+            let trial = setup.run(site, turn).await?;
+            finished.trials += 1;
+            finished.failed += u32::from(trial.failure.is_some());
+            site.note_running(&point, trial.failure.is_some());
+            self.tell_end(trial);
+            expected_left -= expected(turn);
+            time_left.learn(expected(turn), began.elapsed());
+        }
+        Ok(())
+    }
+
+    fn tell_end(&self, mut trial: SweepTrial) {
+        trial.hide_secrets();
+        self.work.events.tell(Event::SweepTrialEnded(Box::new(trial)));
+    }
+
+    /// Has the sweep kept before anything is made that takes long; `false` when nobody keeps it.
+    async fn keep(&self, run: &SweepRun) -> bool {
+        let (opened, mut kept) = SweepOpened::new(run.clone());
+        self.work.events.tell(Event::SweepOpened(opened));
+        kept.recv().await.is_some()
+    }
+
+    /// What its sites and their warm servers have shown.
+    fn add_found(
+        &self,
+        run: &mut SweepRun,
+        sites: &Sites,
+        snapshots: &BTreeMap<SiteKey, Snapshots>,
+    ) -> Result<(), Error> {
+        let sweep = &self.options.asked.sweep;
+        if sweep.is_warmup && run.warmup.is_none() {
+            run.warmup = self.describe_warmup(run, sites, snapshots)?;
+        }
+        let mut found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites), pages_out_idle());
+        let left_out: BTreeMap<&str, &String> =
+            sites.values().flat_map(|site| &site.left_out).map(|(name, how)| (*name, how)).collect();
+        found.extend(left_out.into_iter().map(|(strategy, how)| {
+            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy: strategy.to_owned(), how: how.clone() })
+        }));
+        // One that was missing may have come since.
+        run.verdicts.retain(|verdict| !matches!(verdict.finding, Finding::StrategyLeftOut { .. }));
+        add_verdicts(&mut run.verdicts, found);
+        run.warnings = texts_of(&run.verdicts);
+        Ok(())
+    }
+
+    fn describe_warmup(
+        &self,
+        run: &SweepRun,
+        sites: &Sites,
+        snapshots: &BTreeMap<SiteKey, Snapshots>,
+    ) -> Result<Option<WarmupFacts>, Error> {
+        let (sweep, point) = (&self.options.asked.sweep, self.options.asked.sweep.point(0));
+        let key = SiteKey::of(&point);
+        let warm = snapshots.get(&key).and_then(|of_site| of_site.of(&point));
+        let (Some(warm), Some(site)) = (warm, sites.get(&key)) else { return Ok(None) };
+        let disk = site.disks.get(&point.disk).cloned().unwrap_or_else(|| sweep.disk(&point));
+        let device = self.options.asked.device.as_ref().filter(|_| disk.not_enforced.is_none());
+        let forecast = match device {
+            Some(device) => {
+                let read_ahead = disk.read_ahead_in_force(run.machine.device.read_ahead_bytes);
+                forecast_nothing(sweep, &warm.relations, &warm.calibration, device, read_ahead)?
+            }
+            None => None,
+        };
+        Ok(Some(WarmupFacts {
+            disk,
+            database_bytes: warm.database_bytes,
+            wanted_bytes: warm.wanted,
+            calibration_tps: warm.calibration.tps,
+            forecast,
+        }))
+    }
+
+    /// Of the warm state, for points that start restored, and for strategies that bring it back; of ways to warm always, for
+    /// what is wanted.
+    async fn take_snapshots(&self, site: &mut Site) -> Result<Snapshots, Error> {
+        let sweep = &self.options.asked.sweep;
+        let mut snapshots = Snapshots::new(sweep);
+        let mut strategies = sweep.strategies();
+        strategies.retain(|strategy| !site.left_out.contains_key(strategy.name()));
+        if strategies == [Strategy::Nothing] && !sweep.is_warmup {
+            return Ok(snapshots);
+        }
+        let starter = Starter { sweep, snapshots: &Snapshots::default(), work: self.work };
+        let disks = site.disks.iter().filter(|(name, _)| sweep.axes.disk.contains(*name));
+        let disks: Vec<Disk> = disks.map(|(_, disk)| disk.clone()).collect();
+        for (key, database) in &site.databases.clone() {
+            site.lab.use_database(&database.name, database.oid);
+            for point in self.warm_points(key) {
+                self.work.stop.check()?;
+                let script = if sweep.is_script_wanted { format!(", {}", point.script) } else { String::new() };
+                let what = format!("warming, and taking the snapshots of it: {}{script}", key.render());
+                self.work.step(what);
+                let load = self.scripts.of(&sweep.load(&point));
+                let mut taken = starter.take_snapshot(&mut site.lab, key, &load, &strategies).await?;
+                if sweep.axes.strategies().any(Strategy::reads_film) {
+                    self.work.step(format!("recording the job from a cold start: {}", key.render()));
+                    starter.record_films(site, &mut taken, &disks)?;
+                }
+                self.work.events.tell(Event::Calibrated(Box::new(taken.calibration.clone())));
+                snapshots.insert(&point, taken);
+            }
+        }
+        Ok(snapshots)
+    }
+
+    /// The points whose load makes the warm state of a database: the first, or the first of each script.
+    fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
+        let sweep = &self.options.asked.sweep;
+        let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
+        let point = |script: &String| Point { script: script.clone(), ..key.put_into(sweep.point(0)) };
+        scripts.iter().map(point).collect()
+    }
+
+    fn calibrate(&self, site: &mut Site) -> Result<Vec<GeneratorCalibration>, Error> {
+        if let Some(database) = site.databases.values().next() {
+            site.lab.use_database(&database.name, database.oid);
+        }
+        calibrate_generator(&site.lab, &self.options.asked.sweep, self.work)
+    }
+
+    async fn describe(&self, site: &Site) -> Result<SweepRun, Error> {
+        let (sweep, directory) = (&self.options.asked.sweep, self.options.asked.place.directory());
+        let (server, mut connection) = connect(&site.lab).await?;
+        let pgbench = Pgbench::find(&site.lab.programs, site.lab.workload_options())?;
+        let device = read_block_device(directory).ok();
+        let mut run = SweepRun {
+            id: self.options.id.clone(),
+            started_at: self.started_at,
+            pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
+            pgbench_version: read_pgbench_version(pgbench.program())?,
+            machine: describe_machine(directory, device.as_ref())?,
+            server: server.facts,
+            configuration: read_configuration(&mut connection).await?,
+            question: sweep.question.clone(),
+            digest: sweep.digest(),
+            study: serde_json::to_value(sweep).unwrap_or_else(|_| unreachable!("maps of text become JSON")),
+            varied: sweep.varied(),
+            points: sweep.points(),
+            repeats: sweep.repeats,
+            seed: self.seed,
+            ..SweepRun::default()
+        };
+        run.hide_secrets();
+        Ok(run)
+    }
+}
+
+/// Notes how long the databases of a site took that were made just now.
+fn note_making(known: &mut Vec<DatabaseMaking>, site: &SiteKey, made: &Site) {
+    for (key, database) in &made.databases {
+        let Some((seconds, steps)) = database.making.clone() else { continue };
+        let making = DatabaseMaking {
+            database: key.name.clone(),
+            scale: key.scale,
+            file_system: site.file_system.clone(),
+            server: site.server.clone(),
+            seconds,
+            steps,
+        };
+        let name =
+            |one: &DatabaseMaking| (one.database.clone(), one.scale, one.file_system.clone(), one.server.clone());
+        // A study that goes on may have had to make it anew.
+        known.retain(|one| name(one) != name(&making));
+        known.push(making);
+    }
+}
+
+/// Was a point left out when its sweep began, or was gone on with?
+fn is_left_out(run: &SweepRun, point: &Point) -> bool {
+    run.verdicts.iter().any(|verdict| match &verdict.finding {
+        Finding::StrategyLeftOut { strategy, .. } => *strategy == point.strategy,
+        _ => false,
+    })
+}
+
+/// Every disk of every site.
+fn disks_of(sites: &Sites, sweep: &Sweep) -> BTreeMap<String, Disk> {
+    let disks = sites.iter().flat_map(|(key, site)| site.disks.iter().map(move |(disk, found)| (key, disk, found)));
+    disks.map(|(key, disk, found)| (key.name_disk(disk, sweep), found.clone())).collect()
+}
+
+/// How each server of the study was built.
+fn builds_of(sites: &Sites) -> BTreeMap<String, ServerBuild> {
+    sites.iter().map(|(key, site)| (key.server.clone(), site.build.clone())).collect()
+}
+
+impl Earlier {
+    /// Refuses another server or another disk: the sweep would have trials of both, and nothing would tell them apart. A lab
+    /// server's own cluster is known by its directory, a scratch cluster is as good as another.
+    pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<(), Error> {
+        let parent = place.directory();
+        let disk = read_block_device(parent).map_or_else(|_| NO_DISK.to_owned(), |device| device.name);
+        let file_system = read_mount(parent)?.file_system;
+        let (machine, server) = (&self.run.machine, &self.run.server);
+        let (cluster, was) = match place {
+            Place::Scratch { .. } => (None, None),
+            Place::Borrowed { data_directory } => {
+                (Some(data_directory.path.as_path()), server.data_directory.as_deref())
+            }
+        };
+        let now = render_ground(&programs.version()?.text, &disk, &file_system, cluster);
+        let began = render_ground(&server.version, &machine.device.name, &machine.file_system, was);
+        match now == began {
+            true => Ok(()),
+            false => Err(Error::OtherGround { id: self.run.id.clone(), began, now }),
+        }
+    }
+}
+
+fn render_ground(version: &str, disk: &str, file_system: &str, cluster: Option<&Path>) -> String {
+    let disk = if disk == NO_DISK { "no disk" } else { disk };
+    let cluster = cluster.map(|directory| format!(" in {}", directory.display())).unwrap_or_default();
+    format!("PostgreSQL {version} on {disk} ({file_system}){cluster}")
+}
+
+/// Adds what is found now to what was found when the sweep began: a limit may be in force no longer.
+pub fn add_verdicts(verdicts: &mut Vec<MeasurementVerdict>, found: Vec<MeasurementVerdict>) {
+    for verdict in found {
+        if !verdicts.contains(&verdict) {
+            verdicts.push(verdict);
+        }
+    }
+}
+
+/// The cheapest statement that there is: without one pgbench refuses a script.
+const EMPTY_STATEMENT: &str = "SELECT;\n";
+
+/// Runs the empty statement for each number of threads and each query mode of the study, with the most clients that it has.
+pub fn calibrate_generator(lab: &Lab, sweep: &Sweep, work: Work<'_>) -> Result<Vec<GeneratorCalibration>, Error> {
+    let clients = sweep.axes.clients.iter().copied().max().unwrap_or(1);
+    let mut threads: Vec<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let run = |(jobs, query_mode)| {
+        work.step(format!(
+            "trying what pgbench can do: an empty statement ({query_mode}), clients: {clients}, jobs: {jobs}"
+        ));
+        calibrate(lab, (clients, jobs, query_mode), work)
+    };
+    let modes = &sweep.axes.query_mode;
+    threads.into_iter().flat_map(|jobs| modes.iter().map(move |mode| (jobs, *mode))).map(run).collect()
+}
+
+fn calibrate(
+    lab: &Lab,
+    (clients, jobs, query_mode): (u32, u32, QueryMode),
+    work: Work<'_>,
+) -> Result<GeneratorCalibration, Error> {
+    let directory = work.make_temporary()?;
+    let script = directory.path().join("empty.sql");
+    std::fs::write(&script, EMPTY_STATEMENT).map_err(|source| Error::file("write", &script, source))?;
+    let load = Load {
+        scripts: vec![(Script::File(script), 1)],
+        variables: Vec::new(),
+        query_mode,
+        clients,
+        jobs,
+        rate: None,
+        latency_limit_ms: None,
+        max_tries: 1,
+        length: Length::Seconds(CALIBRATION_SECONDS),
+        log: TransactionLog::Seconds,
+    };
+    let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+    let arguments = pgbench.load_arguments(&load, &LocalPgbench::logs_in(directory.path()));
+    let launch = Launch::new(pgbench.program(), arguments);
+    let mut pgbench = LocalPgbench::ready(&launch, directory.path())?;
+    let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
+    let entrants = Entrants {
+        relations: Vec::new(),
+        looker: None,
+        generator: &mut pgbench,
+        contender: Contender { strategy: Strategy::Nothing, launch: None },
+        load_begins: LoadBegins::AtOnce,
+        seconds: CALIBRATION_SECONDS,
+        ends_by_itself: false,
+        devices: Devices::default(),
+        io_workers_serve: io_workers_serve(Strategy::Nothing),
+        watched: Watched { goal, facts: Facts::default(), stops_when_steady: false },
+        cadence: Cadence::Sparing,
+        observer_pid: None,
+        time: None,
+    };
+    let measured = run_race(lab, entrants, None, Work { directory: directory.path(), ..work })?;
+    let (cpu_ratio, run_delay_ratio) = busiest_thread(&measured.os_samples);
+    let tps = parse_outcome(&pgbench.read_report()).map_or(0.0, |outcome| outcome.tps);
+    Ok(GeneratorCalibration { clients, jobs, query_mode, tps, cpu_ratio, run_delay_ratio })
+}
+
+// ---- what the model says before the trials ----
+
+/// The table that pgbench's own scripts read, and its index.
+const TABLE: &str = "public.pgbench_accounts";
+const INDEX: &str = "public.pgbench_accounts_pkey";
+
+/// Of an index, the share of its blocks that are not leaves: one in some hundred. They are read in the first instant.
+const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
+
+/// pgbench asks the catalogs about its tables before it runs a script of its own: in so many reads.
+const PGBENCH_READS: f64 = 90.0;
+
+/// Private memory of a server, and of each backend: seen as 1.5 to 3 MB of the latter.
+const SERVER_BYTES: f64 = 12e6;
+const BACKEND_BYTES: f64 = 2.5e6;
+
+/// A cold start of a study of ways to warm, whose transactions choose from `classes`, where the kernel reads so far ahead.
+pub fn describe_cold_start(
+    sweep: &Sweep,
+    calibration: &Calibration,
+    device: &Device,
+    read_ahead: Bytes,
+    classes: Vec<PageClass>,
+) -> Result<Scenario, model::Error> {
+    let warm_tps = calibration.tps.ok_or(model::Error::IdleServer)?;
+    let clients = sweep.point(0).clients;
+    let block_bytes = f64::from(calibration.facts.block_size);
+    let buffers = calibration.facts.shared_buffers_bytes.0 as f64;
+    let private = SERVER_BYTES + BACKEND_BYTES * f64::from(clients);
+    let room = sweep.memory.map_or(f64::INFINITY, |memory| memory.0 as f64 - buffers - private);
+    let cores = count_cores();
+    let cold = ColdStart {
+        clients,
+        classes,
+        hit_seconds: compute_hit_seconds(warm_tps, clients.into(), cores),
+        cores,
+        device: device.clone(),
+        read_ahead,
+        block_bytes,
+        buffers_pages: buffers / block_bytes,
+        // Where there is no room the server has one page of it at a time.
+        os_pages: (room / block_bytes).max(1.0),
+        client_reads: if has_builtin_script(sweep) { PGBENCH_READS } else { 0.0 },
+    };
+    Ok(cold.scenario())
+}
+
+fn has_builtin_script(sweep: &Sweep) -> bool {
+    sweep.scripts.values().flatten().all(|(script, _)| matches!(script, Script::Builtin(_)))
+}
+
+/// What the model says of a server that nothing warms; `None` where it is not known what is read. `relations` are the largest.
+pub fn forecast_nothing(
+    sweep: &Sweep,
+    relations: &[(String, Bytes)],
+    calibration: &Calibration,
+    device: &Device,
+    read_ahead: Bytes,
+) -> Result<Option<StudyForecast>, model::Error> {
+    let classes = make_pgbench_classes(relations, Bytes(calibration.facts.block_size.into()));
+    let classes = classes.filter(|_| has_builtin_script(sweep) && calibration.tps.is_some());
+    let cold = classes.map(|classes| describe_cold_start(sweep, calibration, device, read_ahead, classes));
+    cold.transpose()?.map(|cold| compute_study_forecast(&cold)).transpose()
+}
+
+fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::Error> {
+    let outlook = compute_outlook(scenario)?;
+    Ok(StudyForecast {
+        cold_tps: outlook.cold_tps,
+        steady_tps: outlook.steady_tps,
+        to_50_seconds: outlook.to_50_seconds,
+        warm_after_seconds: outlook.warm_after_seconds,
+    })
+}
+
+/// What pgbench's own scripts choose from: each transaction reads a row of the table by its index, all rows equally likely.
+/// `None` where the tables, of which names and sizes are given, are not pgbench's.
+fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
+    let pages = |name: &str| {
+        let found = relations.iter().find(|(relation, _)| relation == name);
+        found.map(|(_, bytes)| bytes.0 as f64 / block_size.0.max(1) as f64)
+    };
+    let class = |name: &str, pages: f64| PageClass {
+        name: name.to_owned(),
+        pages,
+        accesses: 1.0,
+        run_pages: 1.0,
+        popularity: Popularity::Uniform,
+        resident_share: 0.0,
+    };
+    Some(vec![class(TABLE, pages(TABLE)?), class(INDEX, pages(INDEX)? * LEAF_SHARE)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::Finding;
+
+    #[test]
+    fn what_is_found_anew_is_told_and_the_rest_is_told_once() {
+        let not_in_force = || {
+            let what = "the limit of the disk gp3".to_owned();
+            MeasurementVerdict::from(Finding::NotInForce { what, reason: "it needs root".into() })
+        };
+        let mut verdicts = vec![MeasurementVerdict::from(Finding::OneRepeat)];
+        add_verdicts(&mut verdicts, vec![Finding::OneRepeat.into(), not_in_force()]);
+        assert_eq!(verdicts, [Finding::OneRepeat.into(), not_in_force()]);
+    }
+}
+
+#[cfg(test)]
+mod forecast_tests {
+    use super::*;
+    use host::linux::block_device::DEFAULT_READ_AHEAD;
+
+    const BLOCK: Bytes = Bytes(8192);
+
+    #[test]
+    fn a_cold_start_takes_as_long_as_was_measured() {
+        // Scale 100 on a disk of 3000 reads/s: half of the throughput after 53 s, measured (docs/journal).
+        let relations = [(TABLE.to_owned(), Bytes(163_935 * 8192)), (INDEX.to_owned(), Bytes(27_422 * 8192))];
+        let cold = ColdStart {
+            clients: 8,
+            classes: make_pgbench_classes(&relations, BLOCK).unwrap(),
+            hit_seconds: compute_hit_seconds(65_000.0, 8.0, 2.0),
+            cores: 2.0,
+            device: Device::with_limits(3000.0, 131_072_000.0, 0.5e-3),
+            read_ahead: DEFAULT_READ_AHEAD,
+            block_bytes: 8192.0,
+            buffers_pages: 32_768.0,
+            os_pages: f64::INFINITY,
+            client_reads: PGBENCH_READS,
+        };
+        let forecast = compute_study_forecast(&cold.scenario()).unwrap();
+        let (half, warm) = (forecast.to_50_seconds.unwrap(), forecast.warm_after_seconds.unwrap());
+        assert!((half.seconds / 53.0 - 1.0).abs() < 0.1 && warm.seconds > half.seconds, "{forecast:?}");
+        assert!((forecast.steady_tps / 65_000.0 - 1.0).abs() < 0.01, "{forecast:?}");
+    }
+
+    #[test]
+    fn other_tables_have_no_forecast() {
+        assert_eq!(make_pgbench_classes(&[("public.mine".to_owned(), BLOCK)], BLOCK), None);
+    }
+}

@@ -1,0 +1,428 @@
+//! How a trial starts: what is asked for, how it is made, and what was measured of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::race::wait_for_server_start;
+use super::residency::{StripRelation, choose_strips};
+use super::warmer::{WarmSnapshots, plan_launch};
+use crate::lab::{
+    Error, Lab, Launch, Site, Work, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
+    read_tables, run_program, run_statement,
+};
+use crate::study::{
+    Calibration, DatabaseKey, Disk, Finding, FreshCopy, Point, ResidencyStrip, StartAsked, StartState, Strategy, Sweep,
+    WARM_SHARE,
+};
+use host::linux::cgroup::DiskLimit;
+use host::linux::read_ahead::ReadAhead;
+use host::units::Bytes;
+use model::compute_median;
+use pgbench::Intervals;
+use postgres::pgbench::{Length, Load, Pgbench, TransactionLog, read_intervals};
+use postgres::{Server, ServerStatistics, read_activity};
+
+/// Seconds that the workload runs before a trial that starts cold, warm or restored, no longer than the trial itself:
+/// then each follows on the same, whatever the one before it did (docs/journal/2026-11-22-the-same-history.md).
+const HISTORY_SECONDS: u32 = 3;
+
+/// The same before snapshots of the warm state are taken, to make usage counts and to see its pace.
+const WARM_SECONDS: u32 = 5;
+
+/// A server that is ready for a trial.
+#[derive(Debug)]
+pub struct Started {
+    pub limit: Option<DiskLimit>,
+    /// Of each device that has another.
+    pub read_aheads: Vec<ReadAhead>,
+    /// The copy of the databases that it has.
+    pub fresh_copy: Option<FreshCopy>,
+    pub state: StartState,
+    /// Of the benchmark's tables, before the trial. Read before a cold start: afterwards the look would warm it.
+    pub tables: ServerStatistics,
+    /// What speaks against it already.
+    pub findings: Vec<Finding>,
+    /// The largest relations of a server that starts cold, and where they are resident still.
+    pub strips: Vec<(StripRelation, ResidencyStrip)>,
+}
+
+/// Makes start states.
+#[derive(Debug)]
+pub struct Starter<'a> {
+    pub sweep: &'a Sweep,
+    /// Of the warm state of each database.
+    pub snapshots: &'a Snapshots,
+    pub work: Work<'a>,
+}
+
+/// A snapshot of the warm state.
+#[derive(Debug)]
+pub struct WarmSnapshot {
+    pub snapshots: WarmSnapshots,
+    /// Of the database, resident in the page cache when it was taken, and its whole size.
+    pub wanted: Bytes,
+    pub database_bytes: Bytes,
+    /// The largest of its relations.
+    pub relations: Vec<(String, Bytes)>,
+    pub calibration: Calibration,
+    /// Is autoprewarm among what warms the study's servers? Then each start has it, or has not.
+    pub has_autoprewarm: bool,
+}
+
+/// Of the warm state of each database of a site; where what a script reads is wanted, of each script on its own.
+#[derive(Debug, Default)]
+pub struct Snapshots {
+    by_script: bool,
+    taken: BTreeMap<(DatabaseKey, Option<String>), WarmSnapshot>,
+}
+
+impl Snapshots {
+    pub fn new(sweep: &Sweep) -> Snapshots {
+        Snapshots { by_script: sweep.is_script_wanted, taken: BTreeMap::new() }
+    }
+
+    fn key(&self, point: &Point) -> (DatabaseKey, Option<String>) {
+        (DatabaseKey::of(point), self.by_script.then(|| point.script.clone()))
+    }
+
+    pub fn of(&self, point: &Point) -> Option<&WarmSnapshot> {
+        self.taken.get(&self.key(point))
+    }
+
+    pub fn insert(&mut self, point: &Point, snapshot: WarmSnapshot) {
+        self.taken.insert(self.key(point), snapshot);
+    }
+
+    /// What is run to warm the server of a point; `None` where nothing is, or the server does it.
+    pub fn plan_strategy(&self, lab: &Lab, point: &Point, disk: &Disk) -> Result<Option<Launch>, Error> {
+        let Some(warm) = self.of(point) else { return Ok(None) };
+        plan_launch(point.strategy(), lab, &warm.snapshots, disk)
+    }
+}
+
+/// What a snapshot of the warm state is to hold.
+#[derive(Clone, Copy, Debug)]
+enum WarmState {
+    /// Everything, after the workload ran for a while.
+    Everything,
+    /// What the workload reads in so many seconds from a cold start.
+    ReadIn(u32),
+    /// What a trial reads from a cold start.
+    ReadByTrial,
+}
+
+impl WarmState {
+    fn of(sweep: &Sweep) -> WarmState {
+        match sweep.wanted_seconds {
+            _ if sweep.is_script_wanted => WarmState::ReadByTrial,
+            Some(seconds) => WarmState::ReadIn(seconds),
+            None => WarmState::Everything,
+        }
+    }
+}
+
+impl Starter<'_> {
+    /// Brings the server of a site into the state that the point asks for, and measures what came of it.
+    pub async fn make(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
+        self.work.stop.check()?;
+        match point.start {
+            StartAsked::AsIs => self.leave(site, point, disk).await,
+            StartAsked::Warm => {
+                let fresh_copy = prepare(site, point)?;
+                let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
+                let findings = check_settings(&site.lab, &point.settings).await?;
+                // To write a checkpoint to a slow disk takes so long that the kernel may page out what was idle for it.
+                limit.as_ref().map_or(Ok(()), DiskLimit::lift)?;
+                self.repeat_history(&site.lab, load).await?;
+                limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
+                let tables = read_tables(&site.lab).await?;
+                let state = read_state(&site.lab)?;
+                Ok(Started { limit, read_aheads, fresh_copy, state, tables, findings, strips: Vec::new() })
+            }
+            StartAsked::Cold | StartAsked::Restored => self.make_cold(site, point, load, disk).await,
+        }
+    }
+
+    async fn make_cold(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
+        let fresh_copy = prepare(site, point)?;
+        site.lab.start(None)?;
+        let findings = check_settings(&site.lab, &point.settings).await?;
+        self.repeat_history(&site.lab, load).await?;
+        let tables = read_tables(&site.lab).await?;
+        // Asked now, for a cold server would be warmed by the question.
+        let relations = choose_strips(&site.lab).await?;
+        site.lab.stop()?;
+        if let Some(warm) = self.snapshots.of(point).filter(|warm| warm.has_autoprewarm) {
+            warm.snapshots.place(point.strategy(), &site.lab)?;
+        }
+        let cold = site.lab.make_cold()?;
+        let read = |one: StripRelation| {
+            // Of a stopped server, whose buffers are empty.
+            let strip = one.read(&site.lab.data_directory(), &site.lab.page_cache, &[])?;
+            Ok((one, strip))
+        };
+        let strips = relations.into_iter().map(read).collect::<Result<_, Error>>()?;
+        wait_for_server_start();
+        let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
+        let state = match point.start {
+            StartAsked::Restored => self.restore(&site.lab, point, disk, limit.as_ref())?,
+            _ => cold,
+        };
+        Ok(Started { limit, read_aheads, fresh_copy, state, tables, findings, strips })
+    }
+
+    /// Changes nothing but what the point needs: its settings, and its disk.
+    async fn leave(&self, site: &mut Site, point: &Point, disk: &Disk) -> Result<Started, Error> {
+        let changed = changed_names(site.running.as_deref().unwrap_or_default(), &point.settings);
+        site.lab.cluster.replace_settings(&point.settings)?;
+        let mut findings = Vec::new();
+        let is_changed = |disk: &Disk| disk.is_limited() || disk.read_ahead.is_some();
+        let mut restarts = site.running.is_none() || is_changed(disk) || point.memory.is_some();
+        restarts |= site.part_disks().iter().any(|part| is_changed(&part.disk));
+        if !restarts && !changed.is_empty() {
+            let (_, mut connection) = connect(&site.lab).await?;
+            restarts = needs_restart(&mut connection, &changed).await?;
+            if !restarts {
+                findings.extend(apply_reload(&mut connection).await?);
+            }
+        }
+        let (read_aheads, limit) = match restarts {
+            true => {
+                site.lab.stop()?;
+                start_limited(site, disk, point.memory)?
+            }
+            false => (Vec::new(), None),
+        };
+        findings.extend(check_settings(&site.lab, &point.settings).await?);
+        let tables = read_tables(&site.lab).await?;
+        let state = read_state(&site.lab)?;
+        Ok(Started { limit, read_aheads, fresh_copy: None, state, tables, findings, strips: Vec::new() })
+    }
+
+    /// What the workload adds is taken away again, everything is read, and the workload runs for a while. Where none runs in the
+    /// trials nothing was added.
+    async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
+        if self.sweep.is_idle() {
+            return lab.apply_read_all(|| !self.work.stop.is_requested());
+        }
+        tidy(lab).await?;
+        lab.apply_read_all(|| !self.work.stop.is_requested())?;
+        self.run_unlimited(lab, load, HISTORY_SECONDS)?;
+        write_checkpoint(lab).await
+    }
+
+    /// Makes the state that is wanted, and watches it.
+    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: WarmState) -> Result<Calibration, Error> {
+        tidy(lab).await?;
+        if let WarmState::Everything = wanted {
+            lab.apply_read_all(|| !self.work.stop.is_requested())?;
+        } else {
+            lab.stop()?;
+            lab.apply_evict()?;
+            lab.start(None)?;
+        }
+        let (server, mut connection) = connect_to(lab, lab.database()).await?;
+        let before = read_activity(&mut connection).await?;
+        let served = match wanted {
+            WarmState::Everything => self.run_unlimited(lab, load, WARM_SECONDS)?,
+            WarmState::ReadIn(seconds) => self.run_for(lab, load, Length::Seconds(seconds))?,
+            WarmState::ReadByTrial => self.run_for(lab, load, load.length)?,
+        };
+        let mut activity = read_activity(&mut connection).await?.since(&before);
+        // Of a script with several statements each may be a transaction to the server. The logs of a few seconds lack up to a fifth, a
+        // tenth on average.
+        let ratio = activity.transactions as f64 / served.transactions.max(1) as f64;
+        let each = (0.9 * ratio).round().max(1.0);
+        activity.transactions = (activity.transactions as f64 / each) as u64;
+        write_checkpoint(lab).await?;
+        Ok(Calibration { tps: served.tps, activity, facts: server.facts })
+    }
+
+    /// Runs the workload for at most so many seconds, no longer than a trial, and says how many transactions it served in each.
+    fn run_unlimited(&self, lab: &Lab, load: &Load, most: u32) -> Result<Served, Error> {
+        let seconds = match load.length {
+            Length::Seconds(seconds) => seconds.min(most),
+            Length::Transactions(_) => most,
+        };
+        self.run_for(lab, load, Length::Seconds(seconds))
+    }
+
+    /// The same for so long, or for so many transactions.
+    fn run_for(&self, lab: &Lab, load: &Load, length: Length) -> Result<Served, Error> {
+        let history = Load { rate: None, latency_limit_ms: None, length, log: TransactionLog::Seconds, ..load.clone() };
+        let logs = self.work.make_temporary()?;
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        let launch = Launch::new(pgbench.program(), pgbench.load_arguments(&history, logs.path()));
+        run_program("pgbench", &launch, self.work, |_| ())?;
+        let intervals = read_intervals(logs.path())?;
+        let transactions = intervals.values().map(|one| one.transactions).sum();
+        Ok(Served { tps: compute_pace(&intervals), transactions })
+    }
+
+    /// Runs `pgthaw restore` to its end.
+    fn restore(&self, lab: &Lab, point: &Point, disk: &Disk, limit: Option<&DiskLimit>) -> Result<StartState, Error> {
+        let Some(warm) = self.snapshots.of(point) else {
+            return Err(Error::Setting(format!("there is no snapshot of {}", DatabaseKey::of(point).render())));
+        };
+        if let Some(launch) = plan_launch(Strategy::PgthawFullSpeed, lab, &warm.snapshots, disk)? {
+            self.run_to_end(&launch, "pgthaw restore", limit)?;
+        }
+        let (os_resident_bytes, total_bytes) = lab.read_resident()?;
+        let is_there = os_resident_bytes.0 as f64 >= WARM_SHARE * warm.wanted.0 as f64;
+        let verdict = if is_there { "restored" } else { "lukewarm" };
+        Ok(StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() })
+    }
+
+    fn run_to_end(&self, launch: &Launch, program: &'static str, limit: Option<&DiskLimit>) -> Result<(), Error> {
+        let mut running = launch.start("prepare", self.work.directory, limit)?;
+        let ended = running.wait_until(std::time::Duration::MAX, || !self.work.stop.is_requested());
+        self.work.stop.check()?;
+        match ended.is_some_and(|ended| ended.status.success()) {
+            true => Ok(()),
+            false => Err(Error::Program { program, output: running.read_output_tail() }),
+        }
+    }
+
+    /// Records a film of the job from a cold start on each of the disks that trials have. The server runs, also afterwards.
+    pub fn record_films(&self, site: &mut Site, warm: &mut WarmSnapshot, disks: &[Disk]) -> Result<(), Error> {
+        let job = warm.snapshots.job_mut();
+        for disk in disks {
+            site.lab.stop()?;
+            if warm.has_autoprewarm {
+                site.lab.configure_autoprewarm(false)?;
+            }
+            site.lab.apply_evict()?;
+            let (read_aheads, limit) = start_limited(site, disk, None)?;
+            self.run_to_end(&job.plan_recording(&site.lab)?, "the recording of the study's job", limit.as_ref())?;
+            job.keep_film(disk)?;
+            limit.map_or(Ok(()), DiskLimit::remove)?;
+            read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the snapshots of the warm state, those that `strategies` need, of the database that the lab uses. The server
+    /// runs.
+    pub async fn take_snapshot(
+        &self,
+        lab: &mut Lab,
+        key: &DatabaseKey,
+        load: &Load,
+        strategies: &[Strategy],
+    ) -> Result<WarmSnapshot, Error> {
+        let wanted = WarmState::of(self.sweep);
+        let has_autoprewarm = strategies.contains(&Strategy::Autoprewarm);
+        if has_autoprewarm {
+            lab.stop()?;
+            lab.configure_autoprewarm(true)?;
+            lab.start(None)?;
+        }
+        let calibration = self.calibrate(lab, load, wanted).await?;
+        // Every site has databases of the same names.
+        let place = |number: u32| self.work.directory.join(format!("snapshot-{}-{number}", key.database_name()));
+        let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
+        std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
+        let server = Server::connect(&lab.connect_options(lab.database())).await?;
+        let snapshots = WarmSnapshots::take(strategies, self.sweep, lab, &server, &directory).await?;
+        let (resident, database_bytes) = lab.read_resident()?;
+        let wanted = if self.sweep.is_idle() { snapshots.wanted().bytes() } else { resident };
+        let relations = choose_strips(lab).await?.iter().map(StripRelation::size).collect();
+        Ok(WarmSnapshot { snapshots, wanted, database_bytes, relations, calibration, has_autoprewarm })
+    }
+}
+
+/// Stops the server, and gives it the settings of the point; copies its databases anew where that is asked for.
+fn prepare(site: &mut Site, point: &Point) -> Result<Option<FreshCopy>, Error> {
+    site.lab.stop()?;
+    let copy = site.fresh.as_ref().map(|fresh| fresh.put_back(&mut site.lab)).transpose()?;
+    site.lab.cluster.replace_settings(&point.settings)?;
+    Ok(copy)
+}
+
+/// Starts the server on this disk, with so much memory. Files keep the read-ahead that they were opened with, so it comes first.
+fn start_limited(
+    site: &mut Site,
+    disk: &Disk,
+    memory: Option<Bytes>,
+) -> Result<(Vec<ReadAhead>, Option<DiskLimit>), Error> {
+    let (data, part_disks) = (site.lab.data_directory(), site.part_disks());
+    let parts = part_disks.iter().map(|part| (part.directory.as_path(), &part.disk));
+    let set = |(directory, disk): (&Path, &Disk)| {
+        let asked = disk.read_ahead.filter(|_| disk.read_ahead_not_enforced.is_none())?;
+        Some(ReadAhead::set(directory, asked))
+    };
+    let read_aheads = [(data.as_path(), disk)].into_iter().chain(parts).filter_map(set);
+    let read_aheads = read_aheads.collect::<Result<Vec<_>, _>>()?;
+    let limit = disk::create_limit(disk, &part_disks, site.devices.main, site.device_use, memory)?;
+    site.lab.start(limit.as_ref())?;
+    Ok((read_aheads, limit))
+}
+
+async fn write_checkpoint(lab: &Lab) -> Result<(), Error> {
+    let (_, mut connection) = connect(lab).await?;
+    run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await
+}
+
+/// What a workload did: transactions per second, `None` of none, and scripts that it ran through.
+struct Served {
+    tps: Option<f64>,
+    transactions: u64,
+}
+
+/// Transactions per second, the median; `None` where none was served.
+fn compute_pace(intervals: &Intervals) -> Option<f64> {
+    let paces: Vec<f64> = intervals.values().map(|interval| interval.transactions as f64).collect();
+    // The first and the last second are not whole ones.
+    let whole = if paces.len() > 2 { &paces[1..paces.len() - 1] } else { &paces[..] };
+    compute_median(whole.to_vec()).filter(|tps| *tps > 0.0)
+}
+
+/// Takes away what the workload has added, as far as that goes without making the tables anew.
+pub async fn tidy(lab: &Lab) -> Result<(), Error> {
+    let (_, mut connection) = connect_to(lab, lab.database()).await?;
+    let history = "DO $$ BEGIN IF pg_catalog.to_regclass('public.pgbench_history') IS NOT NULL THEN \
+                   TRUNCATE public.pgbench_history; END IF; END $$";
+    run_statement(&mut connection, "empty pgbench_history", history).await?;
+    run_statement(&mut connection, "vacuum the benchmark's database", "VACUUM").await
+}
+
+/// What of the database is resident now.
+fn read_state(lab: &Lab) -> Result<StartState, Error> {
+    let (os_resident_bytes, total_bytes) = lab.read_resident()?;
+    Ok(StartState::of(os_resident_bytes, total_bytes))
+}
+
+/// Names whose value differs, or that only one of the two has.
+fn changed_names(before: &[(String, String)], after: &[(String, String)]) -> Vec<String> {
+    let differs = |one: &&(String, String), others: &[(String, String)]| !others.contains(one);
+    let mut names: Vec<String> =
+        before.iter().filter(|one| differs(one, after)).map(|(name, _)| name.clone()).collect();
+    names.extend(after.iter().filter(|one| differs(one, before)).map(|(name, _)| name.clone()));
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::leaves_files_as_they_were;
+
+    #[test]
+    fn a_server_is_started_again_after_another_read_ahead() {
+        let disk = |name| crate::study::ground::disk_tests::named(name);
+        assert!(leaves_files_as_they_were(&disk("native")) && !leaves_files_as_they_were(&disk("gp3")));
+        let not_enforced = Disk { read_ahead_not_enforced: Some("no root".into()), ..disk("gp3") };
+        assert!(leaves_files_as_they_were(&not_enforced));
+    }
+
+    #[test]
+    fn a_setting_that_is_gone_changed_too() {
+        let of = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+        };
+        let changed =
+            changed_names(&of(&[("a", "1"), ("b", "2"), ("c", "3")]), &of(&[("a", "1"), ("b", "9"), ("d", "4")]));
+        assert_eq!(changed, ["b", "c", "d"]);
+    }
+}

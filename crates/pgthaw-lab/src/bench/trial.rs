@@ -1,0 +1,466 @@
+//! One trial of a sweep: the start state made and measured, pgbench, and what everybody counted meanwhile.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+
+use super::race::{Entrants, Watched, run_race};
+use super::residency::{StripRelation, read_strips_of_running};
+use super::resident::{Looker, Wanted, compute_bound};
+use super::start::{Snapshots, Started, Starter, WarmSnapshot};
+use super::warmer::{Contender, io_workers_serve};
+use crate::lab::{
+    CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, TrialLoad, Work,
+    connect, read_final_look, read_look, read_tables, read_unchanged,
+};
+use crate::study::{
+    Brought, DatabaseKey, Disk, Exceeded, GeneratorCalibration, Job, Machine, Measured, Point, RelationResidency,
+    ResidencyStrip, Sample, Seen, StartAsked, Strategy, Sweep, SweepTrial, Turn, Until, Warming, WarmingFigures,
+    compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial,
+    texts_of,
+};
+use crate::verdict::{
+    Circumstances, ColdTrial, TableGrowth, WarmGoal, compute_cycles, compute_trial_verdicts, compute_warming,
+    judge_samples,
+};
+use host::failure::Explain as _;
+use host::linux::read_ahead::ReadAhead;
+use host::units::Bytes;
+use model::Judgement;
+use observe::time::{ACCOUNT_DEAR, SqlLooks, TimeSampler, TimedServer};
+use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
+use postgres::pgbench::{Length, Script};
+use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
+
+/// A trial that ends by its transactions is given up after this many seconds.
+const PATIENCE_SECONDS: u32 = 24 * 3600;
+
+/// What all trials of a sweep have in common.
+#[derive(Debug)]
+pub struct TrialSetup<'a> {
+    pub sweep_id: &'a str,
+    pub sweep: &'a Sweep,
+    pub scripts: &'a ScriptCopies,
+    /// Of the warm state, site by site.
+    pub snapshots: &'a BTreeMap<SiteKey, Snapshots>,
+    pub machine: &'a Machine,
+    /// What pgbench does here with an empty statement.
+    pub generator: &'a [GeneratorCalibration],
+    pub work: Work<'a>,
+}
+
+/// A cold server has processors to spare, and what it has read is the question.
+fn choose_cadence(start: StartAsked) -> Cadence {
+    match start {
+        StartAsked::Cold => Cadence::Close,
+        StartAsked::Warm | StartAsked::Restored | StartAsked::AsIs => Cadence::Sparing,
+    }
+}
+
+/// What a trial that went well has measured.
+pub struct Measurement {
+    /// Its limit and read-ahead held only while it ran.
+    started: Started,
+    command: String,
+    file_systems: GroundFacts,
+    measured: Measured,
+    figures: LoadFigures,
+    waits: Vec<WaitSample>,
+    before: Look,
+    after: Look,
+    /// Of the benchmark's tables, afterwards.
+    tables: ServerStatistics,
+    log: String,
+    /// Of the relations that had strips before.
+    strips: Vec<ResidencyStrip>,
+}
+
+impl TrialSetup<'_> {
+    /// Runs one trial on its site. A failure of pgbench or of the server belongs to the trial; any other ends the sweep.
+    pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial, Error> {
+        let point = self.sweep.point(turn.point);
+        let started_at = Timestamp::now();
+        let mut trial = empty_trial(self.sweep_id, &point, turn, started_at);
+        match self.measure(site, &point).await {
+            Ok(measurement) => self.conclude(&mut trial, measurement, site),
+            Err(error) if is_of_trial(&error) => trial.failure = Some(error.to_string()),
+            Err(error) => return Err(error),
+        }
+        trial.ended_at = Some(Timestamp::now());
+        Ok(trial)
+    }
+
+    async fn measure(&self, site: &mut Site, point: &Point) -> Result<Measurement, Error> {
+        if let Some(database) = site.databases.get(&DatabaseKey::of(point)) {
+            site.lab.use_database(&database.name, database.oid);
+        }
+        let Some(snapshots) = self.snapshots.get(&SiteKey::of(point)) else { unreachable!("every site has its own") };
+        let (asked, disk) = (self.sweep.load(point), self.disk(site, point));
+        let load = self.scripts.of(&asked);
+        let starter = Starter { sweep: self.sweep, snapshots, work: self.work };
+        let mut started = starter.make(site, point, &load, &disk).await?;
+        let (limit, read_aheads) = (started.limit.take(), std::mem::take(&mut started.read_aheads));
+        let mut file_systems = site.read_file_systems()?;
+        started.findings.append(&mut file_systems.deviations);
+        let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
+        let before = read_look(lab).await?;
+        self.place_job(point, &disk)?;
+        let directory = self.work.make_temporary()?;
+        let work = Work { directory: directory.path(), ..self.work };
+        let generators = self.sweep.generators.as_ref();
+        let mut running_load = match self.sweep.is_idle() {
+            true => TrialLoad::Nothing(NoLoad),
+            false => TrialLoad::ready(lab, &load, generators, work).await?,
+        };
+        let command = running_load.command(lab, &asked, directory.path())?;
+        let (server, mut observer) = connect(lab).await?;
+        let observer_pid = read_backend_pid(&mut observer).await?;
+        let time = self.open_time(lab, observer_pid, server.facts.version_num)?;
+        let looks = WaitSampler::start(observer);
+        let entrants = Entrants {
+            generator: running_load.generator(),
+            contender: Contender { strategy, launch: snapshots.plan_strategy(lab, point, &disk)? },
+            load_begins: point.load_begins,
+            seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
+            ends_by_itself: matches!(load.length, Length::Transactions(_)),
+            devices: site.devices.clone(),
+            io_workers_serve: io_workers_serve(strategy),
+            watched: self.watched(site, point, started.state.total_bytes),
+            relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
+            looker: self.open_looker(lab, point).await?,
+            cadence: choose_cadence(point.start),
+            observer_pid: Some(observer_pid),
+            time,
+        };
+        let measured = run_race(lab, entrants, limit, work)?;
+        let waits = looks.stop(measured.start_monotonic, measured.seconds.len() as u32).await;
+        read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
+
+        let figures = running_load.finish(&load)?;
+        let relations: Vec<StripRelation> = started.strips.iter().map(|(relation, _)| relation.clone()).collect();
+        let strips = read_strips_of_running(lab, &relations).await?;
+        let after = read_final_look(lab).await?;
+        let log = lab.cluster.log_since(before.log_bytes, tells_of_trial)?;
+        let tables = read_tables(lab).await?;
+        Ok(Measurement { started, command, file_systems, measured, figures, waits, before, after, tables, log, strips })
+    }
+
+    /// Sees to it that the job of a trial is that of all others, and finds what they found.
+    fn place_job(&self, point: &Point, disk: &Disk) -> Result<(), Error> {
+        let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
+        self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
+        warm.snapshots.job().place_films(disk)
+    }
+
+    /// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.
+    fn open_time(&self, lab: &Lab, observer_pid: u32, version_num: u32) -> Result<Option<TimeSampler>, Error> {
+        if self.sweep.time == Some(false) {
+            return Ok(None);
+        }
+        let postmaster_pid = lab.postmaster_pid();
+        let (runtime, options) = (Handle::current(), lab.connect_options(CONTROL_DATABASE));
+        let open = move || {
+            let (source, refused) = open_local_source(None, Some(postmaster_pid))?;
+            let looks = async {
+                let server = Server::connect(&options).await?;
+                let mut connection = server.connect_to(&server.database).await?;
+                apply_no_session_limits(&mut connection).await?;
+                SqlLooks::start(connection, None).await
+            };
+            let source = match source {
+                Some(source) => source,
+                None => Box::new(runtime.block_on(looks)?),
+            };
+            Ok((source, refused))
+        };
+        let budget = self.sweep.time.is_none().then(|| ACCOUNT_DEAR * f64::from(self.machine.cores));
+        let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), version_num, budget };
+        Ok(Some(TimeSampler::open(server, open)?))
+    }
+
+    /// Of a trial without a load.
+    async fn open_looker(&self, lab: &Lab, point: &Point) -> Result<Option<Looker>, Error> {
+        let Some(warm) = self.warm(point).filter(|_| self.sweep.is_idle()) else { return Ok(None) };
+        let (_, connection) = connect(lab).await?;
+        Looker::open(warm.snapshots.wanted(), &lab.page_cache, point.strategy(), connection).await.map(Some)
+    }
+
+    fn watched(&self, site: &Site, point: &Point, database_bytes: Bytes) -> Watched {
+        let is_own_script = self.has_own_script(point);
+        let warm = self.warm(point);
+        Watched {
+            goal: WarmGoal {
+                wanted_bytes: warm.map_or(database_bytes, |warm| warm.wanted),
+                block_size: site.block_size,
+                warm_tps: warm.and_then(|warm| warm.calibration.tps),
+                is_uniform: !is_own_script,
+            },
+            facts: point.facts(is_own_script),
+            stops_when_steady: self.sweep.until == Some(Until::Steady),
+        }
+    }
+
+    /// The warm state of a point's database, where somebody looked.
+    fn warm(&self, point: &Point) -> Option<&WarmSnapshot> {
+        self.snapshots.get(&SiteKey::of(point))?.of(point)
+    }
+
+    fn disk(&self, site: &Site, point: &Point) -> Disk {
+        site.disks.get(&point.disk).cloned().unwrap_or_else(|| self.sweep.disk(point))
+    }
+
+    fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement, site: &Site) {
+        let Measurement {
+            started,
+            command,
+            file_systems,
+            measured,
+            figures,
+            waits,
+            before,
+            after,
+            tables,
+            log,
+            strips,
+        } = measurement;
+        let LoadFigures { latencies, outcome, generators } = figures;
+        let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
+        let disk = self.disk(site, &trial.point);
+        trial.samples = with_progress(seconds.clone(), &measured.progress, self.sweep.logged_share);
+        trial.os_samples.clone_from(&measured.os_samples);
+        trial.waits = Waits::total(&waits);
+        trial.wait_samples = waits;
+        trial.time.clone_from(&measured.time);
+        trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
+        trial.start_state = Some(started.state);
+        trial.command = command;
+        trial.generators = generators;
+        trial.lasted_seconds = measured.ended_after.as_secs_f64();
+        trial.latency = (!self.sweep.is_idle()).then(|| latencies.overall());
+        trial.scripts = latencies.scripts();
+        trial.devices = site.describe_devices(&trial.point, &file_systems, &trial.os_samples);
+        trial.file_system = file_systems.own;
+        trial.fresh_copy = started.fresh_copy;
+        trial.server_version = Some(after.version);
+        let grown = TableGrowth { before: &started.tables, after: &tables };
+        trial.statistics = after.statistics.since(&before.statistics).and(tables.since(&started.tables));
+        trial.buffers_before = before.buffers;
+        trial.buffers_after = after.buffers;
+        let checkpoints = parse_checkpoints(&log, measured.start_unix);
+        (trial.checkpoints, trial.checkpoint_begun) = (checkpoints.ended, checkpoints.begun);
+        trial.settings = after.settings;
+        (trial.transactions, trial.failed, trial.skipped) = (outcome.transactions, outcome.failed, outcome.skipped);
+        (trial.retried, trial.retries) = (outcome.retried, outcome.retries);
+        trial.late = outcome.late;
+        trial.tps = outcome.tps;
+        trial.worst_second_tps = compute_worst_second(&trial.samples, trial.tps);
+        let job = note_job(trial, &measured);
+        (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
+        let has_strategy = trial.point.strategy() != Strategy::Nothing;
+        trial.strategy_outcome = has_strategy.then(|| measured.outcome.told.clone());
+        let facts = trial.point.facts(self.has_own_script(&trial.point));
+        let judgement = judge_samples(&trial.samples, site.block_size, facts).map_err(|error| error.to_string());
+        if trial.point.start == StartAsked::Cold {
+            let residency = describe_residency(started.strips, strips, &measured);
+            let mut warming = self.describe_warming(trial, &measured, site, residency, judgement.clone());
+            warming.figures.job = job;
+            trial.warming = Some(warming);
+        }
+        let circumstances = Circumstances {
+            start: started.findings,
+            disk: &disk,
+            parts: site.limits(&disk),
+            may_end_early: self.sweep.until.is_some(),
+            disk_name: SiteKey::of(&trial.point).name_disk(&trial.point.disk, self.sweep),
+            seconds: &seconds,
+            measured: &measured,
+            judgement: judgement.ok(),
+            may_pause: self
+                .scripts
+                .of(&self.sweep.load(&trial.point))
+                .scripts
+                .iter()
+                .any(|(script, _)| script.may_pause()),
+            calibration: self.calibration(&trial.point),
+            exceeded: self.exceeded(&trial.point, after.shared_buffers),
+            log: &log,
+            tables: grown,
+            processors: self.machine.cores,
+            memory: self.memory(&trial.point),
+        };
+        trial.verdicts = compute_trial_verdicts(trial, circumstances);
+        trial.warnings = texts_of(&trial.verdicts);
+    }
+
+    /// How a trial that was asked to start cold got warm.
+    fn describe_warming(
+        &self,
+        trial: &SweepTrial,
+        measured: &Measured,
+        site: &Site,
+        residency: Vec<RelationResidency>,
+        judgement: Result<Judgement, String>,
+    ) -> Warming {
+        let warm = self.warm(&trial.point);
+        let wanted_bytes = warm.map(|warm| warm.wanted);
+        let disk = self.disk(site, &trial.point);
+        // Several devices may read at once: no disk of one of them bounds what they bring.
+        let disk = match site.part_disks().is_empty() {
+            true => disk,
+            false => Disk { riops: None, rbps: None, ..disk },
+        };
+        if let Some((warm, seen)) = warm.zip(measured.seen.as_ref()) {
+            let wanted = warm.snapshots.wanted();
+            return describe_brought(wanted, seen, measured, &disk, trial.point.seconds.unwrap_or_default(), residency);
+        }
+        compute_warming(ColdTrial {
+            samples: &trial.samples,
+            foreground_tenths: measured.foreground_tenths.clone(),
+            block_size: site.block_size,
+            wanted_bytes,
+            bound_seconds: wanted_bytes.and_then(|wanted| compute_bound_seconds(&disk, wanted)),
+            residency,
+            judgement,
+        })
+    }
+
+    fn has_own_script(&self, point: &Point) -> bool {
+        self.sweep.load(point).scripts.iter().any(|(script, _)| matches!(script, Script::File(_)))
+    }
+
+    fn calibration(&self, point: &Point) -> Option<&GeneratorCalibration> {
+        let threads = point.jobs.min(point.clients);
+        self.generator.iter().find(|one| one.jobs == threads && one.query_mode == point.query_mode)
+    }
+
+    /// Memory that the server can have.
+    fn memory(&self, point: &Point) -> Bytes {
+        point.memory.map_or(self.machine.memory_bytes, |limit| limit.min(self.machine.memory_bytes))
+    }
+
+    /// Caches that the point's database is meant to exceed, with their sizes.
+    fn exceeded(&self, point: &Point, shared_buffers: Bytes) -> Vec<(Exceeded, Bytes)> {
+        let meant = self.sweep.exceeds.iter().filter(|(_, from)| point.scale >= **from);
+        let size = |cache: Exceeded| match cache {
+            Exceeded::SharedBuffers => shared_buffers,
+            Exceeded::Memory => self.memory(point),
+        };
+        meant.map(|(cache, _)| (*cache, size(*cache))).collect()
+    }
+}
+
+/// How long a trial took that ends by its transactions. One with few of them may be over within a second, and begin late in one:
+/// its reads are those of all the time, and no second of it is the worst.
+fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
+    let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
+    if job.is_without_curve() {
+        trial.worst_second_tps = None;
+        trial.device_read_bytes = measured.others.as_ref().map_or(trial.device_read_bytes, |all| all.device_read_bytes);
+    }
+    Some(job)
+}
+
+/// Where the largest relations were resident before, meanwhile and afterwards.
+fn describe_residency(
+    before: Vec<(StripRelation, ResidencyStrip)>,
+    after: Vec<ResidencyStrip>,
+    measured: &Measured,
+) -> Vec<RelationResidency> {
+    let course = |place: usize| measured.relations.iter().skip(1).map(|all| all[place]).collect::<Vec<_>>();
+    let strips = before.into_iter().zip(after).enumerate();
+    strips.map(|(place, ((relation, before), after))| relation.describe(before, after, &course(place))).collect()
+}
+
+/// What a warmer of an idle server brought back within so many seconds.
+fn describe_brought(
+    wanted: &Wanted,
+    seen: &Seen,
+    measured: &Measured,
+    disk: &Disk,
+    seconds: u32,
+    residency: Vec<RelationResidency>,
+) -> Warming {
+    let bound = compute_bound(wanted, disk);
+    let blocks = |blocks: u64| Bytes(blocks * wanted.block_bytes);
+    let own = measured.outcome.own;
+    let brought = Brought {
+        wanted_pages: wanted.pages(),
+        wanted_pieces: wanted.pieces(),
+        former_buffers_bytes: blocks(wanted.former.blocks),
+        former_hot_bytes: blocks(wanted.former.hot_blocks),
+        bound,
+        resident_after_seconds: seen.resident_after_seconds,
+        buffers_after_seconds: seen.buffers_after_seconds,
+        resident_bytes: seen.resident_bytes,
+        cpu_seconds: measured.outcome.cpu.map(|cpu| cpu.as_secs_f64()),
+        device_reads: Some(measured.seconds.iter().map(|second| second.counters.device_reads).sum()),
+        own_bytes: own.map(|(bytes, _)| bytes),
+        own_seconds: own.map(|(_, seconds)| seconds),
+    };
+    let bound_seconds = bound.map(|bound| bound.seconds).or_else(|| compute_bound_seconds(disk, wanted.bytes()));
+    let figures = WarmingFigures {
+        measured_seconds: seconds,
+        wanted_bytes: Some(wanted.bytes()),
+        bound_seconds,
+        brought: Some(brought),
+        ..WarmingFigures::default()
+    };
+    Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
+}
+
+/// Failures that say something of the point, and leave the next one as good as ever. Its settings may keep pgthaw's own
+/// sessions out, or refuse what they ask.
+fn is_of_trial(error: &Error) -> bool {
+    use postgres::Error::{Connect, ConnectTimeout, Program, Query};
+    // Each trial after it would fail as this one does.
+    error.full_disk().is_none()
+        && matches!(
+            error,
+            Error::Program { .. }
+                | Error::Generator { .. }
+                | Error::Setting(_)
+                | Error::Postgres(Program { .. } | Query { .. } | Connect { .. } | ConnectTimeout { .. })
+        )
+}
+
+/// The samples as they are kept. Where a share of the transactions was logged alone, pgbench's own progress says how many
+/// there were.
+fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
+    if logged_share < 1.0 {
+        for (place, second) in seconds.iter_mut().enumerate() {
+            second.transactions = progress.get(place).copied().unwrap_or_default().round() as u64;
+        }
+    }
+    seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::record::tests::sample;
+
+    #[test]
+    fn what_a_server_refuses_belongs_to_the_trial_and_what_the_machine_does_to_the_sweep() {
+        let refused = || sqlx::Error::Protocol("canceling statement due to statement timeout".into());
+        let query = postgres::Error::Query { action: "vacuum", source: refused() };
+        let connect = postgres::Error::Connect { address: "/tmp:5432".into(), source: refused() };
+        let timeout = postgres::Error::ConnectTimeout { address: "/tmp:5432".into(), seconds: 10 };
+        for error in [query, connect, timeout] {
+            assert!(is_of_trial(&Error::Postgres(error)));
+        }
+        let full = Error::file("write", Path::new("/x"), std::io::ErrorKind::StorageFull.into());
+        let said = Error::Program { program: "pgbench", output: "ERROR:  x: No space left on device".into() };
+        assert!(!is_of_trial(&full) && !is_of_trial(&said) && !is_of_trial(&Error::Interrupted));
+    }
+
+    #[test]
+    fn of_a_sampled_log_the_progress_counts() {
+        let seconds = [sample(1, 3, 0), sample(2, 4, 0)];
+        let kept = with_progress(seconds.to_vec(), &[30.4], 0.1);
+        assert_eq!(kept.iter().map(|one| one.transactions).collect::<Vec<_>>(), [30, 0]);
+        let kept = with_progress(seconds.to_vec(), &[30.4], 1.0);
+        assert_eq!(kept.iter().map(|one| one.transactions).collect::<Vec<_>>(), [3, 4]);
+    }
+}

@@ -1,0 +1,556 @@
+//! What warms a server, or is a job beside its load: its command, the snapshots and films that it needs, and what it did.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+
+use sqlx::postgres::PgConnection;
+
+use super::resident::{Wanted, WantedFile, write_list};
+use crate::lab::{
+    Ended, Error, Lab, Launch, Running, client_variables, connection_arguments, plan_psql, run_statement,
+};
+use crate::study::{Disk, Outcome, PGTHAW, Strategy, StrategyOutcome, Sweep};
+use cache::warm::{DEVICES, STATE, state_directory};
+use cache::{HeatInputs, MapInputs, Snapshot, read_heat, read_map};
+use host::files::Directory;
+use host::linux::page_cache::PageCache as _;
+use host::linux::{DiskLimit, SystemPageCache};
+use host::units::Bytes;
+use observe::{BackendReads, BackendRole, apply_end_strategy_backends};
+use postgres::{DataDirectory, PrewarmMode, Server, read_databases};
+
+/// What autoprewarm logs when it is done.
+const AUTOPREWARM_DONE: &str = "autoprewarm successfully prewarmed";
+
+/// What a server logs first.
+const SERVER_STARTING: &str = "starting PostgreSQL";
+
+/// Polls between two looks for new backends of the strategy.
+const POLLS_PER_SCAN: u32 = 10;
+
+/// A strategy with its command, if it has one.
+#[derive(Debug)]
+pub struct Contender {
+    pub strategy: Strategy,
+    pub launch: Option<Launch>,
+}
+
+impl Contender {
+    /// Puts the command behind its gate, under the limit.
+    pub fn ready(self, lab: &Lab, directory: &Path, limit: Option<&DiskLimit>) -> Result<ActiveContender, Error> {
+        let running = self.launch.as_ref().map(|launch| launch.ready("strategy", directory, limit)).transpose()?;
+        let backends = BackendReads::new(lab.postmaster_pid(), io_workers_serve(self.strategy));
+        Ok(ActiveContender { contender: self, running, backends, start: Duration::ZERO, ended_at: None, polls: 0 })
+    }
+}
+
+/// Whom io workers read for while this strategy is at work.
+pub fn io_workers_serve(strategy: Strategy) -> BackendRole {
+    if strategy.scans_in_server() { BackendRole::Strategy } else { BackendRole::Workload }
+}
+
+/// A strategy behind its gate, or at work.
+#[derive(Debug)]
+pub struct ActiveContender {
+    contender: Contender,
+    running: Option<Running>,
+    backends: BackendReads,
+    start: Duration,
+    ended_at: Option<Duration>,
+    polls: u32,
+}
+
+impl ActiveContender {
+    /// Opens the gate at the instant `start`.
+    pub fn go(&mut self, start: Duration) {
+        self.start = start;
+        self.running.iter_mut().for_each(Running::go);
+    }
+
+    /// When it ended, since the machine booted; `None` while it is at work.
+    pub fn ended_at(&self) -> Option<Duration> {
+        self.ended_at
+    }
+
+    /// Looks whether it has ended, and what its backends have read: they end without leaving a count behind.
+    pub fn poll(&mut self, lab: &Lab) {
+        if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
+            return;
+        }
+        // What the sampler reads at full seconds would miss a backend's last ones.
+        let read = match self.polls % POLLS_PER_SCAN {
+            0 => self.backends.read().map(drop),
+            _ => {
+                self.backends.read_known();
+                Ok(())
+            }
+        };
+        // Without these counts the trial is still good; the sampler fails on what it really needs.
+        let _ = read;
+        self.polls += 1;
+        self.ended_at = match &mut self.running {
+            Some(running) => running.poll().map(|ended| ended.at),
+            None => has_autoprewarm_ended(&lab.cluster.log_tail()).then(host::linux::read_monotonic),
+        };
+    }
+
+    /// Ends it, with its backends, and says what it did.
+    pub fn finish(mut self, lab: &Lab) -> Outcome {
+        self.poll(lab);
+        let ended = self.running.as_mut().and_then(Running::poll);
+        let own_bytes = self.running.as_ref().and_then(Running::read_bytes);
+        let of_backends = self.backends.totals().strategy_read_bytes;
+        let issued_bytes = match self.contender.strategy {
+            Strategy::Nothing => None,
+            _ => Some(own_bytes.unwrap_or_default() + of_backends),
+        };
+        let output = self.running.as_ref().map(Running::read_output_tail).unwrap_or_default();
+        let fio = self.running.as_ref().filter(|_| self.contender.strategy.is_fio());
+        let own = fio.and_then(|running| parse_fio(&running.read_stdout()));
+        let command = match &self.contender.launch {
+            Some(launch) => launch.render(),
+            None if self.contender.strategy == Strategy::Autoprewarm => {
+                "shared_preload_libraries = 'pg_prewarm'".to_owned()
+            }
+            None => String::new(),
+        };
+        let outcome = Outcome {
+            told: StrategyOutcome {
+                command,
+                ended_after_seconds: self.ended_at.map(|at| at.saturating_sub(self.start).as_secs_f64()),
+                issued_bytes,
+                failure: ended.and_then(|ended| describe_failure(ended, &output)),
+                // What it measured is not what it has to say.
+                output: if own.is_some() { String::new() } else { output },
+            },
+            cpu: ended.and_then(|ended| ended.cpu_time),
+            own,
+        };
+        drop(self.running);
+        apply_end_strategy_backends(lab.postmaster_pid());
+        outcome
+    }
+}
+
+/// How a command failed, in one line; `None` when it did not.
+fn describe_failure(ended: Ended, output: &str) -> Option<String> {
+    let last_words = output.lines().last().unwrap_or("it said nothing");
+    (!ended.status.success()).then(|| format!("{}: {last_words}", ended.status))
+}
+
+/// Does the log say so since the server's last start?
+fn has_autoprewarm_ended(log: &str) -> bool {
+    log.rsplit(SERVER_STARTING).next().is_some_and(|since_start| since_start.contains(AUTOPREWARM_DONE))
+}
+
+// ---- commands ----
+
+/// fio is given the files from this size on: it reads whole blocks of 1 MiB.
+const FIO_BLOCK_BYTES: u64 = 1 << 20;
+
+/// Reads that fio keeps in flight.
+const FIO_DEPTH: u32 = 16;
+
+const SEQSCAN: &str = "SELECT pg_catalog.avg(abalance) FROM public.pgbench_accounts";
+
+const PGFINCORE_LOAD: &str = "SELECT pg_catalog.sum(pages_loaded) FROM public.pgfincore_snapshot s, \
+     public.pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
+
+/// The command of a strategy; `None` for the two that have none: nothing, and autoprewarm, which the server starts.
+pub fn plan_launch(
+    strategy: Strategy,
+    lab: &Lab,
+    snapshots: &WarmSnapshots,
+    disk: &Disk,
+) -> Result<Option<Launch>, Error> {
+    let launch = match strategy {
+        Strategy::Nothing | Strategy::Autoprewarm => return Ok(None),
+        Strategy::Seqscan => psql(lab, SEQSCAN)?,
+        Strategy::PrewarmRead => psql(lab, &prewarm_sql(PrewarmMode::Read))?,
+        Strategy::PrewarmBuffer => psql(lab, &prewarm_sql(PrewarmMode::Buffer))?,
+        Strategy::PrewarmPrefetch => psql(lab, &prewarm_sql(PrewarmMode::Prefetch))?,
+        Strategy::Pgfincore => psql(lab, PGFINCORE_LOAD)?,
+        Strategy::Cat => cat(lab)?,
+        Strategy::Vmtouch => {
+            let directories = lab.database_directories()?.into_iter().map(OsString::from);
+            Launch::new("vmtouch", [OsString::from("-t")].into_iter().chain(directories))
+        }
+        Strategy::Pgthaw => pgthaw(&[], lab, snapshots, disk)?,
+        Strategy::PgthawGentle => pgthaw(&["--pace=gentle"], lab, snapshots, disk)?,
+        Strategy::PgthawFullSpeed => pgthaw(&["--pace=full"], lab, snapshots, disk)?,
+        Strategy::PgthawOs => pgthaw(&["--tier", "os"], lab, snapshots, disk)?,
+        Strategy::Ranges => read_ranges(&snapshots.range_list())?,
+        Strategy::FioBuffered => fio(&snapshots.wanted().files, false),
+        Strategy::FioDirect => fio(&snapshots.wanted().files, true),
+        Strategy::Job | Strategy::Run | Strategy::Isolate | Strategy::Replay => {
+            snapshots.job().plan_launch(strategy, lab, disk)?
+        }
+    };
+    Ok(Some(launch))
+}
+
+fn prewarm_sql(mode: PrewarmMode) -> String {
+    format!("SELECT pg_catalog.sum(public.pg_prewarm(c.oid, '{}')) {WITH_STORAGE}", mode.name())
+}
+
+fn cat(lab: &Lab) -> Result<Launch, Error> {
+    let script = r#"for one in "$@"; do cat "$one"/*; done >/dev/null"#;
+    let directories = lab.database_directories()?.into_iter().map(OsString::from);
+    Ok(Launch::new("sh", ["-c", script, "sh"].map(OsString::from).into_iter().chain(directories)))
+}
+
+fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
+    // In the benchmark's own database, as a superuser: whatever stands there does not come before PostgreSQL's own.
+    plan_psql(lab, &lab.strategy_options(), ["-c", "SET search_path = ''", "-c", sql].map(OsString::from))
+}
+
+/// This very program, told what the disk can do as its user would know it.
+fn pgthaw(options: &[&str], lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
+    let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
+    arguments.extend(connection_arguments(&lab.strategy_options()));
+    arguments.extend(options.iter().map(OsString::from));
+    arguments.extend(device_arguments(disk));
+    Ok(Launch::new(own_program()?, arguments))
+}
+
+/// A read for every range, nothing merged.
+fn read_ranges(list: &Path) -> Result<Launch, Error> {
+    let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw-lab".into(), source })?;
+    Ok(Launch::new(program, [OsString::from("read-ranges"), list.into()]))
+}
+
+/// Sequential reads of the wanted files, one after the other; what it measured is printed.
+fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
+    let is_large = |file: &&WantedFile| std::fs::metadata(&file.path).is_ok_and(|file| file.len() >= FIO_BLOCK_BYTES);
+    // fio separates files by colons.
+    let files = wanted.iter().filter(is_large).map(|file| file.path.to_string_lossy().replace(':', "\\:"));
+    let files = files.collect::<Vec<_>>().join(":");
+    let plain = ["--name=read", "--rw=read", "--readonly", "--ioengine=io_uring", "--file_service_type=sequential"];
+    let arguments = plain.into_iter().chain(["--output-format=json", "--invalidate=0"]).map(str::to_owned);
+    let figures = [
+        format!("--direct={}", u8::from(is_direct)),
+        format!("--bs={FIO_BLOCK_BYTES}"),
+        format!("--iodepth={FIO_DEPTH}"),
+        format!("--filename={files}"),
+    ];
+    Launch::new("fio", arguments.chain(figures))
+}
+
+/// What fio says of its reads: bytes, and seconds.
+pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
+    // Warnings may stand before the document.
+    let document: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
+    let read = document.pointer("/jobs/0/read")?;
+    Some((Bytes(read["io_bytes"].as_u64()?), read["runtime"].as_f64()? / 1000.0))
+}
+
+// ---- snapshots and films ----
+
+/// Every relation with storage of the connected database, its catalogs too.
+pub const WITH_STORAGE: &str =
+    "FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm') AND pg_catalog.pg_relation_size(c.oid) > 0";
+
+/// The statement that keeps pgfincore's snapshot in a table.
+pub fn pgfincore_take_sql() -> String {
+    format!(
+        "CREATE TABLE public.pgfincore_snapshot AS SELECT c.oid::pg_catalog.regclass AS relation, p.segment, p.databit \
+         FROM (SELECT c.oid {WITH_STORAGE}) c, public.pgfincore(c.oid::pg_catalog.regclass, 'main', true) p"
+    )
+}
+
+/// autoprewarm's file, in the data directory.
+const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
+
+/// The snapshots of the warm state.
+#[derive(Debug)]
+pub struct WarmSnapshots {
+    directory: PathBuf,
+    wanted: Arc<Wanted>,
+    job: StudyJob,
+}
+
+impl WarmSnapshots {
+    /// Takes those that `strategies` need, of the server as it is now, and keeps them in `directory`. pgfincore's
+    /// stands in a table of the database. The study's job has no films yet.
+    pub async fn take(
+        strategies: &[Strategy],
+        sweep: &Sweep,
+        lab: &Lab,
+        server: &Server,
+        directory: &Path,
+    ) -> Result<WarmSnapshots, Error> {
+        let (job, is_watched) = (StudyJob::new(&sweep.job, directory), sweep.is_idle());
+        let mut snapshots = WarmSnapshots { directory: directory.to_owned(), wanted: Arc::default(), job };
+        let mut connection = server.connect_to(lab.database()).await?;
+        if strategies.contains(&Strategy::Pgfincore) {
+            let drop_earlier = "DROP TABLE IF EXISTS public.pgfincore_snapshot";
+            run_statement(&mut connection, "drop pgfincore's earlier snapshot", drop_earlier).await?;
+            run_statement(&mut connection, "take pgfincore's snapshot", &pgfincore_take_sql()).await?;
+        }
+        if strategies.contains(&Strategy::Autoprewarm) {
+            run_statement(&mut connection, "take autoprewarm's snapshot", "SELECT public.autoprewarm_dump_now()")
+                .await?;
+            snapshots.copy_autoprewarm(lab)?;
+        }
+        if is_watched || strategies.iter().any(|one| one.reads_snapshot()) {
+            snapshots.take_pgthaw(lab, server, &mut connection).await?;
+            let map = Snapshot::read(&snapshots.pgthaw_file())?.map;
+            snapshots.wanted = Arc::new(Wanted::of(&map, &lab.data_directory(), lab.page_cache.page_bytes()));
+        }
+        if is_watched && snapshots.wanted.files.is_empty() {
+            return Err(Error::NothingWanted);
+        }
+        if strategies.contains(&Strategy::Ranges) {
+            write_list(&snapshots.range_list(), &snapshots.wanted)?;
+        }
+        Ok(snapshots)
+    }
+
+    /// What pgthaw's snapshot asks for; nothing where there is none.
+    pub fn wanted(&self) -> &Arc<Wanted> {
+        &self.wanted
+    }
+
+    /// The study's job.
+    pub fn job(&self) -> &StudyJob {
+        &self.job
+    }
+
+    pub fn job_mut(&mut self) -> &mut StudyJob {
+        &mut self.job
+    }
+
+    /// The same as ranges of files.
+    pub fn range_list(&self) -> PathBuf {
+        self.directory.join("ranges")
+    }
+
+    /// The snapshot for `pgthaw restore`.
+    pub fn pgthaw_file(&self) -> PathBuf {
+        self.directory.join("warm.parquet")
+    }
+
+    async fn take_pgthaw(&self, lab: &Lab, server: &Server, connection: &mut PgConnection) -> Result<(), Error> {
+        let mut databases = read_databases(connection).await?;
+        databases.retain(|database| database.name == lab.database());
+        let data_directory = DataDirectory::open(&lab.data_directory())?;
+        let page_cache = SystemPageCache::of(&data_directory.files);
+        let map = read_map(MapInputs {
+            server: Some(server),
+            data_directory: Some(&data_directory),
+            page_cache: &page_cache,
+            databases: &databases,
+            named: None,
+            names: None,
+            progress: &|_, _| {},
+        });
+        let mut map = map.await?;
+        let inputs = HeatInputs {
+            server: Some(server),
+            data_directory: Some(&data_directory),
+            page_cache: &page_cache,
+            databases: &databases,
+            earlier: &[],
+        };
+        read_heat(&mut map, inputs).await;
+        Ok(Snapshot::new(map, None).write(&self.pgthaw_file())?)
+    }
+
+    /// Prepares the stopped server for a trial: autoprewarm's library and file are there for its own trials only, as
+    /// the server writes the file anew whenever it stops.
+    pub fn place(&self, strategy: Strategy, lab: &Lab) -> Result<(), Error> {
+        if strategy == Strategy::Autoprewarm {
+            let data = DataDirectory::open_files(&lab.data_directory())?;
+            let kept = Directory::open(&self.directory).and_then(|kept| kept.open_file(AUTOPREWARM_FILE));
+            let placed = kept.and_then(|kept| data.replace(AUTOPREWARM_FILE, kept));
+            placed.map_err(|source| Error::file("copy", &self.directory.join(AUTOPREWARM_FILE), source))?;
+        }
+        lab.configure_autoprewarm(strategy == Strategy::Autoprewarm)
+    }
+
+    /// Keeps autoprewarm's file: what the server's user wrote himself, and nothing that he has a link to.
+    fn copy_autoprewarm(&self, lab: &Lab) -> Result<(), Error> {
+        let data = DataDirectory::open_files(&lab.data_directory())?;
+        let copy = || {
+            let mut kept = Directory::open(&self.directory)?.create_file(AUTOPREWARM_FILE, 0o600)?;
+            io::copy(&mut data.open_file(AUTOPREWARM_FILE)?, &mut kept)
+        };
+        let copied = copy().map_err(|source| Error::file("copy", &data.path().join(AUTOPREWARM_FILE), source));
+        copied.map(drop)
+    }
+}
+
+/// The name that its films are kept under.
+const LABEL: &str = "job";
+
+/// The study's job.
+#[derive(Debug)]
+pub struct StudyJob {
+    command: Vec<String>,
+    directory: PathBuf,
+    /// State directories with a film of the job, by the name of the disk that it was recorded on: how fast a cold job was says what
+    /// the device can give.
+    films: BTreeMap<String, PathBuf>,
+}
+
+impl StudyJob {
+    /// One that keeps what it needs in `directory`.
+    pub fn new(command: &[String], directory: &Path) -> StudyJob {
+        StudyJob { command: command.to_vec(), directory: directory.to_owned(), films: BTreeMap::new() }
+    }
+
+    /// Records a film of the job. The server is cold.
+    pub fn plan_recording(&self, lab: &Lab) -> Result<Launch, Error> {
+        let record = ["run", "--record-only", "--like", LABEL, "--"].map(OsString::from);
+        Ok(self.launch(lab, [own_program()?].into_iter().chain(record)))
+    }
+
+    /// Keeps what was recorded on a disk.
+    pub fn keep_film(&mut self, disk: &Disk) -> Result<(), Error> {
+        let kept = self.directory.join(format!("films-{}", self.films.len()));
+        fs::rename(self.state_home(), &kept).map_err(|source| Error::file("keep", &kept, source))?;
+        self.films.insert(disk.name.clone(), kept);
+        Ok(())
+    }
+
+    /// Gives the next trial on this disk a state directory as every other one had it: what the last one kept is gone.
+    pub fn place_films(&self, disk: &Disk) -> Result<(), Error> {
+        let state = self.state_home();
+        let place = || {
+            if state.exists() {
+                fs::remove_dir_all(&state)?;
+            }
+            let devices = state_directory().join(DEVICES);
+            if devices.is_dir() {
+                copy_files(&devices, &state.join(STATE).join(DEVICES))?;
+            }
+            self.films.get(&disk.name).map_or(Ok(()), |films| copy_files(films, &state))
+        };
+        place().map_err(|source| Error::file("place films in", &state, source))
+    }
+
+    /// The job, by itself or helped by pgthaw, on this disk.
+    pub fn plan_launch(&self, strategy: Strategy, lab: &Lab, disk: &Disk) -> Result<Launch, Error> {
+        let words: &[&str] = match strategy {
+            Strategy::Run => &["run", "--like", LABEL],
+            Strategy::Isolate => &["run", "--like", LABEL, "--protect=isolate"],
+            Strategy::Replay => &["run", "--film", LABEL],
+            _ => return Ok(self.launch(lab, [])),
+        };
+        let words = words.iter().map(OsString::from).chain(device_arguments(disk)).chain([OsString::from("--")]);
+        Ok(self.launch(lab, [own_program()?].into_iter().chain(words)))
+    }
+
+    /// The job behind these words, told where the server is as every client of PostgreSQL is. The films of whoever runs the study are
+    /// not touched.
+    fn launch(&self, lab: &Lab, before: impl IntoIterator<Item = OsString>) -> Launch {
+        let mut state_home = OsString::from("XDG_STATE_HOME=");
+        state_home.push(self.state_home());
+        let variables = client_variables(lab.strategy_options()).into_iter().map(OsString::from).chain([state_home]);
+        Launch::new("env", variables.chain(before).chain(self.command.iter().map(OsString::from)))
+    }
+
+    fn state_home(&self) -> PathBuf {
+        self.directory.join("state")
+    }
+}
+
+/// Copies a directory with all that is in it.
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_files(&entry.path(), &place)?,
+            false => drop(fs::copy(entry.path(), place)?),
+        }
+    }
+    Ok(())
+}
+
+/// The tool, which is beside the laboratory.
+pub fn own_program() -> Result<OsString, Error> {
+    let missing = || Error::Launch { command: PGTHAW.into(), source: std::io::ErrorKind::NotFound.into() };
+    Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())
+}
+
+/// What its user would tell it of the disk, as far as that is in force.
+pub fn device_arguments(disk: &Disk) -> Vec<OsString> {
+    let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
+    let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());
+    let in_force = in_force.filter_map(|(option, figure)| Some((option, figure?)));
+    in_force.flat_map(|(option, figure)| [option.into(), figure.to_string().into()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    #[test]
+    fn autoprewarm_is_done_when_this_servers_log_says_so() {
+        let done =
+            "LOG:  starting PostgreSQL 15\nLOG:  autoprewarm successfully prewarmed 5 of 5 previously-loaded blocks\n";
+        assert!(has_autoprewarm_ended(done));
+        assert!(!has_autoprewarm_ended(&format!("{done}LOG:  starting PostgreSQL 15\n")));
+        assert!(!has_autoprewarm_ended(""));
+    }
+
+    #[test]
+    fn a_failure_is_told_in_its_last_words() {
+        let ended = |code: i32| {
+            let status = ExitStatus::from_raw(code << 8);
+            Ended { at: Duration::ZERO, status, read_bytes: None, cpu_time: None }
+        };
+        assert_eq!(describe_failure(ended(0), "x"), None);
+        let failure = describe_failure(ended(1), "CONTEXT: y\nERROR: no such table").unwrap();
+        assert_eq!(failure, "exit status: 1: ERROR: no such table");
+    }
+}
+
+#[cfg(test)]
+mod commands_tests {
+    use super::*;
+
+    #[test]
+    fn fio_tells_bytes_and_milliseconds() {
+        let text = "fio: a warning\n{\"jobs\": [{\"read\": {\"io_bytes\": 3145728, \"runtime\": 1500}}]}";
+        assert_eq!(parse_fio(text), Some((Bytes(3_145_728), 1.5)));
+        assert_eq!(parse_fio("killed"), None);
+    }
+}
+
+#[cfg(test)]
+mod snapshots_tests {
+    use super::*;
+    use crate::study::ground::disk_tests::named;
+
+    #[test]
+    fn what_a_trial_leaves_is_not_there_in_the_next() {
+        let place = tempfile::tempdir().unwrap();
+        let mut job = StudyJob::new(&["true".to_owned()], place.path());
+        let film = |name: &str| job_films(place.path()).join(name);
+        fs::create_dir_all(job_films(place.path())).unwrap();
+        fs::write(film("of-gp3"), "film").unwrap();
+        job.keep_film(&named("gp3")).unwrap();
+        for _ in 0..2 {
+            job.place_films(&named("gp3")).unwrap();
+            assert_eq!(fs::read_to_string(film("of-gp3")).unwrap(), "film");
+            assert!(!film("of-the-trial").exists());
+            fs::write(film("of-the-trial"), "film").unwrap();
+        }
+        job.place_films(&named("hdd")).unwrap();
+        assert!(!film("of-gp3").exists() && !film("of-the-trial").exists());
+    }
+
+    fn job_films(place: &Path) -> PathBuf {
+        place.join("state/pgthaw/films/1")
+    }
+}

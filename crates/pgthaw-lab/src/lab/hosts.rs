@@ -1,0 +1,1045 @@
+//! Several load generators for one trial: pgbench on other hosts, begun at one instant, counted as if it were one.
+//!
+//! A host is whatever a command reaches that runs `sh` with our standard input and output: ssh, a network namespace, a
+//! container. All that it is told goes through that pipe, so nothing has to be quoted for any shell on the way, no
+//! password stands in a list of processes, and when the pipe ends (Ctrl-C, `kill -9`, a cable) pgbench ends there.
+
+use std::fs::File;
+use std::io;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::error::Error;
+use super::launch::{Generator, Start, Stop, Work, complaints_of, read_lossy, read_paces};
+use crate::study::{Generators, Latencies, TrialGenerator};
+use host::files::read_at_most;
+use host::linux::{MachineIdentity, clock, read_identity};
+use pgbench::{PgbenchOutcome, QueryMode, parse_outcome};
+use postgres::{ConnectOptions, Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, visit_transactions};
+
+/// To tell the hosts when the start is takes so much, and some ways to the farthest and back.
+const LEAD: Duration = Duration::from_millis(300);
+const LEAD_ROUND_TRIPS: u32 = 4;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A host that has ended its load and sends not a byte of its logs for so long is lost: not every way to reach a host finds out by
+/// itself.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a fleet is to do.
+#[derive(Debug)]
+pub struct FleetTask<'a> {
+    pub generators: &'a Generators,
+    /// Of all hosts together.
+    pub load: &'a Load,
+    /// How a host reaches the server.
+    pub connection: ConnectOptions,
+    pub password: &'a str,
+    /// Its directory is for what comes back.
+    pub work: Work<'a>,
+}
+
+/// The hosts of one trial. Dropping it ends what runs there.
+#[derive(Debug)]
+pub struct Fleet {
+    members: Vec<Member>,
+    start: Option<Start>,
+    stop: Stop,
+}
+
+#[derive(Debug)]
+struct Member {
+    session: Session,
+    load: Load,
+    arguments: String,
+    version: String,
+    is_seen: bool,
+    offset: ClockOffset,
+    ended: Option<MemberEnd>,
+    is_done: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct MemberEnd {
+    /// When that was heard, since this machine booted.
+    at: Duration,
+    begun_ns: Option<i64>,
+}
+
+/// A host's part of what a fleet did.
+#[derive(Debug)]
+pub struct MemberFigures {
+    pub generator: TrialGenerator,
+    pub outcome: PgbenchOutcome,
+    pub latencies: Latencies,
+}
+
+/// Tries whether every host can be reached and has a pgbench, before anything is measured. Returns what to tell of each.
+pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
+    let directory = work.make_temporary()?;
+    let work = Work { directory: directory.path(), ..work };
+    let load = Load {
+        scripts: Vec::new(),
+        variables: Vec::new(),
+        query_mode: QueryMode::default(),
+        clients: generators.hosts.len() as u32,
+        jobs: 1,
+        rate: None,
+        latency_limit_ms: None,
+        max_tries: 1,
+        length: Length::Seconds(1),
+        log: TransactionLog::Seconds,
+    };
+    let connection = ConnectOptions::default();
+    let task = FleetTask { generators, load: &load, connection, password: "", work };
+    let fleet = Fleet::ready(&task)?;
+    let describe = |member: &Member| {
+        let ClockOffset { offset_ns, uncertainty_ns } = member.offset;
+        let (offset, uncertainty) = (to_ms(offset_ns), to_ms(uncertainty_ns));
+        format!(
+            "{}: {}, its clock is {offset:+.1} ms ahead, ± {uncertainty:.1} ms",
+            member.session.host, member.version
+        )
+    };
+    Ok(fleet.members.iter().map(describe).collect())
+}
+
+impl Fleet {
+    /// Reaches the hosts, hands over their scripts, and measures their clocks.
+    pub fn ready(task: &FleetTask<'_>) -> Result<Fleet, Error> {
+        let shares = share_load(task.load, task.generators.hosts.len());
+        let mut opened = Vec::new();
+        // All at once, for each may take a while.
+        for (place, (host, load)) in task.generators.hosts.iter().zip(shares).enumerate() {
+            let host_task = HostTask {
+                load: &load,
+                connection: task.connection.clone(),
+                password: task.password,
+                pgbench: task.generators.pgbench(host),
+            };
+            let script = write_script(&host_task)?;
+            let (command, directory) =
+                (task.generators.command(host), task.work.directory.join(format!("generator-{place}")));
+            let session = Session::open(host, &command, script.text, &directory)?;
+            opened.push((session, load, format!("{host}: pgbench {}", script.arguments)));
+        }
+        let here = read_identity();
+        let join = |(session, load, arguments)| Member::join(session, load, arguments, &here, task.work.stop);
+        let members = opened.into_iter().map(join).collect::<Result<_, _>>()?;
+        Ok(Fleet { members, start: None, stop: task.work.stop.clone() })
+    }
+
+    /// What runs on each host.
+    pub fn command(&self) -> String {
+        self.members.iter().map(|member| member.arguments.as_str()).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Waits until the hosts have sent all they have, and counts it, each host for itself, by this host's clock.
+    pub fn finish(mut self, new: impl Fn() -> Latencies) -> Result<Vec<MemberFigures>, Error> {
+        let began = clock::read_monotonic();
+        while !self.members.iter().all(|member| member.is_done) {
+            self.stop.check()?;
+            self.members.iter_mut().try_for_each(Member::listen)?;
+            let sending = self.members.iter_mut().filter(|member| !member.is_done);
+            sending
+                .map(|member| &mut member.session)
+                .try_for_each(|session| session.check_heard(began, SILENCE_LIMIT))?;
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        let start = self.start;
+        self.members.iter_mut().map(|member| member.count(start, new())).collect()
+    }
+}
+
+impl Member {
+    /// Waits until the host has its script, and measures its clock.
+    fn join(
+        mut session: Session,
+        load: Load,
+        arguments: String,
+        here: &MachineIdentity,
+        stop: &Stop,
+    ) -> Result<Member, Error> {
+        let (mut version, mut is_seen) = (String::new(), false);
+        loop {
+            match session.wait(stop)?.answer {
+                Some(Answer::Version(said)) => version = said,
+                Some(Answer::Machine { boot, processes }) => is_seen = *here == MachineIdentity { boot, processes },
+                Some(Answer::Ready) => break,
+                _ => {}
+            }
+        }
+        session.take_pipe()?;
+        let offset = session.measure_offset(stop)?;
+        Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
+    }
+
+    /// Tells when the start is, and waits for the process that waits for it. `None`: it is another machine's.
+    fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
+        self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
+        loop {
+            if let Some(Answer::Process(pid)) = self.session.wait(stop)?.answer {
+                return Ok(Some(pid).filter(|_| self.is_seen));
+            }
+        }
+    }
+
+    fn listen(&mut self) -> Result<(), Error> {
+        while !self.is_done
+            && let Some(heard) = self.session.poll()?
+        {
+            match heard.answer {
+                Some(Answer::Ended { status, begun_ns }) => {
+                    if let Some(why) = describe_status(status) {
+                        return Err(self.session.failure(&why));
+                    }
+                    self.ended = Some(MemberEnd { at: heard.monotonic, begun_ns });
+                }
+                Some(Answer::Done) => self.is_done = true,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, start: Option<Start>, mut latencies: Latencies) -> Result<MemberFigures, Error> {
+        let behind_us = self.offset.offset_ns / 1000;
+        visit_transactions(self.session.logs(), |one| latencies.add(one.by_clock_behind(behind_us)))?;
+        let report = self.session.read_report();
+        let outcome =
+            parse_outcome(&report).ok_or_else(|| self.session.failure(&format!("its report is: {report}")))?;
+        let began = self.ended.and_then(|ended| ended.begun_ns).zip(start);
+        let after_ns = began.map(|(begun_ns, start)| begun_ns - self.offset.offset_ns - start_ns(start));
+        let generator = TrialGenerator {
+            host: self.session.host.clone(),
+            clients: self.load.clients,
+            jobs: self.load.jobs,
+            pgbench_version: self.version.clone(),
+            clock_offset_ms: to_ms(self.offset.offset_ns),
+            clock_uncertainty_ms: to_ms(self.offset.uncertainty_ns),
+            started_after_ms: to_ms(after_ns.unwrap_or_default()),
+            transactions: outcome.transactions,
+            tps: outcome.tps,
+            is_seen: self.is_seen,
+        };
+        Ok(MemberFigures { generator, outcome, latencies })
+    }
+}
+
+impl Generator for Fleet {
+    fn lead(&self) -> Duration {
+        let farthest_ns = self.members.iter().map(|member| member.offset.uncertainty_ns).max().unwrap_or_default();
+        // The uncertainty is half of the way there and back.
+        LEAD + LEAD_ROUND_TRIPS * 2 * Duration::from_nanos(farthest_ns.unsigned_abs())
+    }
+
+    fn announce(&mut self, start: Start) -> Result<Vec<u32>, Error> {
+        self.start = Some(start);
+        let stop = &self.stop;
+        let processes: Vec<Option<u32>> =
+            self.members.iter_mut().map(|member| member.announce(start, stop)).collect::<Result<_, _>>()?;
+        Ok(processes.into_iter().flatten().collect())
+    }
+
+    /// Every host waits for the instant by itself.
+    fn go(&mut self) {}
+
+    fn poll(&mut self) -> Result<Option<Duration>, Error> {
+        self.members.iter_mut().try_for_each(Member::listen)?;
+        let ends: Option<Vec<Duration>> = self.members.iter().map(|member| Some(member.ended?.at)).collect();
+        Ok(ends.and_then(|ends| ends.into_iter().max()))
+    }
+
+    fn end_early(&mut self) {
+        for member in self.members.iter_mut().filter(|member| member.ended.is_none()) {
+            // If it is gone, that is heard soon.
+            let _ = member.session.say("alarm");
+        }
+    }
+
+    /// The seconds that every host has told of, while one runs.
+    fn read_paces(&self) -> Vec<f64> {
+        let paces: Vec<Vec<f64>> = self.members.iter().map(|member| member.session.read_paces()).collect();
+        let lengths = || paces.iter().map(Vec::len);
+        let is_over = self.members.iter().all(|member| member.ended.is_some());
+        let seconds = if is_over { lengths().max() } else { lengths().min() };
+        let sum = |second: usize| paces.iter().filter_map(|paces| paces.get(second)).sum();
+        (0..seconds.unwrap_or_default()).map(sum).collect()
+    }
+
+    fn failure(&self) -> Error {
+        let running = self.members.iter().filter(|member| member.ended.is_none());
+        let hosts: Vec<&str> = running.map(|member| member.session.host.as_str()).collect();
+        Error::Generator { host: hosts.join(", "), output: "it did not end by itself".to_owned() }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        // All first: each session then waits for its own end.
+        self.members.iter_mut().for_each(|member| member.session.hang_up());
+    }
+}
+
+fn start_ns(start: Start) -> i64 {
+    start.unix * 1_000_000_000
+}
+
+fn to_ms(ns: i64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// What pgbench would have reported, had it been one. The hosts ran side by side, so the longest of them counts.
+pub fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
+    let sum = |of: fn(&PgbenchOutcome) -> u64| outcomes.iter().map(of).sum::<u64>();
+    let transactions = sum(|one| one.transactions);
+    let lasted = outcomes.iter().filter(|one| one.tps > 0.0).map(|one| one.transactions as f64 / one.tps);
+    let longest = lasted.fold(0.0, f64::max);
+    PgbenchOutcome {
+        transactions,
+        failed: sum(|one| one.failed),
+        skipped: sum(|one| one.skipped),
+        late: sum(|one| one.late),
+        retried: sum(|one| one.retried),
+        retries: sum(|one| one.retries),
+        tps: if longest > 0.0 { transactions as f64 / longest } else { 0.0 },
+    }
+}
+
+/// The load of each of so many hosts: clients and threads as evenly as they go, the first ones have one more; the rate by
+/// their clients. A host without clients has no load, and one with clients at least one thread.
+pub fn share_load(load: &Load, hosts: usize) -> Vec<Load> {
+    let clients = share(load.clients, hosts as u32);
+    let busy = clients.iter().filter(|clients| **clients > 0).count();
+    let jobs = share(load.jobs.min(load.clients), busy as u32);
+    let of_host = |(clients, jobs): (u32, u32)| Load {
+        clients,
+        jobs: jobs.max(1),
+        rate: load.rate.map(|rate| rate * f64::from(clients) / f64::from(load.clients)),
+        ..load.clone()
+    };
+    clients.into_iter().zip(jobs).map(of_host).collect()
+}
+
+fn share(amount: u32, hosts: u32) -> Vec<u32> {
+    (0..hosts).map(|host| amount / hosts + u32::from(host < amount % hosts)).collect()
+}
+
+// ---- the script of a host ----
+
+/// What is the same for all.
+const BODY: &str = include_str!("host.sh");
+
+/// What a host's pgbench is to do.
+#[derive(Debug)]
+pub struct HostTask<'a> {
+    pub load: &'a Load,
+    pub connection: ConnectOptions,
+    pub password: &'a str,
+    /// `None`: it is looked for there.
+    pub pgbench: Option<&'a str>,
+}
+
+/// The script of a host.
+#[derive(Debug)]
+pub struct HostScript {
+    pub text: Vec<u8>,
+    /// pgbench's arguments, as one would type them.
+    pub arguments: String,
+}
+
+/// Writes the script. A shell reads a compound command to its end before it runs any of it, so whatever is said to the
+/// script later is not taken for a part of it.
+pub fn write_script(task: &HostTask<'_>) -> Result<HostScript, Error> {
+    let mut load = task.load.clone();
+    let files = take_files(&mut load)?;
+    let arguments = Pgbench::in_path(task.connection.clone()).load_arguments(&load, &PathBuf::new());
+    let arguments: Vec<String> =
+        arguments.iter().map(|argument| quote(argument.to_string_lossy().as_bytes())).map(into_text).collect();
+    let arguments = arguments.join(" ");
+    let mut text = b"{\n".to_vec();
+    for (name, value) in [("password", task.password), ("pgbench", task.pgbench.unwrap_or_default())] {
+        text.extend(format!("{name}=").into_bytes());
+        text.extend(quote(value.as_bytes()));
+        text.push(b'\n');
+    }
+    text.extend(b"put_files() {\n:\n");
+    for (name, content) in files {
+        text.extend(b"printf %s ");
+        text.extend(quote(&content));
+        text.extend(format!(" >{name} || return\n").into_bytes());
+    }
+    text.extend(format!("}}\nrun_pgbench() {{ exec \"$pgbench\" {arguments}; }}\n").into_bytes());
+    text.extend(BODY.as_bytes());
+    text.extend(b"}\n");
+    Ok(HostScript { text, arguments })
+}
+
+/// Gives the load's scripts names of our own, and takes what they hold.
+fn take_files(load: &mut Load) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    let mut files = Vec::new();
+    for (script, _) in &mut load.scripts {
+        let Script::File(path) = script else { continue };
+        let content = read_at_most(path, SCRIPT_BYTES_MAX).map_err(|source| Error::file("read", path, source))?;
+        if content.contains(&0) {
+            return Err(Error::Setting(format!("points.script: {} has a byte 0, and is no script", path.display())));
+        }
+        let name = format!("{}.sql", files.len());
+        *script = Script::File(PathBuf::from(&name));
+        files.push((name, content));
+    }
+    Ok(files)
+}
+
+/// For a POSIX shell: nothing means anything between single quotes.
+fn quote(word: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'\''];
+    for byte in word {
+        match byte {
+            b'\'' => quoted.extend(br"'\''"),
+            byte => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+// ---- a host while it has the script ----
+
+/// A host that says nothing for so long, while something is asked of it, is given up.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// After its pipe is closed a host needs a moment to tidy up.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(3);
+
+/// Round trips that measure a clock: so many, or as many as fit into the time, but for the fewest.
+const ROUND_TRIPS: usize = 20;
+const ROUND_TRIPS_MIN: usize = 5;
+const ROUND_TRIPS_LIMIT: Duration = Duration::from_secs(2);
+
+/// Longer lines are none of ours.
+const LINE_BYTES_MAX: u64 = 1 << 16;
+
+/// A host with its script. Dropping it ends what runs there.
+#[derive(Debug)]
+pub struct Session {
+    pub host: String,
+    child: Child,
+    /// Hands the script over, and then the pipe.
+    opening: Option<JoinHandle<io::Result<ChildStdin>>>,
+    pipe: Option<ChildStdin>,
+    heard: Receiver<Heard>,
+    /// When the last byte of the host came, in milliseconds since the machine booted.
+    last_byte: Arc<AtomicU64>,
+    files: SessionFiles,
+}
+
+fn read_monotonic_ms() -> u64 {
+    clock::read_monotonic().as_millis() as u64
+}
+
+/// Notes when something was read.
+struct Noting<R> {
+    inner: R,
+    last_byte: Arc<AtomicU64>,
+}
+
+impl<R: io::Read> io::Read for Noting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.last_byte.store(read_monotonic_ms(), Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// Where a host's output goes, on this host.
+#[derive(Clone, Debug)]
+struct SessionFiles {
+    errors: PathBuf,
+    report: PathBuf,
+    logs: PathBuf,
+}
+
+/// An answer, and when it came: by the wall clock in nanoseconds since 1970, and since the machine booted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// `None`: nothing comes any more.
+    pub answer: Option<Answer>,
+    pub wall_ns: i64,
+    pub monotonic: Duration,
+}
+
+impl Heard {
+    fn now(answer: Option<Answer>) -> Heard {
+        Heard { answer, wall_ns: clock::read_wall_ns(), monotonic: clock::read_monotonic() }
+    }
+}
+
+impl Session {
+    /// Reaches the host by this command and hands the script over; does not wait for an answer. What comes back is kept
+    /// in `directory`, which is made.
+    pub fn open(host: &str, command: &[String], script: Vec<u8>, directory: &Path) -> Result<Session, Error> {
+        let files = SessionFiles::make(directory)?;
+        let errors = File::create(&files.errors).map_err(|source| Error::file("create", &files.errors, source))?;
+        let mut launch = Command::new(&command[0]);
+        launch.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        // A group of its own: Ctrl-C is for pgthaw, which then closes the pipe.
+        launch.process_group(0);
+        let mut child = launch.spawn().map_err(|source| Error::Launch { command: command.join(" "), source })?;
+        let (Some(mut pipe), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            unreachable!("both were asked to be pipes")
+        };
+        // A pipe holds less than a script may have, and nobody may be there to read it.
+        let opening = std::thread::spawn(move || pipe.write_all(&script).map(|()| pipe));
+        let (tell, heard) = channel();
+        let (kept, last_byte) = (files.clone(), Arc::new(AtomicU64::new(read_monotonic_ms())));
+        let output = Noting { inner: stdout, last_byte: Arc::clone(&last_byte) };
+        std::thread::spawn(move || listen(output, &kept, &tell));
+        Ok(Session { host: host.to_owned(), child, opening: Some(opening), pipe: None, heard, last_byte, files })
+    }
+
+    /// Waits for the next answer.
+    pub fn wait(&mut self, stop: &Stop) -> Result<Heard, Error> {
+        let deadline = clock::read_monotonic() + ANSWER_LIMIT;
+        loop {
+            stop.check()?;
+            match self.heard.recv_timeout(POLL_INTERVAL) {
+                Ok(heard) => return self.check(heard),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+                Err(RecvTimeoutError::Timeout) if clock::read_monotonic() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let seconds = ANSWER_LIMIT.as_secs();
+                    return Err(self.failure(&format!("it does not answer for {seconds} s")));
+                }
+            }
+        }
+    }
+
+    /// The next answer, if there is one.
+    pub fn poll(&mut self) -> Result<Option<Heard>, Error> {
+        match self.heard.try_recv() {
+            Ok(heard) => self.check(heard).map(Some),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(self.gone()),
+        }
+    }
+
+    /// An error when not a byte has come for so long, since it was `asked` for some.
+    pub fn check_heard(&mut self, asked: Duration, limit: Duration) -> Result<(), Error> {
+        let silent = clock::read_monotonic()
+            .saturating_sub(Duration::from_millis(self.last_byte.load(Ordering::Relaxed)).max(asked));
+        match silent < limit {
+            true => Ok(()),
+            false => Err(self.failure(&format!("nothing of what it logged comes for {} s", limit.as_secs()))),
+        }
+    }
+
+    fn check(&mut self, heard: Heard) -> Result<Heard, Error> {
+        match heard.answer {
+            Some(Answer::Failed(why)) => Err(self.failure(&why)),
+            None => Err(self.gone()),
+            _ => Ok(heard),
+        }
+    }
+
+    /// Takes over the pipe from who handed the script over: the host has said that it has all of it.
+    pub fn take_pipe(&mut self) -> Result<(), Error> {
+        let Some(opening) = self.opening.take() else { return Ok(()) };
+        match opening.join() {
+            Ok(Ok(pipe)) => {
+                self.pipe = Some(pipe);
+                Ok(())
+            }
+            Ok(Err(error)) => Err(self.failure(&error.to_string())),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// Tells the script something.
+    pub fn say(&mut self, line: &str) -> Result<(), Error> {
+        let Some(pipe) = &mut self.pipe else { return Err(self.gone()) };
+        // In one piece, for a shell reads it byte by byte.
+        match pipe.write_all(format!("{line}\n").as_bytes()) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    /// Measures how far the host's clock is ahead.
+    pub fn measure_offset(&mut self, stop: &Stop) -> Result<ClockOffset, Error> {
+        let (mut trips, began) = (Vec::new(), clock::read_monotonic());
+        while trips.len() < ROUND_TRIPS
+            && (trips.len() < ROUND_TRIPS_MIN || clock::read_monotonic() - began < ROUND_TRIPS_LIMIT)
+        {
+            let asked_ns = clock::read_wall_ns();
+            self.say("clock")?;
+            let heard = self.wait(stop)?;
+            if let Some(Answer::Clock(there_ns)) = heard.answer {
+                trips.push(RoundTrip { asked_ns, there_ns, answered_ns: heard.wall_ns });
+            }
+        }
+        ClockOffset::compute(&trips).ok_or_else(|| self.failure("this host's clock was set back meanwhile"))
+    }
+
+    /// The directory of its pgbench's logs.
+    pub fn logs(&self) -> &Path {
+        &self.files.logs
+    }
+
+    /// Its pgbench's report.
+    pub fn read_report(&self) -> String {
+        read_lossy(&self.files.report)
+    }
+
+    /// Its pgbench's progress.
+    pub fn read_paces(&self) -> Vec<f64> {
+        read_paces(&read_lossy(&self.files.errors))
+    }
+
+    /// The error of this host: what is known, and what was said there.
+    pub fn failure(&mut self, why: &str) -> Error {
+        let said = complaints_of(&read_lossy(&self.files.errors));
+        let output = [Some(why.to_owned()), said].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        Error::Generator { host: self.host.clone(), output }
+    }
+
+    /// The error of a host of which nothing comes any more.
+    fn gone(&mut self) -> Error {
+        // What it says about it comes last.
+        let status = self.wait_for_end(FAREWELL_LIMIT);
+        let why =
+            status.map_or_else(|| "its output ended".to_owned(), |status| format!("the connection ended ({status})"));
+        self.failure(&why)
+    }
+
+    /// Closes the pipe: what runs there ends.
+    pub fn hang_up(&mut self) {
+        self.pipe = None;
+    }
+
+    fn wait_for_end(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
+        let deadline = clock::read_monotonic() + limit;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if clock::read_monotonic() < deadline => std::thread::sleep(POLL_INTERVAL),
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.hang_up();
+        // Before the script is there, nothing runs that would have to tidy up.
+        let limit = if self.opening.is_some() { Duration::ZERO } else { FAREWELL_LIMIT };
+        if self.wait_for_end(limit).is_none() {
+            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+                // Not reaped yet, so the number is still its own.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl SessionFiles {
+    fn make(directory: &Path) -> Result<SessionFiles, Error> {
+        let logs = directory.join("logs");
+        std::fs::create_dir_all(&logs).map_err(|source| Error::file("create", &logs, source))?;
+        Ok(SessionFiles { errors: directory.join("errors"), report: directory.join("report"), logs })
+    }
+}
+
+/// Passes on what a host says, and keeps the files that it sends.
+fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
+    let mut reader = BufReader::with_capacity(1 << 17, stdout);
+    let mut logs = 0;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let is_read = (&mut reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        if !is_read.is_ok_and(|bytes| bytes > 0) {
+            break;
+        }
+        let Some(answer) = parse_answer(String::from_utf8_lossy(&line).trim_end()) else { continue };
+        if let Answer::File { bytes, is_report } = answer {
+            // By a name of our own, whatever the host calls it.
+            let path = if is_report { files.report.clone() } else { files.logs.join(format!("log.{logs}")) };
+            logs += u32::from(!is_report);
+            if let Err(error) = keep_file(&mut reader, bytes, &path) {
+                let _ = tell.send(Heard::now(Some(Answer::Failed(format!("what it sent cannot be kept: {error}")))));
+                return;
+            }
+        }
+        // Nobody listens any more when the trial was given up.
+        if tell.send(Heard::now(Some(answer))).is_err() {
+            return;
+        }
+    }
+    let _ = tell.send(Heard::now(None));
+}
+
+fn keep_file(reader: &mut impl io::Read, bytes: u64, path: &Path) -> io::Result<()> {
+    match io::copy(&mut reader.take(bytes), &mut File::create(path)?)? {
+        kept if kept == bytes => Ok(()),
+        kept => Err(io::Error::other(format!("{kept} of {bytes} bytes came"))),
+    }
+}
+
+/// A line that is meant for us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The line in which its pgbench names itself.
+    Version(String),
+    /// The machine's boot, and the namespace of its processes.
+    Machine {
+        boot: String,
+        processes: String,
+    },
+    /// It waits for being told what to do.
+    Ready,
+    /// Nanoseconds since 1970 by its clock.
+    Clock(i64),
+    /// The process that becomes pgbench.
+    Process(u32),
+    /// pgbench ended, with this status of a shell; when, and when it was begun, if it was, by its clock in nanoseconds.
+    Ended {
+        status: i32,
+        begun_ns: Option<i64>,
+    },
+    /// So many bytes of a file follow.
+    File {
+        bytes: u64,
+        is_report: bool,
+    },
+    Done,
+    /// It cannot do it, and why.
+    Failed(String),
+}
+
+/// Understands a line; `None` when it is none of ours.
+pub fn parse_answer(line: &str) -> Option<Answer> {
+    let (word, rest) = line.strip_prefix("pgthaw ")?.split_once(' ').unwrap_or((line.strip_prefix("pgthaw ")?, ""));
+    let mut words = rest.split_ascii_whitespace();
+    Some(match word {
+        "version" => Answer::Version(rest.to_owned()),
+        "machine" => Answer::Machine { boot: words.next()?.to_owned(), processes: words.next()?.to_owned() },
+        "ready" => Answer::Ready,
+        "clock" => match rest.parse() {
+            Ok(ns) => Answer::Clock(ns),
+            Err(_) => Answer::Failed(format!("its date knows no nanoseconds, and says {rest}")),
+        },
+        "process" => Answer::Process(rest.parse().ok()?),
+        "ended" => {
+            let (status, _ended) = (words.next()?.parse().ok()?, words.next()?);
+            Answer::Ended { status, begun_ns: words.next().and_then(|begun| begun.parse().ok()) }
+        }
+        "file" => Answer::File { bytes: words.next()?.parse().ok()?, is_report: words.next()? == "report" },
+        "done" => Answer::Done,
+        "failed" => Answer::Failed(rest.to_owned()),
+        _ => return None,
+    })
+}
+
+/// How pgbench ended, for people; `None` when all is well.
+pub fn describe_status(status: i32) -> Option<String> {
+    match status {
+        0 => None,
+        // As a shell has it.
+        signal if signal > 128 => Some(format!("it was ended by signal {}", signal - 128)),
+        status => Some(format!("it ended with status {status}")),
+    }
+}
+
+/// A question to a host and its answer, by this host's clock and by the other's, in nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    pub asked_ns: i64,
+    pub there_ns: i64,
+    pub answered_ns: i64,
+}
+
+impl RoundTrip {
+    fn took_ns(self) -> i64 {
+        self.answered_ns - self.asked_ns
+    }
+}
+
+/// What the round trips tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockOffset {
+    /// By how much the other clock is ahead.
+    pub offset_ns: i64,
+    /// It is at most so far from that: the answer was given at some moment between question and answer.
+    pub uncertainty_ns: i64,
+}
+
+impl ClockOffset {
+    /// From the quickest round trip, for it leaves the least room; `None` without any.
+    pub fn compute(trips: &[RoundTrip]) -> Option<ClockOffset> {
+        let quickest = trips.iter().filter(|trip| trip.took_ns() >= 0).min_by_key(|trip| trip.took_ns())?;
+        let middle_ns = quickest.asked_ns + quickest.took_ns() / 2;
+        Some(ClockOffset {
+            offset_ns: quickest.there_ns - middle_ns,
+            uncertainty_ns: quickest.took_ns() - quickest.took_ns() / 2,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgbench::QueryMode;
+    use postgres::{Length, TransactionLog};
+
+    #[test]
+    fn outcomes_add_up_and_the_longest_run_divides() {
+        let of = |transactions, tps| PgbenchOutcome { transactions, tps, retries: 1, ..PgbenchOutcome::default() };
+        let both = merge_outcomes(&[of(1000, 100.0), of(3000, 600.0)]);
+        assert_eq!((both.transactions, both.retries, both.tps), (4000, 2, 400.0));
+        assert_eq!(merge_outcomes(&[of(0, 0.0), of(100, 10.0)]).tps, 10.0);
+        assert_eq!(merge_outcomes(&[of(0, 0.0)]).tps, 0.0);
+    }
+
+    fn shared(clients: u32, jobs: u32, hosts: usize) -> Vec<(u32, u32, Option<f64>)> {
+        let load = Load {
+            scripts: Vec::new(),
+            variables: Vec::new(),
+            query_mode: QueryMode::default(),
+            clients,
+            jobs,
+            rate: Some(1000.0),
+            latency_limit_ms: None,
+            max_tries: 1,
+            length: Length::Seconds(1),
+            log: TransactionLog::Seconds,
+        };
+        share_load(&load, hosts).iter().map(|one| (one.clients, one.jobs, one.rate)).collect()
+    }
+
+    #[test]
+    fn every_client_is_somewhere_and_the_rate_goes_with_them() {
+        assert_eq!(shared(4, 2, 2), [(2, 1, Some(500.0)), (2, 1, Some(500.0))]);
+        assert_eq!(shared(5, 3, 2), [(3, 2, Some(600.0)), (2, 1, Some(400.0))]);
+        assert_eq!(shared(2, 2, 3), [(1, 1, Some(500.0)), (1, 1, Some(500.0))]);
+        // A pgbench without a thread there is not.
+        assert_eq!(shared(4, 1, 2), [(2, 1, Some(500.0)), (2, 1, Some(500.0))]);
+    }
+}
+
+#[cfg(test)]
+mod script_tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use pgbench::QueryMode;
+    use postgres::{Length, TransactionLog};
+
+    fn load(script: &Path) -> Load {
+        Load {
+            scripts: vec![(Script::File(script.to_owned()), 3), (Script::Builtin("select-only"), 1)],
+            variables: vec![("x".into(), "it's $(date) `id` \\ \"".into())],
+            query_mode: QueryMode::default(),
+            clients: 2,
+            jobs: 1,
+            rate: None,
+            latency_limit_ms: None,
+            max_tries: 1,
+            length: Length::Seconds(5),
+            log: TransactionLog::Transactions(1.0),
+        }
+    }
+
+    #[test]
+    fn a_script_goes_along_whatever_it_holds_and_no_argument_means_anything_to_the_shell() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a b'; touch x.sql");
+        let content = "SELECT 'it''s', $1;\n-- \\ `id` \u{e9}\n\n";
+        std::fs::write(&path, content).unwrap();
+        let connection = ConnectOptions {
+            host: Some("h".into()),
+            port: Some(1),
+            user: Some("u".into()),
+            database: Some("d".into()),
+            ..ConnectOptions::default()
+        };
+        let task = HostTask { load: &load(&path), connection, password: "p'w", pgbench: Some("/x y/pgbench") };
+        let script = String::from_utf8(write_script(&task).unwrap().text).unwrap();
+        // The functions alone, with a pgbench that shows its arguments.
+        let (head, _) = script.split_once("# Runs pgbench").unwrap();
+        let shown = format!("{head}put_files; pgbench=printf; set --; printf '%s\\n' \"$password\"; run_pgbench; }}\n");
+        let shown = shown.replacen("exec \"$pgbench\"", "exec printf '%s\\n'", 1);
+        let output = Command::new("sh").arg("-c").arg(&shown).current_dir(directory.path()).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines[0], "p'w", "{said}");
+        assert!(lines.contains(&"x=it's $(date) `id` \\ \"") && lines.contains(&"0.sql@3"), "{said}");
+        assert!(lines.contains(&"--log-prefix=log") && lines.ends_with(&["d"]), "{said}");
+        assert_eq!(std::fs::read_to_string(directory.path().join("0.sql")).unwrap(), content);
+    }
+
+    #[test]
+    fn what_is_no_text_is_no_script() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.sql");
+        std::fs::write(&path, b"SELECT\0").unwrap();
+        let connection = ConnectOptions::default();
+        let task = HostTask { load: &load(&path), connection, password: "", pgbench: None };
+        assert!(write_script(&task).unwrap_err().to_string().contains("byte 0"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn a_shell_reads_a_quoted_word_as_it_was(word in "[^\\x00]{0,40}") {
+            let script = [b"printf %s ".to_vec(), quote(word.as_bytes())].concat();
+            let output = Command::new("sh").arg("-c").arg(into_text(script)).output().unwrap();
+            prop_assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod session_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn open(script: &str, directory: &Path) -> Session {
+        let command = ["env", "sh"].map(str::to_owned);
+        Session::open("h", &command, format!("{{\n{script}\n}}\n").into_bytes(), directory).unwrap()
+    }
+
+    #[test]
+    fn files_are_kept_by_names_of_our_own_and_noise_is_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "echo Welcome; printf 'pgthaw file 3 ../../x\\nabcpgthaw file 2 report\\nokpgthaw done\\n'";
+        let mut session = open(script, directory.path());
+        let stop = Stop::default();
+        let answers: Vec<Answer> = (0..3).map(|_| session.wait(&stop).unwrap().answer.unwrap()).collect();
+        assert_eq!(answers[2], Answer::Done);
+        assert_eq!(std::fs::read_to_string(session.logs().join("log.0")).unwrap(), "abc");
+        assert_eq!(session.read_report(), "ok");
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_named_with_its_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut session =
+            open("echo 'progress: 1.0 s, 5.0 tps, lat 1' >&2; echo 'no such host' >&2; exit 255", directory.path());
+        let error = session.wait(&Stop::default()).unwrap_err().to_string();
+        assert!(error.contains("h failed") && error.contains("255") && error.contains("no such host"), "{error}");
+        assert!(!error.contains("progress"), "{error}");
+    }
+
+    #[test]
+    fn a_clock_is_measured_by_round_trips() {
+        let directory = tempfile::tempdir().unwrap();
+        let script =
+            "echo pgthaw ready; while read -r word; do echo \"pgthaw clock $(($(date +%s%N) + 5000000000))\"; done";
+        let mut session = open(script, directory.path());
+        let stop = Stop::default();
+        assert_eq!(session.wait(&stop).unwrap().answer, Some(Answer::Ready));
+        session.take_pipe().unwrap();
+        let found = session.measure_offset(&stop).unwrap();
+        assert!((found.offset_ns - 5_000_000_000).abs() <= found.uncertainty_ns, "{found:?}");
+    }
+
+    #[test]
+    fn a_host_of_which_no_byte_comes_is_lost_and_a_slow_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut session = open("echo pgthaw done; sleep 600", directory.path());
+        assert_eq!(session.wait(&Stop::default()).unwrap().answer, Some(Answer::Done));
+        let (now, limit) = (clock::read_monotonic(), Duration::from_millis(20));
+        session.check_heard(now, Duration::from_secs(60)).unwrap();
+        std::thread::sleep(2 * limit);
+        session.check_heard(clock::read_monotonic(), limit).unwrap();
+        let error = session.check_heard(now, limit).unwrap_err().to_string();
+        assert!(error.contains("pgbench on h failed") && error.contains("nothing of what it logged"), "{error}");
+    }
+
+    #[test]
+    fn a_user_who_stops_need_not_wait_for_a_host() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut session = open("sleep 600", directory.path());
+        let stop = Stop::default();
+        stop.request();
+        assert!(matches!(session.wait(&stop), Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn answers_are_understood_and_a_login_s_greeting_is_passed_over() {
+        for (line, answer) in [
+            ("pgthaw version pgbench (PostgreSQL) 15.18", Answer::Version("pgbench (PostgreSQL) 15.18".into())),
+            ("pgthaw machine 4b83 pid:[7]", Answer::Machine { boot: "4b83".into(), processes: "pid:[7]".into() }),
+            ("pgthaw ready", Answer::Ready),
+            ("pgthaw clock 1795351021361891628", Answer::Clock(1_795_351_021_361_891_628)),
+            ("pgthaw process 77", Answer::Process(77)),
+            ("pgthaw ended 137 20 10", Answer::Ended { status: 137, begun_ns: Some(10) }),
+            ("pgthaw ended 143 20 ", Answer::Ended { status: 143, begun_ns: None }),
+            ("pgthaw file 12 report", Answer::File { bytes: 12, is_report: true }),
+            ("pgthaw file  7 log.123.1", Answer::File { bytes: 7, is_report: false }),
+            ("pgthaw done", Answer::Done),
+            ("pgthaw failed there is no pgbench", Answer::Failed("there is no pgbench".into())),
+        ] {
+            assert_eq!(parse_answer(line), Some(answer), "{line}");
+        }
+        assert!(matches!(parse_answer("pgthaw clock 17953510213N"), Some(Answer::Failed(_))));
+        for other in ["Welcome to bench1", "pgthaw", "pgthaw dance", "pgthaw process -1", "pgthaw ended"] {
+            assert_eq!(parse_answer(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_status_says_which_signal_it_was() {
+        assert_eq!(describe_status(0), None);
+        assert_eq!(describe_status(137).as_deref(), Some("it was ended by signal 9"));
+        assert_eq!(describe_status(2).as_deref(), Some("it ended with status 2"));
+    }
+
+    #[test]
+    fn the_quickest_round_trip_decides() {
+        let trip = |asked_ns, there_ns, answered_ns| RoundTrip { asked_ns, there_ns, answered_ns };
+        let trips = [trip(0, 9_000, 8_000), trip(10_000, 15_400, 11_000), trip(20_000, 26_000, 24_000)];
+        assert_eq!(ClockOffset::compute(&trips), Some(ClockOffset { offset_ns: 4_900, uncertainty_ns: 500 }));
+        assert_eq!(ClockOffset::compute(&[]), None);
+        // The clock was set back meanwhile.
+        assert_eq!(ClockOffset::compute(&[trip(5, 0, 4)]), None);
+    }
+
+    proptest! {
+        /// Wherever on its way the answer was given, the true offset is within the uncertainty.
+        #[test]
+        fn the_true_offset_is_never_outside(
+            offset in -10_000_000_000i64..10_000_000_000,
+            ways in prop::collection::vec((0i64..5_000_000, 0i64..5_000_000), 1..20),
+        ) {
+            let trips: Vec<RoundTrip> = (1..).zip(&ways).map(|(place, (there, back))| {
+                let asked_ns = place * 1_000_000_000;
+                RoundTrip { asked_ns, there_ns: asked_ns + there + offset, answered_ns: asked_ns + there + back }
+            }).collect();
+            let found = ClockOffset::compute(&trips).unwrap();
+            prop_assert!((found.offset_ns - offset).abs() <= found.uncertainty_ns, "{:?}", found);
+        }
+    }
+}

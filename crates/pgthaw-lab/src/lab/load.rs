@@ -1,0 +1,196 @@
+//! What puts the server under load: one pgbench on this host, or whatever else can be started at an instant.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::cluster::{Lab, run_statement};
+use super::error::Error;
+use super::hosts::{Fleet, FleetTask, merge_outcomes};
+use super::launch::{Generator, Launch, Running, Start, Work, program_error, read_paces};
+use super::server::connect;
+use crate::study::{Generators, Latencies, TrialGenerators};
+use host::linux::clock;
+use observe::WORKLOAD_ROLE;
+use pgbench::{PgbenchOutcome, parse_outcome};
+use postgres::{Load, Pgbench, visit_transactions};
+
+/// No load at all.
+#[derive(Debug)]
+pub struct NoLoad;
+
+impl Generator for NoLoad {
+    fn announce(&mut self, _start: Start) -> Result<Vec<u32>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn go(&mut self) {}
+
+    fn poll(&mut self) -> Result<Option<Duration>, Error> {
+        Ok(Some(clock::read_monotonic()))
+    }
+
+    fn end_early(&mut self) {}
+
+    fn read_paces(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    fn failure(&self) -> Error {
+        Error::Program { program: "pgbench", output: "it was not started".to_owned() }
+    }
+}
+
+/// One pgbench on this host.
+#[derive(Debug)]
+pub struct LocalPgbench {
+    running: Running,
+    logs: PathBuf,
+}
+
+impl LocalPgbench {
+    /// Makes pgbench ready. `arguments` make it log into [`LocalPgbench::logs_in`] of `directory`.
+    pub fn ready(launch: &Launch, directory: &Path) -> Result<LocalPgbench, Error> {
+        let logs = LocalPgbench::logs_in(directory);
+        std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
+        Ok(LocalPgbench { running: launch.ready("pgbench", directory, None)?, logs })
+    }
+
+    /// Where its logs are.
+    pub fn logs_in(directory: &Path) -> PathBuf {
+        directory.join("pgbench")
+    }
+
+    /// What it printed when it ended.
+    pub fn read_report(&self) -> String {
+        self.running.read_stdout()
+    }
+}
+
+impl Generator for LocalPgbench {
+    fn announce(&mut self, _start: Start) -> Result<Vec<u32>, Error> {
+        Ok(vec![self.running.pid()])
+    }
+
+    fn go(&mut self) {
+        self.running.go();
+    }
+
+    fn poll(&mut self) -> Result<Option<Duration>, Error> {
+        match self.running.poll() {
+            Some(ended) if !ended.status.success() => Err(self.failure()),
+            ended => Ok(ended.map(|ended| ended.at)),
+        }
+    }
+
+    fn end_early(&mut self) {
+        self.running.ring_alarm();
+    }
+
+    fn read_paces(&self) -> Vec<f64> {
+        read_paces(&self.running.read_stderr())
+    }
+
+    fn failure(&self) -> Error {
+        program_error("pgbench", &self.running)
+    }
+}
+
+// ---- the load of one trial ----
+
+/// Load that is ready to start, runs, or has ended.
+#[derive(Debug)]
+pub enum TrialLoad {
+    Nothing(NoLoad),
+    Here(LocalPgbench),
+    Hosts(Fleet),
+}
+
+/// What the load did, by its own account.
+#[derive(Debug)]
+pub struct LoadFigures {
+    pub latencies: Latencies,
+    pub outcome: PgbenchOutcome,
+    /// `None`: pgbench ran here.
+    pub generators: Option<TrialGenerators>,
+}
+
+impl TrialLoad {
+    /// Makes the load ready against the lab's running server.
+    pub async fn ready(
+        lab: &Lab,
+        load: &Load,
+        generators: Option<&Generators>,
+        work: Work<'_>,
+    ) -> Result<TrialLoad, Error> {
+        if let Some((generators, listening)) = generators.zip(lab.listening.as_ref()) {
+            let password = set_password(lab).await?;
+            let connection = listening.connect_options(lab.database());
+            let task = FleetTask { generators, load, connection, password: &password, work };
+            return Ok(TrialLoad::Hosts(Fleet::ready(&task)?));
+        }
+        Ok(TrialLoad::Here(LocalPgbench::ready(&plan_launch(lab, load, work.directory)?, work.directory)?))
+    }
+
+    /// What is run, by the names that the study has for the scripts of this load: `asked` is the same before they were copied.
+    pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String, Error> {
+        match self {
+            TrialLoad::Nothing(_) => Ok(String::new()),
+            TrialLoad::Here(_) => Ok(plan_launch(lab, asked, directory)?.render()),
+            TrialLoad::Hosts(fleet) => Ok(fleet.command()),
+        }
+    }
+
+    /// What the race starts and listens to.
+    pub fn generator(&mut self) -> &mut dyn Generator {
+        match self {
+            TrialLoad::Nothing(nothing) => nothing,
+            TrialLoad::Here(pgbench) => pgbench,
+            TrialLoad::Hosts(fleet) => fleet,
+        }
+    }
+
+    /// Counts what it did. The race is over.
+    pub fn finish(self, load: &Load) -> Result<LoadFigures, Error> {
+        let scripts: Vec<String> = load.scripts.iter().map(|(script, _)| script.name()).collect();
+        let new = || Latencies::new(scripts.clone(), load.rate.is_some());
+        let mut latencies = new();
+        match self {
+            TrialLoad::Nothing(_) => {
+                Ok(LoadFigures { latencies, outcome: PgbenchOutcome::default(), generators: None })
+            }
+            TrialLoad::Here(pgbench) => {
+                visit_transactions(&pgbench.logs, |one| latencies.add(one))?;
+                let report = pgbench.read_report();
+                let unfinished = || Error::Program { program: "pgbench", output: format!("its report is: {report}") };
+                let outcome = parse_outcome(&report).ok_or_else(unfinished)?;
+                Ok(LoadFigures { latencies, outcome, generators: None })
+            }
+            TrialLoad::Hosts(fleet) => {
+                let members = fleet.finish(new)?;
+                members.iter().for_each(|member| latencies.merge(&member.latencies));
+                let outcomes: Vec<PgbenchOutcome> = members.iter().map(|member| member.outcome).collect();
+                let hosts = members.into_iter().map(|member| member.generator).collect();
+                let generators = Some(TrialGenerators::new(hosts));
+                Ok(LoadFigures { latencies, outcome: merge_outcomes(&outcomes), generators })
+            }
+        }
+    }
+}
+
+/// pgbench on this host.
+fn plan_launch(lab: &Lab, load: &Load, directory: &Path) -> Result<Launch, Error> {
+    let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+    let arguments = pgbench.load_arguments(load, &LocalPgbench::logs_in(directory));
+    Ok(Launch::new(pgbench.program(), arguments))
+}
+
+/// A password that nobody knows but the hosts of this trial.
+async fn set_password(lab: &Lab) -> Result<String, Error> {
+    let password = format!("{:032x}", rand::random::<u128>());
+    let (_, mut connection) = connect(lab).await?;
+    // Before 14 another method is the default.
+    run_statement(&mut connection, "choose SCRAM", "SET password_encryption = 'scram-sha-256'").await?;
+    let statement = format!("ALTER ROLE {WORKLOAD_ROLE} PASSWORD '{password}'");
+    run_statement(&mut connection, "set the workload's password", &statement).await?;
+    Ok(password)
+}

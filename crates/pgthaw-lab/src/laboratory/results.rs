@@ -1,0 +1,387 @@
+//! `pgthaw results`: the work is done in `crates/pgthaw-lab/src/results/`, `crates/pgthaw-lab/src/verdict/` and, of what is imported, in
+//! `crates/pgthaw-lab/src/study/sweep/import/`.
+
+use std::io::{BufWriter, stdout};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::store::{close_written, remark_damaged};
+use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::bench::SweepFinished;
+use crate::laboratory::text::{
+    StudyShown, render_noise, render_study_time, render_sweep_comparison, render_sweep_head, render_sweep_line,
+    render_sweep_points,
+};
+use crate::results::{Error, ExportFormat, ExportTable, NEWEST, Store};
+use crate::study::{self, ImportOptions, Imported, Record, SweepRun, read_import};
+use crate::verdict::{
+    Metric, Noise, PointSummary, Selection, Side, Traffic, TrialOutline, WarmerRatio, compute_noise,
+    compute_outline_summary, compute_sweep_comparison, compute_timed_points, compute_total_seconds, compute_traffic,
+    compute_warmer_ratios, judge_import, render_sweep_headline,
+};
+use host::units::counted;
+use terminal::Canvas;
+
+/// What earlier runs measured; without a subcommand a list of them, newest first
+#[derive(Debug, Args)]
+pub struct ResultsArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show what each point of a run achieved
+    Show {
+        /// The run, or the first characters of its name
+        #[arg(default_value = NEWEST)]
+        run: String,
+
+        /// Show where the time of its servers went, point by point: commands read and handled, waits, processors
+        #[arg(long)]
+        time: bool,
+    },
+    /// Hold two sides of a sweep against each other: ratios of the trials of a block, with what chance leaves open
+    ///
+    /// Without sides, or with one sweep of `bench --aa`, it shows what equal sides differ by: the noise floor of every figure, and how
+    /// often it is taken for a difference.
+    Compare(CompareArguments),
+    /// Write results for other programs: CSV, Parquet where the file's name ends so, JSON with --json
+    Export(ExportArguments),
+    /// Keep what others measured: pgbench's logs, progress and report, and directories of pgbench-tools
+    Import(ImportArguments),
+    /// Forget a run with its trials
+    Drop {
+        /// The run, or the first characters of its name
+        run: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct CompareArguments {
+    /// One side: AXIS=VALUE,… of the newest sweep, SWEEP:AXIS=VALUE,… of another, or a SWEEP as a whole
+    a: Option<Selection>,
+
+    /// The other side, which is divided by the first
+    b: Option<Selection>,
+
+    /// tps, worst-second, p50, p95, p99, p999, warm-after, resident-after or any other figure of docs/formats.md; a percentile
+    /// needs ten transactions beyond it in a trial [default: tps; where no load ran resident-after; of equal sides every figure]
+    #[arg(long)]
+    metric: Option<Metric>,
+}
+
+#[derive(Debug, Args)]
+struct ExportArguments {
+    /// Runs or sweeps, or the first characters of their names
+    #[arg(default_value = NEWEST)]
+    runs: Vec<String>,
+
+    /// The views of docs/queries.md
+    #[arg(long, default_value = "trials")]
+    rows: ExportTable,
+
+    /// The file, whose name may end with csv, json or parquet [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct ImportArguments {
+    /// Logs of `pgbench --log` (of transactions or of intervals), what pgbench printed, and directories with such files, as
+    /// pgbench-tools makes them. Threads' logs, and a log and its report, are found together by what they say
+    ///
+    /// KEY=VALUE says what the files do not: question, scale, clients, jobs (pgbench -j), script, query_mode (-M), seconds (-T), rate (-R),
+    /// connect=true (-C), and for people start (cold, warm, restored or as-is). What contradicts a report is refused.
+    #[arg(value_name = "PATH|KEY=VALUE", required = true)]
+    what: Vec<String>,
+}
+
+/// Runs the command.
+pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    if let Some(Action::Import(imported)) = arguments.action {
+        let store = arguments.store.open().await?;
+        import(&store, &imported.what, output).await?;
+        close_written(store).await?;
+        return Ok(ExitStatus::Done);
+    }
+    let store = arguments.store.open_existing().await?;
+    match arguments.action {
+        None => list(&store, output).await?,
+        Some(Action::Show { run, time }) => {
+            let run = store.read_study(&run).await?;
+            match time {
+                true => show_time(&store, &run, output).await?,
+                false => show_sweep(&store, &run, None, output).await?,
+            }
+        }
+        Some(Action::Compare(arguments)) => compare(&store, &arguments, output).await?,
+        Some(Action::Export(arguments)) => export(&store, &arguments, output).await?,
+        Some(Action::Drop { run }) => {
+            drop_run(&store, arguments.store.open_local_copy().await?, &run, output).await?;
+        }
+        Some(Action::Import(_)) => {}
+    }
+    store.close().await;
+    Ok(ExitStatus::Done)
+}
+
+/// Lists studies of all kinds, the newest first.
+async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
+    let listed = store.read_listed().await?;
+    let headline = |study: &SweepRun, trials: &[TrialOutline]| {
+        render_sweep_headline(&study.varied, &compute_outline_summary(study, trials))
+    };
+    if output.json {
+        let line = |(study, trials): &(SweepRun, Vec<TrialOutline>)| {
+            json!({
+                "id": study.id, "started_at": study.started_at, "ended_at": study.ended_at, "question": study.question,
+                "points": study.points, "repeats": study.repeats, "varied": study.varied, "trials": trials.len(),
+                "headline": headline(study, trials),
+            })
+        };
+        let studies: Vec<Value> = listed.studies.iter().map(line).collect();
+        let lists = json!({ "results": store.place(), "studies": studies, "damaged": listed.damaged });
+        return Ok(terminal::print_json(&lists)?);
+    }
+    remark_damaged(&listed.damaged);
+    for (study, trials) in &listed.studies {
+        terminal::print_line(&render_sweep_line(study, trials.len(), &headline(study, trials)));
+    }
+    if listed.studies.is_empty() && listed.damaged.is_empty() {
+        terminal::print_remark(&format!("{} holds no run yet", store.place()));
+    }
+    Ok(())
+}
+
+/// What `--json` prints of a study, up to its trials.
+#[derive(Serialize)]
+struct Head<'a> {
+    sweep: &'a SweepRun,
+    /// The cluster's directory, when it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_cluster: Option<&'a Path>,
+    /// The answer in one sentence.
+    headline: String,
+    /// That its trials took together; null where no end of one is known.
+    total_seconds: Option<f64>,
+    points: Vec<PointSummary>,
+    /// The warmers of a study beside each other.
+    ratios: Vec<WarmerRatio>,
+    traffic: Traffic,
+    trials: [(); 0],
+}
+
+/// How the head ends, with room for the trials before it.
+const END: &str = "]\n}";
+
+/// Shows a stored study: the table of points, for which a few figures of each trial are enough, or everything as JSON.
+async fn show_sweep(
+    store: &Store,
+    run: &SweepRun,
+    kept_cluster: Option<&Path>,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let trials = store.read_sweep_outlines(&run.id).await?;
+    let (points, ratios) = (compute_outline_summary(run, &trials), compute_warmer_ratios(run, &trials));
+    let traffic = compute_traffic(run, &points, &trials, &store.read_served_seconds(run).await?);
+    if output.json {
+        let (headline, total_seconds) = (render_sweep_headline(&run.varied, &points), compute_total_seconds(&trials));
+        let head = Head { sweep: run, kept_cluster, headline, total_seconds, points, ratios, traffic, trials: [] };
+        return print_everything(store, head, &trials).await;
+    }
+    let shown = StudyShown { run, trials: &trials, points: &points, ratios: &ratios, traffic: &traffic };
+    terminal::print_line(&format!("{}\n", render_sweep_head(run, &trials)));
+    terminal::print_line(&render_sweep_points(&shown, Canvas::of_stdout(false)));
+    Ok(())
+}
+
+/// Shows studies that ended or were stopped, one after the other; several as one document of JSON, with the report's file.
+pub async fn show_sweeps(
+    store: &Store,
+    finished: &[SweepFinished],
+    report: Option<&Path>,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let is_document = output.json && finished.len() > 1;
+    for (place, one) in finished.iter().enumerate() {
+        if is_document {
+            terminal::print_json_part(if place == 0 { "{ \"studies\": [" } else { "," });
+        }
+        show_sweep(store, &one.run, one.kept.as_deref(), output).await?;
+    }
+    if is_document {
+        let interrupted = finished.iter().any(|one| one.is_interrupted);
+        let rest = json!({ "interrupted": interrupted, "report": report }).to_string();
+        terminal::print_json_part(&format!("], {}", rest.trim_start_matches('{')));
+    }
+    Ok(())
+}
+
+/// Trial by trial: all seconds of a large sweep are more than fits into memory.
+async fn print_everything(store: &Store, head: Head<'_>, trials: &[TrialOutline]) -> anyhow::Result<()> {
+    let mut before = serde_json::to_string_pretty(&head)?.trim_end_matches(END).to_owned();
+    for outline in trials {
+        let trial = store.read_sweep_trial(&head.sweep.id, outline.number, outline.repeat).await?;
+        // Somebody may have dropped it meanwhile.
+        let Some(mut trial) = trial.filter(|_| terminal::is_output_open()) else { break };
+        if let Some(warming) = &mut trial.warming {
+            warming.figures.judgement.clone_from(&outline.judgement);
+        }
+        let indented = serde_json::to_string_pretty(&trial)?.replace('\n', "\n    ");
+        terminal::print_json_part(&before);
+        before = format!("    {indented},");
+    }
+    let has_any = before.ends_with(',');
+    let last = before.trim_end_matches(',');
+    terminal::print_json_part(&if has_any { format!("{last}\n  {END}") } else { format!("{last}{END}") });
+    Ok(())
+}
+
+/// Shows where the time of the servers of a study went, point by point.
+async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> anyhow::Result<()> {
+    let trials = store.read_sweep_outlines(&run.id).await?;
+    let (points, processors) = (compute_timed_points(run, &compute_outline_summary(run, &trials)), run.machine.cores);
+    if output.json {
+        let time = json!({ "sweep": run.id, "processors": processors, "points": points });
+        return Ok(terminal::print_json(&time)?);
+    }
+    terminal::print_line(&render_study_time(&points, processors, Canvas::of_stdout(false).width));
+    Ok(())
+}
+
+/// Compares two sides, cell by cell; without a second one the equal sides of a sweep, in every figure.
+async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> anyhow::Result<()> {
+    let newest = Selection { sweep: None, values: std::collections::BTreeMap::new() };
+    let selection = arguments.a.as_ref().unwrap_or(&newest);
+    let (run_a, trials_a) = store.read_side(selection).await?;
+    let width = Canvas::of_stdout(false).width;
+    let Some(other) = &arguments.b else {
+        if !selection.values.is_empty() {
+            bail!(
+                "a side is compared with another one: name both, or a sweep alone for what its equal sides differ by"
+            );
+        }
+        let metrics = arguments.metric.as_ref().map_or(Metric::ALL, std::slice::from_ref);
+        let noises = metrics.iter().map(|metric| compute_noise(&run_a, &trials_a, *metric));
+        let noises: Vec<Noise> = noises.collect::<Result<_, _>>()?;
+        if output.json {
+            return Ok(terminal::print_json(&json!({ "sweep": run_a.id, "noise": noises }))?);
+        }
+        terminal::print_line(&render_noise(&run_a.id, &noises, width));
+        return Ok(());
+    };
+    let (run_b, trials_b) = store.read_side(other).await?;
+    let a = Side { selection, run: &run_a, trials: &trials_a };
+    let b = Side { selection: other, run: &run_b, trials: &trials_b };
+    let usual = if run_a.is_idle() { Metric::ResidentAfter } else { Metric::Tps };
+    let comparison = compute_sweep_comparison(a, b, arguments.metric.unwrap_or(usual))?;
+    if output.json {
+        return Ok(terminal::print_json(&comparison)?);
+    }
+    terminal::print_line(&render_sweep_comparison(&comparison, width));
+    Ok(())
+}
+
+/// Writes results for other programs.
+async fn export(store: &Store, arguments: &ExportArguments, output: OutputArguments) -> anyhow::Result<()> {
+    let mut ids: Vec<String> = Vec::new();
+    for wanted in &arguments.runs {
+        ids.push(store.read_study(wanted).await?.id);
+    }
+    let usual = if output.json { ExportFormat::Json } else { ExportFormat::Csv };
+    let Some(path) = &arguments.output else {
+        store.export(arguments.rows, &ids, usual, BufWriter::new(stdout())).await?;
+        return Ok(());
+    };
+    let ending = path.extension().and_then(|ending| ending.to_str()?.parse().ok());
+    let rows = store.export_to_file(arguments.rows, &ids, ending.unwrap_or(usual), path).await?;
+    if output.shows_progress() {
+        terminal::print_remark(&format!("{} in {}", counted(rows, "row"), path.display()));
+    }
+    Ok(())
+}
+
+/// Keeps it as a sweep.
+async fn import(store: &Store, what: &[String], output: OutputArguments) -> anyhow::Result<()> {
+    let mut imported = read_import(&parse_import(what)?)?;
+    judge_import(&mut imported);
+    let Imported { mut run, mut trials, .. } = imported;
+    run.hide_secrets();
+    trials.iter_mut().for_each(Record::hide_secrets);
+    remark_damaged(&store.read_damaged_sweeps().await?);
+    if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {
+        bail!("the same was imported already, as {0}; `pgthaw results drop {0}` forgets it", known.id);
+    }
+    store.save_whole_sweep(&run, &trials).await?;
+    show_sweep(store, &run, None, output).await
+}
+
+/// What is a known key with a value is none of the paths; `./scale=1` is one.
+fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
+    let mut options = ImportOptions::default();
+    for word in what {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        match key {
+            "question" => options.question = Some(value.to_owned()),
+            "script" => options.script = Some(value.to_owned()),
+            "scale" => options.scale = Some(parse::<NonZeroU32>(word, value)?.get()),
+            "clients" => options.clients = Some(parse::<NonZeroU32>(word, value)?.get()),
+            "jobs" => options.jobs = Some(parse::<NonZeroU32>(word, value)?.get()),
+            "seconds" => options.seconds = Some(parse::<NonZeroU32>(word, value)?.get()),
+            "query_mode" => options.query_mode = Some(parse(word, value)?),
+            "start" => options.start = Some(parse(word, value)?),
+            "connect" => options.connect = parse(word, value)?,
+            "rate" => match parse::<f64>(word, value)? {
+                rate if rate.is_finite() && rate > 0.0 => options.rate = Some(rate),
+                _ => return Err(refuse(word, "it is a number above 0")),
+            },
+            _ => options.paths.push(word.into()),
+        }
+    }
+    match options.paths.is_empty() {
+        true => Err(refuse(&what.join(" "), "it names no file")),
+        false => Ok(options),
+    }
+}
+
+fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str, value: &str) -> Result<T, study::Error> {
+    value.parse().map_err(|error: T::Err| refuse(word, &error.to_string()))
+}
+
+fn refuse(word: &str, problem: &str) -> study::Error {
+    study::Error::Unfit {
+        problem: format!("{word}: {problem}"),
+        remedy: "name files, and KEY=VALUE for what they do not say: `pgthaw results import --help`".to_owned(),
+    }
+}
+
+/// Forgets a study with its trials; of a server in the local `copy` too, which the study would be gone on with, and sent from.
+async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
+    let id = match (store.read_study_id(wanted).await, &copy) {
+        // One that never came to the server, for it is damaged here.
+        (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
+        (id, _) => id?,
+    };
+    // First, for a study that is left on the server alone is found again. Nothing happens where it is not.
+    if let Some(copy) = copy {
+        copy.drop_sweep(&id).await?;
+        copy.close().await;
+    }
+    store.drop_sweep(&id).await?;
+    if output.json {
+        terminal::print_json(&json!({ "dropped": id }))?;
+    } else {
+        terminal::print_line(&format!("dropped {id}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! The verdict over a curve, for people, and forecasts beside what was measured.
+
+use crate::study::StudyForecast;
+use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
+use host::units::counted;
+use model::{
+    AT_ONCE, Estimate, Fit, Judgement, Series, Undecided, Verdict, is_at_once, tell_after, tell_computed_after,
+    tell_from,
+};
+use terminal::{
+    Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short, stdout_width,
+};
+
+/// The verdict, the curve with its fit, and the figures. `name` stands above where there are several.
+pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Series, canvas: Canvas) -> String {
+    let mut lines: Vec<String> = name.map(|name| printable(name).into_owned()).into_iter().collect();
+    lines.push(format!("{}: {}", render_verdict(judgement), judgement.reason));
+    lines.push(String::new());
+    lines.extend(render_curves(&make_curves(judgement, series), series.seconds(), "tps", canvas));
+    lines.push(String::new());
+    lines.extend(render_figures(judgement));
+    lines.extend(judgement.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    if judgement.undecided == Some(Undecided::AsFlatOfUnknownSize) {
+        lines.push("note: --pages says how many blocks the workload chooses from".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn render_verdict(judgement: &Judgement) -> String {
+    let from = judgement.steady_from_seconds;
+    let from = from.map_or_else(String::new, |from| format!(" {}", tell_from(from, &render_seconds(from))));
+    let name = verdict_name(judgement);
+    match judgement.verdict {
+        Verdict::Steady => format!("{name}{from}"),
+        Verdict::Periodic => {
+            let period = judgement.period_seconds.map_or_else(String::new, render_seconds);
+            format!("{name}{from}, every {period}")
+        }
+        Verdict::NotReached | Verdict::Degrading => name.to_owned(),
+    }
+}
+
+/// The verdict in few words.
+pub(super) fn verdict_name(judgement: &Judgement) -> &'static str {
+    match judgement.verdict {
+        Verdict::Steady => "steady",
+        Verdict::NotReached if judgement.undecided.is_some() => "not decided whether it is steady",
+        Verdict::NotReached => "steady state not reached",
+        Verdict::Periodic => "periodic",
+        Verdict::Degrading => "degrading",
+    }
+}
+
+fn make_curves(judgement: &Judgement, series: &Series) -> Vec<Curve> {
+    let middle = |place: usize| (place as f64 + 0.5) * series.width_seconds;
+    let measured = series.buckets.iter().enumerate();
+    let points = measured.filter_map(|(place, bucket)| Some((middle(place), bucket.rate()?))).collect();
+    let mut curves = vec![Curve { name: "measured".into(), points }];
+    if let Some(fit) = judgement.fit.as_ref().and_then(|fit| fit.curve().ok()) {
+        let at = |place: usize| (middle(place), fit.throughput(fit.transactions_after(middle(place))));
+        // As many points as a drawing has columns are enough.
+        let step = (series.buckets.len() / 200).max(1);
+        let points = (0..series.buckets.len()).step_by(step).map(at).collect();
+        curves.insert(0, Curve { name: "fitted".into(), points });
+        curves.swap(0, 1);
+    }
+    curves
+}
+
+fn render_figures(judgement: &Judgement) -> Vec<String> {
+    let mut lines = Vec::new();
+    let after = |value: Option<f64>| value.map_or("not known".to_owned(), |at| tell_after(at, &render_seconds(at)));
+    if let Some(steady) = judgement.steady_tps {
+        let promised = if judgement.verdict == Verdict::NotReached { " by the fit" } else { "" };
+        let error = judgement.level_error_share.map_or_else(String::new, |share| format!(" ±{:.1} %", 100.0 * share));
+        lines.push(format!(
+            "steady    {} tps{error}{promised}; 50 % of it {}, 90 % {}, 95 % {}",
+            render_short(steady),
+            after(judgement.to_50_seconds),
+            after(judgement.to_90_seconds),
+            after(judgement.to_95_seconds)
+        ));
+    }
+    let error = judgement.mean_error_share.map_or_else(String::new, |share| match share {
+        ..0.0 => format!(", {:.1} % below steady", -100.0 * share),
+        _ => format!(", {:.1} % above steady", 100.0 * share),
+    });
+    lines.push(format!(
+        "whole     {} tps on average over {}{error}",
+        render_short(judgement.mean_tps),
+        render_seconds(judgement.run_seconds)
+    ));
+    if let Some(needed) = judgement.should_have_run_seconds.filter(|needed| *needed > judgement.run_seconds) {
+        lines.push(format!("needed    {} at least", render_seconds(needed)));
+    }
+    lines.extend(judgement.fit.as_ref().map(|fit| format!("fit       {}", render_fit(fit))));
+    lines.extend(judgement.no_fit.as_ref().map(|why| format!("fit       none: {why}")));
+    lines
+}
+
+/// Td, Tc and P with their intervals, and how far off the curve is.
+pub(super) fn render_fit(fit: &Fit) -> String {
+    let milliseconds = |value: f64| format!("{:.3} ms", value * 1e3);
+    // A value without bounds is any value.
+    let range = |estimate: Estimate, render: &dyn Fn(f64) -> String| {
+        estimate.low.zip(estimate.high).map_or("not known".to_owned(), |(low, high)| {
+            format!("{} ({} to {})", render(estimate.value), render(low), render(high))
+        })
+    };
+    format!(
+        "cold {}, warm {}, pages {}; the curve is {:.1} % off",
+        range(fit.cold_seconds, &milliseconds),
+        range(fit.hit_seconds, &milliseconds),
+        range(fit.pages, &render_short),
+        100.0 * fit.residual_share
+    )
+}
+
+/// Before the trial, with what it assumes.
+pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
+    let sentence = format!(
+        "forecast at {}: half of {:.0} tps {}, warm {}",
+        forecast.written_at.strftime("%H:%M:%S"),
+        forecast.steady_tps,
+        after(forecast.to_50_seconds),
+        after(forecast.warm_after_seconds)
+    );
+    let assumed = forecast.assumptions.iter().map(|assumption| format!("  {}", printable(assumption)));
+    [sentence, "assumed:".to_owned()].into_iter().chain(assumed).collect::<Vec<_>>().join("\n")
+}
+
+/// `half of 45 k tps after 51 s, warm after 62 s (53 to 74)`
+pub fn render_study_forecast(forecast: &StudyForecast) -> String {
+    let half = forecast
+        .to_50_seconds
+        .map_or("never".to_owned(), |span| tell_computed_after(span.seconds, &format!("{:.0} s", span.seconds)));
+    let warm = forecast.warm_after_seconds.map_or("never".to_owned(), |span| {
+        let high = span.high.map_or("never".to_owned(), |high| format!("{high:.0}"));
+        format!("after {:.0} s ({:.0} to {high})", span.seconds, span.low)
+    });
+    format!("half of {} tps {half}, warm {warm}", render_short(forecast.steady_tps))
+}
+
+/// A row for each point: forecast, measured and error, of half the throughput and of warm.
+pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
+    let cells = |cell: &dyn Fn(&JudgedForecast) -> String| points.iter().map(cell).collect::<Vec<_>>();
+    let columns = vec![
+        Column::text("point", 8, cells(&|point| printable(&point.name).into_owned())),
+        Column::number("half: forecast", 1, cells(&|point| seconds(point.forecast.to_50_seconds))),
+        Column::number("measured", 2, cells(&|point| seconds(point.to_50_seconds))),
+        Column::number("error", 0, cells(&|point| error(point.to_50_error))),
+        Column::number("warm: forecast", 0, cells(&|point| seconds(point.forecast.warm_after_seconds))),
+        Column::number("measured", 0, cells(&|point| seconds(point.warm_after_seconds))),
+        Column::number("error", 0, cells(&|point| error(point.warm_after_error))),
+    ];
+    render_columns(columns, stdout_width(), "…").join("\n")
+}
+
+/// One sentence about all of them.
+pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
+    let contradictions = match verdict.contradictions {
+        0 => String::new(),
+        count => format!("; {count} got warm against the forecast, or did not"),
+    };
+    format!(
+        "{}, {}: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",
+        counted(verdict.points, "point"),
+        counted(verdict.errors, "error"),
+        absolute(verdict.median_error),
+        100.0 * verdict.within_15_percent,
+        absolute(verdict.worst_error)
+    )
+}
+
+fn after(value: Option<f64>) -> String {
+    value.map_or("never".to_owned(), |seconds| tell_computed_after(seconds, &format!("{seconds:.1} s")))
+}
+
+fn seconds(value: Option<f64>) -> String {
+    value.map_or(
+        "never".to_owned(),
+        |seconds| {
+            if is_at_once(seconds) { AT_ONCE.to_owned() } else { format!("{seconds:.1}") }
+        },
+    )
+}
+
+fn error(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |error| format!("{:+.1} %", 100.0 * error))
+}
+
+fn absolute(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |error| format!("{:.1} %", 100.0 * error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_fit_does_not_know_has_no_figure() {
+        let known = |value: f64| Estimate { value, low: Some(0.5 * value), high: Some(2.0 * value) };
+        let hit_seconds = Estimate { value: 1e-9, low: None, high: None };
+        let fit =
+            Fit { cold_seconds: known(0.016), hit_seconds, pages: known(800.0), residual_share: 0.056, clients: 1 };
+        assert_eq!(
+            render_fit(&fit),
+            "cold 16.000 ms (8.000 ms to 32.000 ms), warm not known, pages 800 (400 to 1600); the curve is 5.6 % off"
+        );
+    }
+}

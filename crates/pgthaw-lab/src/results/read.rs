@@ -1,0 +1,389 @@
+//! Reads sweeps and their trials back.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::database::{Query, Row};
+use super::records::Columns;
+use super::{DamagedStudy, Error, Store};
+use crate::study::{SweepRun, SweepTrial};
+use crate::verdict::{Noise, Selection, ServedSeconds, TrialOutline, add_warming_figures, compute_noises, is_twice};
+
+/// What stands for the study that was begun last.
+pub const NEWEST: &str = "newest";
+
+/// The one that is meant: by its id, by the first characters of it when no other begins so, or [`NEWEST`] of those in this order.
+pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>, Error> {
+    if wanted == NEWEST {
+        return Ok(studies.into_iter().next());
+    }
+    if let Some(exact) = studies.iter().position(|study| id(study) == wanted) {
+        return Ok(Some(studies.swap_remove(exact)));
+    }
+    studies.retain(|study| id(study).starts_with(wanted));
+    if studies.len() > 1 {
+        let matches = studies.iter().map(|study| id(study).to_owned()).collect();
+        return Err(Error::AmbiguousRun { wanted: wanted.to_owned(), matches });
+    }
+    Ok(studies.pop())
+}
+
+/// A sweep by its id, and what is kept of it, if that can be read: one that is damaged is no reason not to show the others.
+pub(super) struct KeptSweep {
+    /// `None`: not even this can be read.
+    pub id: Option<String>,
+    pub sweep: Result<SweepRun, Error>,
+}
+
+impl KeptSweep {
+    pub fn name(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+}
+
+impl Store {
+    /// All sweeps that can be read, the newest first.
+    pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>, Error> {
+        Ok(self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.sweep.ok()).collect())
+    }
+
+    /// Those that cannot.
+    pub async fn read_damaged_sweeps(&self) -> Result<Vec<DamagedStudy>, Error> {
+        let damaged = |kept: KeptSweep| Some(DamagedStudy::new(kept.id, &kept.sweep.err()?));
+        Ok(self.read_kept_sweeps().await?.into_iter().filter_map(damaged).collect())
+    }
+
+    /// All of them, the newest first.
+    pub(super) async fn read_kept_sweeps(&self) -> Result<Vec<KeptSweep>, Error> {
+        let keep = |row: &Row| {
+            let id: Option<String> = row.get("id").ok();
+            let sweep = row.record().map_err(self.failed_to("read")).map_err(|error| error.of_study(id.as_deref()));
+            Ok(KeptSweep { id, sweep })
+        };
+        self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), keep).await
+    }
+
+    /// The one with this id.
+    pub(super) async fn read_sweep(&self, id: &str) -> Result<Option<SweepRun>, Error> {
+        Ok(self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?.pop())
+    }
+
+    /// The study that is meant: by its id, by the first characters of it when no other begins so, or `newest`.
+    pub async fn read_study(&self, wanted: &str) -> Result<SweepRun, Error> {
+        self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
+    }
+
+    /// Likewise its id alone, which a damaged one has too.
+    pub async fn read_study_id(&self, wanted: &str) -> Result<String, Error> {
+        let ids = self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.id).collect();
+        choose(ids, String::as_str, wanted)?.ok_or_else(|| self.unknown(wanted))
+    }
+
+    /// Why nothing is meant by a name.
+    pub(super) fn unknown(&self, wanted: &str) -> Error {
+        if wanted == NEWEST { Error::Empty(self.place().clone()) } else { Error::UnknownRun(wanted.to_owned()) }
+    }
+
+    /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
+    /// no sweep is.
+    pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {
+        choose(self.read_kept_sweeps().await?, KeptSweep::name, wanted)?.map(|kept| kept.sweep).transpose()
+    }
+
+    /// The newest sweep of this meaning on this host, when it did not get to its end.
+    pub async fn find_unfinished_sweep(&self, digest: &str, hostname: &str) -> Result<Option<SweepRun>, Error> {
+        let sweeps = self.read_sweeps().await?;
+        let newest = sweeps.into_iter().find(|sweep| sweep.digest == digest && sweep.machine.hostname == hostname);
+        Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
+    }
+
+    /// Ids of the sweeps that are gone on with: of each study on its host the newest, if it did not get to its end. A damaged one may
+    /// be such.
+    pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>, Error> {
+        let mut known = HashSet::new();
+        let mut sweeps = self.read_kept_sweeps().await?;
+        sweeps.retain(|kept| {
+            let Ok(sweep) = &kept.sweep else { return true };
+            known.insert((sweep.digest.clone(), sweep.machine.hostname.clone())) && sweep.ended_at.is_none()
+        });
+        Ok(sweeps.into_iter().filter_map(|kept| kept.id).collect())
+    }
+
+    /// Point's number and repeat of the trials of a sweep.
+    pub async fn read_finished(&self, sweep_id: &str) -> Result<BTreeSet<(u32, u32)>, Error> {
+        let query = Query::new("SELECT number, repeat FROM sweep_trials WHERE sweep_id = $1").bind(sweep_id);
+        Ok(self.read_of_study(sweep_id, query, key_of).await?.into_iter().collect())
+    }
+
+    /// The trials of a sweep without their seconds and scripts, in the order in which they ran.
+    pub async fn read_sweep_outcomes(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
+        self.read_of_study(sweep_id, Of::sweep(sweep_id).select("sweep_trials", "position"), Row::record).await
+    }
+
+    /// The trials of a sweep with every second of them, in the order in which they ran.
+    pub async fn read_sweep_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
+        self.read_whole_trials(&Of::sweep(sweep_id)).await
+    }
+
+    /// One trial with every second of it; `None` when there is none.
+    pub async fn read_sweep_trial(
+        &self,
+        sweep_id: &str,
+        number: u32,
+        repeat: u32,
+    ) -> Result<Option<SweepTrial>, Error> {
+        let of = Of { sweep_id, only: Some((number, repeat)) };
+        Ok(self.read_whole_trials(&of).await?.pop())
+    }
+
+    async fn read_whole_trials(&self, of: &Of<'_>) -> Result<Vec<SweepTrial>, Error> {
+        let trials = of.select("sweep_trials", "position");
+        let mut trials = self.read_of_study(of.sweep_id, trials, Row::record).await?;
+        self.read_parts(of, of.select("sweep_scripts", "number, repeat, place"), &mut trials, |trial, script| {
+            trial.scripts.push(script)
+        })
+        .await?;
+        self.add_seconds_of(of, &mut trials).await?;
+        let query = of.select("sweep_wait_samples", "number, repeat, second");
+        self.read_parts(of, query, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
+        Ok(trials)
+    }
+
+    /// Gives the trials of a sweep their seconds: what was served in each, and what the machine did.
+    pub(super) async fn add_seconds(&self, sweep_id: &str, trials: &mut [SweepTrial]) -> Result<(), Error> {
+        self.add_seconds_of(&Of::sweep(sweep_id), trials).await
+    }
+
+    async fn add_seconds_of(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
+        let query = of.select("sweep_samples", "number, repeat, second");
+        self.read_parts(of, query, trials, |trial, sample| trial.samples.push(sample)).await?;
+        let query = of.select("sweep_os_samples", "number, repeat, second");
+        self.read_parts(of, query, trials, |trial, sample| trial.os_samples.push(sample)).await
+    }
+
+    /// Gives each row of a query over the trials' sweep to the trial that it belongs to.
+    async fn read_parts<T: Columns>(
+        &self,
+        of: &Of<'_>,
+        query: Query,
+        trials: &mut [SweepTrial],
+        give: impl Fn(&mut SweepTrial, T),
+    ) -> Result<(), Error> {
+        let places: HashMap<(u32, u32), usize> =
+            trials.iter().enumerate().map(|(place, trial)| ((trial.number, trial.repeat), place)).collect();
+        let parts = self.read_of_study(of.sweep_id, query, |row| Ok((key_of(row)?, T::read(row)?))).await?;
+        for (key, part) in parts {
+            if let Some(place) = places.get(&key) {
+                give(&mut trials[*place], part);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which trials of a sweep are read: all, or the one with this number and repeat.
+struct Of<'a> {
+    sweep_id: &'a str,
+    only: Option<(u32, u32)>,
+}
+
+impl<'a> Of<'a> {
+    fn sweep(sweep_id: &'a str) -> Of<'a> {
+        Of { sweep_id, only: None }
+    }
+
+    fn select(&self, table: &str, order: &str) -> Query {
+        let which = if self.only.is_some() { " AND number = $2 AND repeat = $3" } else { "" };
+        let query = Query::new(format!("SELECT * FROM {table} WHERE sweep_id = $1{which} ORDER BY {order}"));
+        let query = query.bind(self.sweep_id);
+        self.only.iter().fold(query, |query, (number, repeat)| query.bind(number).bind(repeat))
+    }
+}
+
+/// Number of the point, and repeat.
+fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
+    Ok((row.get("number")?, row.get("repeat")?))
+}
+
+impl Error {
+    /// Where a file's name may stand too, a name that is no run's may be a file's that was mistyped. The newest run is no file.
+    pub fn of_file_or_run(self, named: &str) -> Error {
+        match self {
+            Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
+                Error::NeitherFileNorRun(named.to_owned())
+            }
+            error => error,
+        }
+    }
+}
+
+const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER BY position";
+
+/// Of so many trials the noise is computed while somebody waits for a page.
+const NOISE_TRIALS_MAX: u32 = 1000;
+
+impl Store {
+    /// The trials of a sweep in a few figures, in the order in which they ran.
+    pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
+        let mut outlines =
+            self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), TrialOutline::read).await?;
+        add_warming_figures(&mut outlines);
+        Ok(outlines)
+    }
+
+    /// What equal sides of a sweep differ by; nothing when it does not measure its points twice, or is too large to tell at
+    /// once: `results compare` does.
+    pub async fn read_noise(&self, sweep: &SweepRun) -> Result<Vec<Noise>, Error> {
+        if !is_twice(sweep) || sweep.points.saturating_mul(sweep.repeats) > NOISE_TRIALS_MAX {
+            return Ok(Vec::new());
+        }
+        Ok(compute_noises(sweep, &self.read_comparable_trials(&sweep.id).await?))
+    }
+
+    /// The sweep that a side of a comparison means, with its trials.
+    pub async fn read_side(&self, side: &Selection) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
+        self.read_sweep_or_newest(side.sweep.as_deref()).await
+    }
+
+    /// A sweep, the newest of them when none is named, with its trials as they are compared.
+    pub async fn read_sweep_or_newest(&self, wanted: Option<&str>) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
+        let wanted = wanted.unwrap_or(NEWEST);
+        let run = self.find_sweep(wanted).await?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))?;
+        let trials = self.read_comparable_trials(&run.id).await?;
+        Ok((run, trials))
+    }
+
+    /// With their seconds, of which figures of the device and of processors are made, and by which trials are cut to whole cycles of
+    /// checkpoints.
+    async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
+        let mut trials = self.read_sweep_outcomes(sweep_id).await?;
+        self.add_seconds(sweep_id, &mut trials).await?;
+        Ok(trials)
+    }
+}
+
+/// What a store holds, the newest first.
+#[derive(Debug, Default)]
+pub struct Listed {
+    pub studies: Vec<(SweepRun, Vec<TrialOutline>)>,
+    pub damaged: Vec<DamagedStudy>,
+}
+
+impl Store {
+    /// Everything that was kept.
+    pub async fn read_listed(&self) -> Result<Listed, Error> {
+        let mut listed = Listed::default();
+        for KeptSweep { id, sweep } in self.read_kept_sweeps().await? {
+            let outlined = match sweep {
+                Ok(sweep) => self.read_sweep_outlines(&sweep.id).await.map(|outlines| (sweep, outlines)),
+                Err(error) => Err(error),
+            };
+            match outlined {
+                Ok(study) => listed.studies.push(study),
+                Err(error) if error.is_damage() => {
+                    let error = error.of_study(id.as_deref());
+                    listed.damaged.push(DamagedStudy::new(id, &error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(listed)
+    }
+
+    /// What each second of the trials of a study served, where its warmers are held against each other.
+    pub async fn read_served_seconds(&self, sweep: &SweepRun) -> Result<ServedSeconds, Error> {
+        let mut served = ServedSeconds::new();
+        if !sweep.compares_warmers() || sweep.is_idle() {
+            return Ok(served);
+        }
+        let query = "SELECT number, repeat, transactions FROM sweep_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
+        let second = |row: &Row| -> Result<((u32, u32), u64), sqlx::Error> {
+            Ok(((row.get("number")?, row.get("repeat")?), row.get("transactions")?))
+        };
+        for (trial, transactions) in self.read_of_study(&sweep.id, Query::new(query).bind(&sweep.id), second).await? {
+            served.entry(trial).or_default().push(transactions);
+        }
+        Ok(served)
+    }
+}
+
+/// A study, with how far it came.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct StudyLine {
+    // Empty of a damaged one whose id cannot be read either.
+    pub id: String,
+    pub question: String,
+    /// `None` of a damaged one.
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub host: String,
+    pub server: String,
+    /// Axes with more than one value.
+    pub varied: Vec<String>,
+    pub points: u32,
+    pub repeats: u32,
+    /// That have ended, and those of them that failed.
+    pub trials: u64,
+    pub failures: u64,
+    /// Why nothing else can be read of it; `None` of one that is whole.
+    pub damaged: Option<String>,
+}
+
+/// Trials and failures.
+type Counts = HashMap<String, (u64, u64)>;
+
+impl Store {
+    /// Everything that was kept, the newest first. Of what is damaged there are its name and its trials.
+    pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>, Error> {
+        let counts = self.read_counts().await?;
+        Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
+    }
+
+    async fn read_counts(&self) -> Result<Counts, Error> {
+        let query =
+            "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
+        let count = |row: &Row| -> Result<_, sqlx::Error> {
+            // Trials of a study whose id cannot be read.
+            let Ok(id) = row.get("id") else { return Ok(None) };
+            Ok(Some((id, (row.get("trials")?, row.get("failures")?))))
+        };
+        Ok(self.read(Query::new(query), count).await?.into_iter().flatten().collect())
+    }
+}
+
+fn line_of(kept: KeptSweep, counts: &Counts) -> StudyLine {
+    let id = kept.id.unwrap_or_default();
+    let (trials, failures) = counts.get(&id).copied().unwrap_or_default();
+    let bare = StudyLine { id, trials, failures, ..StudyLine::default() };
+    let study = match kept.sweep {
+        Ok(study) => study,
+        Err(error) => return StudyLine { damaged: Some(error.to_string()), ..bare },
+    };
+    StudyLine {
+        question: study.subject(),
+        started_at: Some(study.started_at),
+        ended_at: study.ended_at,
+        host: study.machine.hostname,
+        server: study.server.version,
+        varied: study.varied,
+        points: study.points,
+        repeats: study.repeats,
+        ..bare
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_file_is_told_as_neither_file_nor_run() {
+        let missing = || Error::Missing("/x/results.sqlite".into());
+        let told = missing().of_file_or_run("nosuch").to_string();
+        assert_eq!(told, "there is neither a file nor a stored run called \"nosuch\"");
+        assert!(missing().of_file_or_run(NEWEST).to_string().contains("no results store"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Writes sweeps and their trials, each in one transaction, or a whole sweep; with the note that a server lacks them.
+
+use super::database::{Query, Transaction, Values};
+use super::records::Columns as _;
+use super::{Error, Store};
+use crate::study::{SweepRun, SweepTrial};
+use crate::verdict::TrialOutline;
+
+const UPDATE_SWEEP: &str = "
+ON CONFLICT (id) DO UPDATE SET
+    ended_at = excluded.ended_at, warnings = excluded.warnings, verdicts = excluded.verdicts,
+    databases = excluded.databases, generator = excluded.generator, warmup = excluded.warmup";
+
+/// What a server has not got yet is noted in the local file.
+const MARK: &str = "
+INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
+ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
+
+impl Store {
+    /// Keeps a sweep of which nothing was measured yet. A server hears of it with the next change.
+    pub async fn open_sweep(&self, run: &SweepRun) -> Result<(), Error> {
+        let mut transaction = self.begin().await?;
+        upsert_sweep(&mut transaction, run).await.map_err(self.failed_to("write"))?;
+        transaction.commit().await.map_err(self.failed_to("write"))
+    }
+
+    /// Keeps a sweep, new or changed.
+    pub async fn save_sweep(&self, run: &SweepRun) -> Result<(), Error> {
+        self.save(Some(run), &[]).await
+    }
+
+    /// Keeps a trial of a sweep that was saved.
+    ///
+    /// # Errors
+    /// Also when the same repetition of the same point is there already: a finished trial is never replaced.
+    pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<(), Error> {
+        self.save(None, std::slice::from_ref(trial)).await
+    }
+
+    /// Keeps a sweep with all of its trials, or nothing of it.
+    pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<(), Error> {
+        self.save(Some(run), trials).await
+    }
+
+    async fn save(&self, run: Option<&SweepRun>, trials: &[SweepTrial]) -> Result<(), Error> {
+        let failed = self.failed_to("write");
+        let mut transaction = self.begin().await?;
+        if let Some(run) = run {
+            upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
+            self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
+        }
+        for trial in trials {
+            insert_sweep_trial(&mut transaction, trial, "").await.map_err(&failed)?;
+            let unsent = Unsent::sweep_trial(&trial.sweep_id, trial.number, trial.repeat);
+            self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
+        }
+        transaction.commit().await.map_err(&failed)?;
+        self.send_soon();
+        Ok(())
+    }
+
+    /// Forgets a sweep with its trials.
+    pub async fn drop_sweep(&self, id: &str) -> Result<(), Error> {
+        self.execute(Query::new("DELETE FROM sweeps WHERE id = $1").bind(id)).await.map(drop)
+    }
+}
+
+pub(super) async fn upsert_sweep(transaction: &mut Transaction, run: &SweepRun) -> Result<(), sqlx::Error> {
+    transaction.insert("sweeps", vec![run.put(Values::default())], UPDATE_SWEEP).await.map(drop)
+}
+
+/// Inserts a trial with all that belongs to it. With `on_conflict` that does nothing, one that is there already stays as it
+/// is.
+pub(super) async fn insert_sweep_trial(
+    transaction: &mut Transaction,
+    trial: &SweepTrial,
+    on_conflict: &str,
+) -> Result<(), sqlx::Error> {
+    if transaction.insert("sweep_trials", vec![trial.put(Values::default())], on_conflict).await? == 0 {
+        return Ok(());
+    }
+    let key = || {
+        let key = Values::default().bind("sweep_id", &trial.sweep_id);
+        key.bind("number", &trial.number).bind("repeat", &trial.repeat)
+    };
+    let outline = TrialOutline::from(trial);
+    let values = outline.put(Values::default().bind("sweep_id", &trial.sweep_id));
+    transaction.insert("sweep_outlines", vec![values], "").await?;
+    let scripts = (0..).zip(&trial.scripts).map(|(place, script): (i64, _)| script.put(key().bind("place", place)));
+    transaction.insert("sweep_scripts", scripts.collect(), "").await?;
+    let samples = trial.samples.iter().map(|sample| sample.put(key()));
+    transaction.insert("sweep_samples", samples.collect(), "").await?;
+    let samples = trial.os_samples.iter().map(|sample| sample.put(key()));
+    transaction.insert("sweep_os_samples", samples.collect(), "").await?;
+    let samples = trial.wait_samples.iter().map(|sample| sample.put(key()));
+    transaction.insert("sweep_wait_samples", samples.collect(), "").await.map(drop)
+}
+
+/// Something that the server does not have yet: a study without its trials, or a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unsent {
+    pub id: String,
+    /// Point and repeat of the trial; 0 of the study.
+    pub number: u32,
+    pub repeat: u32,
+    /// How often it was marked.
+    pub changes: i64,
+}
+
+impl Unsent {
+    pub fn sweep(id: &str) -> Unsent {
+        Unsent { id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
+    }
+
+    pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {
+        Unsent { number, repeat, ..Unsent::sweep(id) }
+    }
+
+    /// Repeats are counted from 1.
+    pub fn is_trial(&self) -> bool {
+        self.repeat > 0
+    }
+
+    /// A statement that is about this.
+    pub fn bind(&self, sql: &'static str, server: &str) -> Query {
+        let kind = if self.is_trial() { "sweep trial" } else { "sweep" };
+        let query = Query::new(sql).bind(server).bind(kind).bind(&self.id);
+        query.bind(i64::from(self.number)).bind(i64::from(self.repeat))
+    }
+}
+
+impl Store {
+    /// Notes that the server has not got this yet. A store without a server has nothing to note.
+    pub(super) async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
+        let Some(queue) = &self.queue else { return Ok(()) };
+        unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)
+    }
+}

@@ -1,0 +1,430 @@
+//! The values that a key of the study file names: one, or a list of them.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use strum::VariantArray;
+use toml::{Table, Value};
+
+use super::built_in::find_built_in_script;
+use super::point::{AxisLength, find_word, list_words};
+use host::units::Bytes;
+use pgbench::{BUILTIN_SCRIPTS, QueryMode};
+use postgres::Script;
+
+/// The longest trial that there is.
+const SECONDS_MAX: u32 = 7 * 24 * 3600;
+const TRANSACTIONS_MAX: u32 = 1_000_000_000;
+
+/// Weights of pgbench are small numbers.
+const WEIGHT_MAX: u32 = 1_000_000;
+
+/// Transactions per second: from one in 17 minutes to more than any generator makes.
+const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
+
+/// From the microsecond that pgbench counts in to the longest trial that there is.
+const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
+
+/// Settings by which pgthaw reads what it tells of a trial: the server's log, its counts, and what its processes do.
+const WATCHED_SETTINGS: [&str; 7] = [
+    "lc_messages",
+    "log_autovacuum_min_duration",
+    "log_checkpoints",
+    "log_error_verbosity",
+    "log_min_messages",
+    "track_activities",
+    "track_counts",
+];
+
+/// Settings by which pgthaw reaches the server and its log.
+const OWN_SETTINGS: [&str; 16] = [
+    "allow_alter_system",
+    "cluster_name",
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "log_destination",
+    "log_line_prefix",
+    "logging_collector",
+    "port",
+    "superuser_reserved_connections",
+    "unix_socket_directories",
+    "unix_socket_group",
+    "unix_socket_permissions",
+];
+
+/// Scripts that a client chooses from, each with its weight.
+pub type Mix = Vec<(Script, u32)>;
+
+/// A key with what stands there; `None`: it was left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis<'a> {
+    pub key: &'a str,
+    pub value: Option<&'a Value>,
+}
+
+impl Axis<'_> {
+    /// Each value as `read` understands it, none twice. What is left out is `default`; `allowed` says what may stand
+    /// there.
+    fn read<T: PartialEq>(
+        &self,
+        default: T,
+        allowed: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Vec<T>, String> {
+        let Some(value) = self.value else { return Ok(vec![default]) };
+        let (key, given) = (self.key, value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
+        if given.is_empty() {
+            return Err(format!("{key}: the list is empty; write {allowed}, or leave the key out"));
+        }
+        let mut values = Vec::new();
+        for one in given {
+            let value =
+                read(one).ok_or_else(|| format!("{key}: {one} is not allowed; write {allowed}, or a list of them"))?;
+            if values.contains(&value) {
+                return Err(format!("{key}: {one} is there twice; repeats = N measures each point again"));
+            }
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    /// Whole numbers from 1 to `most`.
+    pub fn whole_numbers(&self, default: u32, most: u32) -> Result<Vec<u32>, String> {
+        self.read(default, &format!("a whole number from 1 to {most}"), |value| whole_number(value, most))
+    }
+
+    /// A single whole number from 1 to `most`.
+    pub fn whole_number(&self, most: u32) -> Result<u32, String> {
+        let number = self.value.and_then(|value| whole_number(value, most));
+        let given = self.value.map(Value::to_string).unwrap_or_default();
+        number.ok_or_else(|| format!("{}: {given} is not allowed; write a whole number from 1 to {most}", self.key))
+    }
+
+    /// Transactions per second; `None` is no limit.
+    pub fn rates(&self) -> Result<Vec<Option<f64>>, String> {
+        self.numbers_or("unlimited", &RATES, "transactions per second")
+    }
+
+    /// Milliseconds; `None` is no limit.
+    pub fn latency_limits(&self) -> Result<Vec<Option<f64>>, String> {
+        self.numbers_or("none", &LATENCY_LIMITS_MS, "milliseconds")
+    }
+
+    /// Numbers of `unit` within `bounds`; `None` is `word`, which is the default.
+    fn numbers_or(&self, word: &str, bounds: &RangeInclusive<f64>, unit: &str) -> Result<Vec<Option<f64>>, String> {
+        let allowed = format!("{unit} from {} to {}, or \"{word}\"", bounds.start(), bounds.end());
+        let number = |number: f64| bounds.contains(&number).then_some(Some(number));
+        self.read(None, &allowed, |value| match value {
+            Value::String(text) => (text == word).then_some(None),
+            Value::Integer(whole) => number(*whole as f64),
+            Value::Float(any) => number(*any),
+            _ => None,
+        })
+    }
+
+    /// How clients hand their statements to the server.
+    pub fn query_modes(&self) -> Result<Vec<QueryMode>, String> {
+        let names = QueryMode::ALL.map(QueryMode::name).join(", ");
+        self.read(QueryMode::default(), &format!("one of {names}"), |value| value.as_str()?.parse().ok())
+    }
+
+    /// Values that have a word each.
+    pub fn words<T: VariantArray + Copy + PartialEq + Into<&'static str>>(&self, default: T) -> Result<Vec<T>, String> {
+        self.read(default, &format!("one of {}", list_words::<T>()), |value| find_word(value.as_str()?))
+    }
+
+    /// Memory of the server; `None` is no limit.
+    pub fn memories(&self) -> Result<Vec<Option<Bytes>>, String> {
+        let memories = self.read(None, "a size such as \"1GiB\", or \"none\"", |value| match value.as_str()? {
+            "none" => Some(None),
+            size => size.parse().ok().map(Some),
+        })?;
+        memories.into_iter().map(|memory| memory.map(|memory| check_least(self.key, memory)).transpose()).collect()
+    }
+
+    /// Names, which are looked up later.
+    pub fn names(&self, default: &str) -> Result<Vec<String>, String> {
+        self.read(default.to_owned(), "a name", |value| {
+            // A major version is a name that looks like a number.
+            let number = value.as_integer().map(|number| number.to_string());
+            value.as_str().filter(|name| !name.is_empty()).map(str::to_owned).or(number)
+        })
+    }
+
+    /// Scripts by what they are called: a built-in, a file, or a table of them with their weights.
+    pub fn scripts(&self, directory: &Path) -> Result<Vec<(String, Mix)>, String> {
+        let allowed = format!(
+            "one of {}, a file's name, or a table of them with weights such as {{ select-only = 9, \"insert.sql\" = 1 }}",
+            BUILTIN_SCRIPTS.join(", ")
+        );
+        let named = self.read(mix_of("select-only"), &allowed, read_mix)?;
+        let find = |mix: Vec<(String, u32)>| {
+            let scripts = mix.iter().map(|(name, weight)| Ok((find_script(self.key, directory, name)?, *weight)));
+            Ok((render_mix(&mix), scripts.collect::<Result<Vec<_>, String>>()?))
+        };
+        named.into_iter().map(find).collect()
+    }
+}
+
+/// Refuses what a `section` names and no point has on the axis that is named too: its name is mistyped here or there, or it was left.
+pub fn check_used<'a>(
+    (section, axis): (&str, &str),
+    own: impl IntoIterator<Item = &'a String>,
+    asked: &[String],
+) -> Result<(), String> {
+    match own.into_iter().find(|name| !asked.contains(name)) {
+        Some(name) => Err(format!("{section}.{name}: no point uses it; name it in points.{axis}, or remove it")),
+        None => Ok(()),
+    }
+}
+
+/// What an axis names, each of its section's `own` or of those that stand in no study; an error says what is `known`.
+pub fn choose_named<'a, T: Clone>(
+    axis: &str,
+    asked: impl IntoIterator<Item = &'a String>,
+    own: &BTreeMap<String, T>,
+    plain: impl Fn(&str) -> Option<T>,
+    known: &str,
+) -> Result<BTreeMap<String, T>, String> {
+    let choose = |name: &String| {
+        let found = own.get(name).cloned().or_else(|| plain(name));
+        Ok((name.clone(), found.ok_or_else(|| format!("{axis}: there is no {name:?}: {known} are known"))?))
+    };
+    asked.into_iter().map(choose).collect()
+}
+
+/// How long trials last: by seconds, by transactions of each client, or by those of all of them, in this order; one of them is
+/// there at most.
+pub fn read_length([seconds, each, total]: [Axis<'_>; 3], clients: &[u32]) -> Result<AxisLength, String> {
+    let given: Vec<&str> =
+        [seconds, each, total].iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key).collect();
+    if given.len() > 1 {
+        let given = given.join(" and ");
+        return Err(format!("{given} are there together: a trial ends by one of them; remove the other"));
+    }
+    if each.value.is_some() {
+        return Ok(AxisLength::Transactions(each.whole_numbers(1, TRANSACTIONS_MAX)?));
+    }
+    if total.value.is_none() {
+        return Ok(AxisLength::Seconds(seconds.whole_numbers(10, SECONDS_MAX)?));
+    }
+    let totals = total.whole_numbers(1, TRANSACTIONS_MAX)?;
+    for total in &totals {
+        if let Some(clients) = clients.iter().find(|clients| total % **clients != 0) {
+            return Err(uneven_total(*total, *clients));
+        }
+    }
+    Ok(AxisLength::TotalTransactions(totals))
+}
+
+fn uneven_total(total: u32, clients: u32) -> String {
+    let nearest = total.div_ceil(clients).saturating_mul(clients);
+    format!(
+        "points.total_transactions: {clients} clients cannot share {total} transactions equally; write {nearest} or another multiple of {clients}, or other clients"
+    )
+}
+
+/// A whole number from 1 to `most`.
+pub fn whole_number(value: &Value, most: u32) -> Option<u32> {
+    let number = u32::try_from(value.as_integer()?).ok()?;
+    (1..=most).contains(&number).then_some(number)
+}
+
+fn mix_of(name: &str) -> Vec<(String, u32)> {
+    vec![(name.to_owned(), 1)]
+}
+
+fn read_mix(value: &Value) -> Option<Vec<(String, u32)>> {
+    match value {
+        Value::String(name) => Some(mix_of(name)),
+        Value::Table(table) if !table.is_empty() => {
+            let weighted = table.iter().map(|(name, weight)| Some((name.clone(), whole_number(weight, WEIGHT_MAX)?)));
+            let mix: Vec<(String, u32)> = weighted.collect::<Option<_>>()?;
+            // One script alone is always chosen, whatever its weight.
+            Some(if let [(name, _)] = mix.as_slice() { mix_of(name) } else { mix })
+        }
+        _ => None,
+    }
+}
+
+/// As people read it, and as pgbench would have it.
+pub fn render_mix(mix: &[(String, u32)]) -> String {
+    match mix {
+        [(name, _)] => name.clone(),
+        _ => mix.iter().map(|(name, weight)| format!("{name}@{weight}")).collect::<Vec<_>>().join(" + "),
+    }
+}
+
+/// PostgreSQL 15 served two clients in 40 MB; in 32 MB it was killed in the midst of a trial, in less it did not start.
+const MEMORY_MIN: Bytes = Bytes(40 << 20);
+
+/// Refuses a memory that no server can live in.
+pub fn check_least(key: &str, memory: Bytes) -> Result<Bytes, String> {
+    match memory < MEMORY_MIN {
+        true => Err(format!(
+            "{key}: {memory} is too little for a server, whose processes alone take more: write {MEMORY_MIN} or more"
+        )),
+        false => Ok(memory),
+    }
+}
+
+fn find_script(key: &str, directory: &Path, name: &str) -> Result<Script, String> {
+    match BUILTIN_SCRIPTS.into_iter().find(|builtin| *builtin == name) {
+        Some(builtin) => Ok(Script::Builtin(builtin)),
+        None if find_built_in_script(Path::new(name)).is_some() && !directory.join(name).exists() => {
+            Ok(Script::File(name.into()))
+        }
+        None => find_file(key, directory, Path::new(name)).map(Script::File),
+    }
+}
+
+/// A file beside the study file, by its whole name: pgbench runs elsewhere.
+pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, String> {
+    let path = directory.join(name);
+    let found = path.canonicalize().map_err(|error| {
+        format!(
+            "{key}: {}: {error}; a built-in script is one of {}, anything else a file beside the study file",
+            path.display(),
+            BUILTIN_SCRIPTS.join(", ")
+        )
+    })?;
+    if found.is_file() { Ok(found) } else { Err(format!("{key}: {} is no file", path.display())) }
+}
+
+/// The variables of scripts, by name.
+pub fn read_variables(table: &Table) -> Result<Vec<(String, Vec<String>)>, String> {
+    let read = |(name, value): (&String, &Value)| {
+        let key = format!("variables.{name}");
+        // What psql and pgbench take for a variable's name (valid_variable_name in pgbench.c, without non-ASCII).
+        if name.is_empty() || !name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') {
+            return Err(format!("{key}: {name:?} is no variable; a name has letters, digits and _ alone"));
+        }
+        Ok((name.clone(), read_texts(&key, value)?))
+    };
+    table.iter().map(read).collect()
+}
+
+/// The server's settings, by name. A name with a point, which TOML takes for a table in a table, is one too.
+pub fn read_settings(table: &Table) -> Result<Vec<(String, Vec<String>)>, String> {
+    let mut settings = Vec::new();
+    collect_settings("", table, &mut settings)?;
+    Ok(settings)
+}
+
+fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec<String>)>) -> Result<(), String> {
+    for (key, value) in table {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        if let Value::Table(inner) = value {
+            collect_settings(&name, inner, settings)?;
+            continue;
+        }
+        let is_name = |part: &str| {
+            let mut characters = part.chars();
+            characters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')
+                && characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_')
+        };
+        if !name.split('.').all(is_name) {
+            return Err(format!(
+                "settings: {name:?} is no name of a setting; write it in lower case as SHOW ALL lists it"
+            ));
+        }
+        if OWN_SETTINGS.contains(&name.as_str()) {
+            return Err(format!(
+                "settings.{name}: pgthaw sets this itself, to reach the server and to read its log; remove it"
+            ));
+        }
+        if WATCHED_SETTINGS.contains(&name.as_str()) {
+            return Err(format!(
+                "settings.{name}: with another value pgthaw would not see what the server logs, counts or does; remove it"
+            ));
+        }
+        if settings.iter().any(|(known, _)| *known == name) {
+            return Err(format!("settings.{name}: it is there twice, as one name and as a table; remove one of them"));
+        }
+        settings.push((name.clone(), read_texts(&format!("settings.{name}"), value)?));
+    }
+    Ok(())
+}
+
+/// Texts, numbers and switches as texts.
+fn read_texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
+    let values = Axis { key, value: Some(value) }.read(String::new(), "a text, a number, true or false", |value| {
+        Some(match value {
+            Value::String(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Boolean(true) => "on".to_owned(),
+            Value::Boolean(false) => "off".to_owned(),
+            _ => return None,
+        })
+    })?;
+    match values.iter().find(|text| text.chars().any(char::is_control)) {
+        Some(text) => Err(format!("{key}: {text:?} has a control character; a value is one line")),
+        None => Ok(values),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::study::spec::tests::{assert_refused, sweep};
+    use host::units::Bytes;
+    use postgres::Length;
+
+    #[test]
+    fn a_rate_and_a_limit_have_bounds() {
+        for rate in ["1e-300", "0.0001", "1e9", "inf", "nan", "-inf", "0"] {
+            assert_refused(&format!("[points]\nrate = {rate}\n"), &["points.rate", "from 0.001 to 10000000, or"]);
+        }
+        for limit in ["0", "0.0001", "1e12", "nan"] {
+            let text = format!("[points]\nlatency_limit_ms = {limit}\n");
+            assert_refused(&text, &["points.latency_limit_ms", "milliseconds from 0.001 to 604800000, or \"none\""]);
+        }
+        let study = sweep("[points]\nrate = [0.001, 10_000_000]\nlatency_limit_ms = [0.001, \"none\"]\n").unwrap();
+        assert_eq!((study.point(0).rate, study.point(0).latency_limit_ms), (Some(0.001), Some(0.001)));
+        assert_eq!((study.point(3).rate, study.point(3).latency_limit_ms), (Some(1e7), None));
+    }
+
+    #[test]
+    fn memory_is_an_axis_or_one_size_for_all() {
+        let study = sweep("[points]\nmemory = [\"1GiB\", \"8GB\", \"none\"]\n").unwrap();
+        let memory = |number| study.point(number).memory;
+        assert_eq!([0, 1, 2].map(memory), [Some(Bytes(1 << 30)), Some(Bytes(8 << 30)), None]);
+        assert_eq!(study.point(1).value("memory").as_deref(), Some("8GB"));
+        assert_eq!(sweep("memory = \"1GiB\"\n").unwrap().point(0).memory, Some(Bytes(1 << 30)));
+        assert_refused("memory = \"1GiB\"\n[points]\nmemory = \"2GiB\"\n", &["points.memory", "remove"]);
+        assert_refused("[points]\nmemory = \"much\"\n", &["points.memory", "1GiB"]);
+    }
+
+    #[test]
+    fn clients_share_a_total_of_transactions() {
+        let study = sweep("[points]\nclients = [8, 32]\ntotal_transactions = 200000\n").unwrap();
+        let lengths = [0, 1].map(|number| study.load(&study.point(number)).length);
+        assert_eq!(lengths, [25_000, 6250].map(Length::Transactions));
+        assert_eq!(study.point(1).value("total_transactions").as_deref(), Some("200000"));
+        assert_eq!((study.point(1).value("transactions"), study.axes.varied()), (None, vec!["clients".to_owned()]));
+        assert_refused(
+            "[points]\nclients = [8, 30]\ntotal_transactions = 200000\n",
+            &["points.total_transactions", "30 clients", "200010"],
+        );
+        for other in ["seconds = 5", "transactions = 5"] {
+            let text = format!("[points]\ntotal_transactions = 8\n{other}\n");
+            assert_refused(&text, &["points.total_transactions", "remove the other"]);
+        }
+    }
+
+    #[test]
+    fn a_setting_stands_once_and_never_hides_what_is_measured() {
+        assert_refused("[settings]\n\"a.b\" = 1\n[settings.a]\nb = 2\n", &["settings.a.b", "twice"]);
+        for name in
+            ["lc_messages", "log_min_messages", "log_autovacuum_min_duration", "track_counts", "track_activities"]
+        {
+            assert_refused(&format!("[settings]\n{name} = 1\n"), &[name, "pgthaw would not see"]);
+        }
+        assert_refused("[settings]\nlog_checkpoints = false\n", &["settings.log_checkpoints", "logs"]);
+    }
+}

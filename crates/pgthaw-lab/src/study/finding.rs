@@ -1,0 +1,559 @@
+//! What can speak against a measurement: a row for each finding, with its figures, its sentence and its remedy.
+//!
+//! Names of findings and figures are part of `--json` (docs/formats.md): add, never rename.
+
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
+
+use super::others::Others;
+use host::units::{Bytes, counted};
+use model::Undecided;
+
+/// What was found, of a trial or of a whole sweep. Ratios are shares, 0 to 1, unless a figure says that it is above 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Finding {
+    // `verdict` is `not_reached` or `degrading`; `undecided` says why it is open, `start` is the word of the study file.
+    #[error("never steady ({}): {reason}", verdict.replace('_', " "))]
+    NeverSteady {
+        verdict: String,
+        reason: String,
+        undecided: Option<Undecided>,
+        should_have_run_seconds: Option<f64>,
+        start: String,
+    },
+    #[error("it was to start {asked} and started {found}: {resident_bytes} of {total_bytes} were in the page cache")]
+    StartNotAsAsked {
+        asked: String,
+        found: String,
+        resident_bytes: Bytes,
+        total_bytes: Bytes,
+        memory_bytes: Option<Bytes>,
+    },
+    #[error(
+        "the trials saw {fewest} to {most} checkpoints, and {fewest_cycles} to {most_cycles} whole cycles of them: they are not alike"
+    )]
+    UnequalCheckpoints { fewest: u32, most: u32, fewest_cycles: u32, most_cycles: u32 },
+    #[error("{}", .0.sentence())]
+    GeneratorSaturated(Saturation),
+    #[error(
+        "{} too few for the {}th percentile, which needs {needed}",
+        if *transactions == 1 { "1 transaction is".to_owned() } else { format!("{transactions} transactions are") },
+        percentile * 100.0
+    )]
+    TooFewTransactions { percentile: f64, transactions: u64, needed: u64 },
+    #[error("it lasts {seconds} s, and by the model is warm after {needed_seconds:.0} s")]
+    RuntimeTooShort { seconds: u32, needed_seconds: f64 },
+    #[error("the database has {database_bytes} and fits into {cache}, {cache_bytes}, which it was to exceed")]
+    FitsCache { cache: String, database_bytes: Bytes, cache_bytes: Bytes },
+    #[error("autovacuum worked {} meanwhile, on {}", counted(*runs, "time"), tables.join(", "))]
+    Autovacuum { runs: u32, tables: Vec<String> },
+    // Of tables that nothing was inserted into: shares of their size, and of their rows.
+    #[error(
+        "updates and deletes left something behind in {}: the tables grew by {}, and {} of their rows are dead",
+        tables.join(", "), percent(*grown_ratio), percent(*dead_ratio)
+    )]
+    Bloat { grown_ratio: f64, dead_ratio: f64, tables: Vec<String> },
+    // No server is named where the study has one alone.
+    #[error("{} built with assertions, which cost time", who_was(servers))]
+    AssertionsEnabled { servers: Vec<String> },
+    // `level` is the last `-O…` of the compiler's flags, empty where there is none.
+    #[error(
+        "{} built for debugging, which costs time: the compiler's flags have {}",
+        who_was(servers), if level.is_empty() { "no -O" } else { level }
+    )]
+    UnoptimisedBuild { servers: Vec<String>, level: String },
+    #[error("fsync is off: what was written did not have to reach the disk")]
+    FsyncOff,
+    #[error("{what} is not in force: {reason}")]
+    NotInForce { what: String, reason: String },
+    // Shares of all processors' time.
+    #[error(
+        "server and pgbench share {}, which {} {} busy; pgbench took {} of the time",
+        counted(*processors, "processor"), if *processors == 1 { "was" } else { "were" }, percent(*busy_ratio), percent(*generator_ratio)
+    )]
+    SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
+    // `ratio` is the median over the points of largest ÷ smallest.
+    #[error(
+        "the fastest of {repeats} repeats of a point is {} faster than the slowest in the median: smaller differences between points may be noise",
+        percent(ratio - 1.0)
+    )]
+    NoiseFloor { ratio: f64, repeats: u32 },
+    #[error("one trial per point shows no spread")]
+    OneRepeat,
+    #[error("the sides are of two sweeps, one after the other: a drift of the machine looks like a difference")]
+    TwoSweeps,
+    #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
+    TooFewPairs { pairs: u32, needed: u32 },
+    // `floor_ratio` is above 1.
+    #[error(
+        "{within} of {} {} within the noise floor: equal sides of the sweep differ by up to {:.1} %",
+        counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
+    )]
+    WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
+    #[error(
+        "in {unequal} of {} one trial saw more checkpoints than the other, and they were not cut to whole cycles",
+        counted(*pairs, "pair")
+    )]
+    UncutCheckpoints { unequal: u32, pairs: u32 },
+    // Others on the machine, or beside it.
+    #[error("{}", .0.sentence())]
+    Others(Others),
+    #[error("{late} of {} came late, by up to {worst_ms} ms, and were scaled", counted(*readings, "reading"))]
+    LateReadings { late: usize, readings: usize, worst_ms: u64 },
+    #[error("{bytes} were read while the server started, before the clock did: a head start")]
+    HeadStart { bytes: Bytes },
+    #[error("{strategy} failed: {reason}")]
+    StrategyFailed { strategy: String, reason: String },
+    // `how` gets it.
+    #[error("without {strategy}")]
+    StrategyLeftOut { strategy: String, how: String },
+    #[error("only {resident_bytes} of {wanted_bytes} became resident")]
+    NotBroughtBack { resident_bytes: Bytes, wanted_bytes: Bytes },
+    #[error("{bytes} were taken from the page cache again before the end")]
+    TakenBack { bytes: Bytes },
+    #[error("the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so")]
+    IdleMemoryPagedOut,
+    // Nobody saw what pgbench's threads did on these hosts, and without a rate nothing else tells of it.
+    #[error("whether pgbench was the limit is not known: its threads on {} are not seen", hosts.join(", "))]
+    GeneratorsUnseen { hosts: Vec<String> },
+    #[error(
+        "the generators began {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so not all of the load was there at once"
+    )]
+    GeneratorsApart { spread_ms: f64, uncertainty_ms: f64 },
+    #[error(
+        "the load lasted {lasted_seconds:.1} s instead of {asked_seconds:.0}: it began late, or its last transactions took long"
+    )]
+    OtherDuration { asked_seconds: f64, lasted_seconds: f64 },
+    #[error("{asked:.0} transactions per second were asked for, and there were {reached:.0}")]
+    RateNotReached { asked: f64, reached: f64 },
+    #[error("the hosts have not the same pgbench: {}", versions.join(", "))]
+    GeneratorsDiffer { versions: Vec<String> },
+    #[error(
+        "not one transaction was served in {lasted_seconds:.0} s{}",
+        if *failed == 0 { String::new() } else { format!(", and {failed} failed") }
+    )]
+    NothingServed { lasted_seconds: f64, failed: u64 },
+    // Of a trial that started warm. The sentence has no figures, so it is the same of all trials, and told once.
+    #[error(
+        "it lasted less than a minute and served fewer than 100,000 transactions: too little to stand for the server"
+    )]
+    ShortRun { lasted_seconds: f64, transactions: u64 },
+    // Of a script that updates a branch in each transaction; `waiting` is a mean.
+    #[error(
+        "{clients} clients update {}: in the mean {waiting:.1} of them waited for another's row",
+        counted(*scale, "branch")
+    )]
+    ClientsBeyondScale { clients: u32, scale: u32, waiting: f64 },
+    #[error("to tell where the server's time goes took {} of all processors", percent(*ratio))]
+    DearAccount { ratio: f64 },
+    #[error(
+        "by the account of its time the server used {used:.2} of {}: it is wrong",
+        counted(*processors, "processor")
+    )]
+    ProcessorsExceeded { used: f64, processors: u32 },
+    // Of the points of a sweep that do not start cold.
+    #[error(
+        "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
+        counted(*points, "point")
+    )]
+    FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
+    // From here on of imported files alone.
+    #[error(
+        "nothing is told of {seconds} of its {of_seconds} s, the longest stretch {longest_seconds} s from second {} on: the server stood still, or a part is missing",
+        longest_after_seconds + 1
+    )]
+    LogGaps { seconds: u32, of_seconds: u32, longest_seconds: u32, longest_after_seconds: u32 },
+    #[error("{}", partial_sentence(*logged, *transactions, *clients, *of_clients))]
+    LogPartial { logged: u64, transactions: u64, clients: u32, of_clients: u32 },
+    #[error("its times go back by {seconds:.1} s: the clock was set meanwhile, or several runs stand in one file")]
+    ClockSetBack { seconds: f64 },
+    #[error("{}", aborted_sentence(*aborted_clients, *clients, *transactions, *asked_transactions))]
+    RunAborted { aborted_clients: u32, clients: Option<u32>, transactions: u64, asked_transactions: Option<u64> },
+    // What stands for something that the files do not say. `how` says it.
+    #[error("{what}")]
+    Assumed { what: String, how: String },
+}
+
+impl Finding {
+    /// The kind's name, as in `--json`.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+
+    /// Was something else measured than was asked for? Its figures answer another question.
+    pub fn is_refusing(&self) -> bool {
+        matches!(
+            self,
+            Finding::StartNotAsAsked { .. }
+                | Finding::NotInForce { .. }
+                | Finding::StrategyFailed { .. }
+                | Finding::GeneratorSaturated(_)
+                | Finding::FitsCache { .. }
+        )
+    }
+
+    /// What it is about, where one kind can be told of several things.
+    pub fn subject(&self) -> &str {
+        match self {
+            Finding::NotInForce { what, .. } => what,
+            Finding::StrategyLeftOut { strategy, .. } => strategy,
+            Finding::FitsCache { cache, .. } => cache,
+            Finding::Assumed { what, .. } => what,
+            _ => "",
+        }
+    }
+
+    /// What to do about it. Whoever imported a run has pgbench's own options, and not the keys of a study.
+    pub fn remedy(&self, is_imported: bool) -> String {
+        let either = |study, import| if is_imported { import } else { study };
+        let text = match self {
+            Finding::NeverSteady { verdict, start, should_have_run_seconds, undecided, .. } => {
+                let option = either("points.seconds", "pgbench -T");
+                let remedy = steady_remedy(verdict, start, *should_have_run_seconds, option);
+                let is_unsized = is_imported && *undecided == Some(Undecided::AsFlatOfUnknownSize);
+                let sizes = if is_unsized { "; of pgbench's own scripts script and scale tell the size" } else { "" };
+                return remedy + sizes;
+            }
+            Finding::StartNotAsAsked { asked, total_bytes, memory_bytes, .. } => {
+                return start_remedy(asked, *total_bytes, *memory_bytes);
+            }
+            Finding::UnequalCheckpoints { .. } => {
+                "let trials last several times checkpoint_timeout: results compare cuts pairs to whole cycles where both trials have some"
+            }
+            Finding::GeneratorSaturated(Saturation { sign: SaturationSign::ScheduleLag, .. }) => {
+                "ask for a lower rate, give pgbench more threads (points.jobs), or run it on processors of its own"
+            }
+            Finding::GeneratorSaturated(_) => {
+                "give pgbench more threads (points.jobs), or run it on processors of its own"
+            }
+            Finding::TooFewTransactions { .. } => either(
+                "let the trial last longer (points.seconds), or read a lower percentile",
+                "let the trial last longer (pgbench -T), or read a lower percentile",
+            ),
+            Finding::RuntimeTooShort { needed_seconds, .. } => {
+                return format!("points.seconds = {:.0}, or a smaller scale", 1.2 * needed_seconds + 10.0);
+            }
+            Finding::FitsCache { .. } => "choose a larger scale, or make the cache smaller",
+            Finding::Autovacuum { .. } => {
+                "let trials last long enough to have all of it, or leave autovacuum off (the default of a study)"
+            }
+            Finding::Bloat { .. } => {
+                "compare trials of the same length, or turn autovacuum on and let them last long enough to have all of it"
+            }
+            Finding::AssertionsEnabled { .. } => {
+                "use a server that was built without --enable-cassert (--bin-dir, or [servers])"
+            }
+            Finding::UnoptimisedBuild { .. } => {
+                "use a server that was built with -O2, as packages are (--bin-dir, or [servers])"
+            }
+            Finding::FsyncOff => "fsync = on, unless it is what the study is about",
+            Finding::NotInForce { .. } => "see that it can be had here; what was measured is without it",
+            Finding::SharedProcessors { .. } => {
+                "compare points of one machine alone, or keep pgbench and the server on processors of their own"
+            }
+            Finding::NoiseFloor { .. } => "more repeats, longer trials, and fewer other programs",
+            Finding::OneRepeat => either("repeats = 3, or more", "import three runs of each point, or more"),
+            Finding::TwoSweeps => "measure both in one sweep",
+            Finding::TooFewPairs { needed, .. } => return format!("repeats = {needed} or more"),
+            Finding::WithinNoise { .. } => {
+                "take them for none, or measure with more repeats and longer trials until the floor is lower"
+            }
+            Finding::UncutCheckpoints { .. } => {
+                "let trials last several times checkpoint_timeout, and compare tps or worst-second"
+            }
+            Finding::Others(others) => return others.remedy(),
+            Finding::LateReadings { .. } => "run fewer other programs",
+            Finding::HeadStart { .. } => "count it with what the trial read",
+            Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself",
+            Finding::StrategyLeftOut { how, .. } | Finding::Assumed { how, .. } => how,
+            Finding::NotBroughtBack { .. } => "see what it says, or let it take longer (points.seconds)",
+            Finding::TakenBack { .. } => "stop what pages out idle memory (DAMON), or leave more of it free",
+            Finding::IdleMemoryPagedOut => {
+                "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring"
+            }
+            Finding::GeneratorsUnseen { .. } => {
+                "look at the processors there, or ask for a rate (points.rate): being late shows it from here"
+            }
+            Finding::GeneratorsApart { .. } => {
+                "give the hosts less else to do, and let trials last so long that it does not matter"
+            }
+            Finding::OtherDuration { .. } => "run fewer other programs, and let trials last longer",
+            Finding::RateNotReached { .. } => either(
+                "ask for a lower rate, or read what held them up on the trial's page",
+                "ask for a lower rate (pgbench -R); what held them up is not in what was imported",
+            ),
+            Finding::GeneratorsDiffer { .. } => {
+                "install the same one everywhere, or say where it is (generators.pgbench)"
+            }
+            Finding::NothingServed { .. } => either(
+                "see in the server's log what kept it from serving any",
+                "see in pgbench's messages and in the server's log what kept it from serving any",
+            ),
+            Finding::ShortRun { .. } => {
+                either("points.seconds = 60, or more", "let pgbench run for a minute (-T 60), or longer")
+            }
+            Finding::ClientsBeyondScale { .. } => {
+                "a scale of at least the clients, or a script that updates no branch (simple-update)"
+            }
+            Finding::DearAccount { .. } => {
+                "leave it, for every trial bears it alike; time = false in a study file does without"
+            }
+            Finding::ProcessorsExceeded { .. } => {
+                "take none of its kinds of time for sure, and tell of it with the kernel's version"
+            }
+            Finding::FitsCaches { .. } => {
+                "no action needed if this is intended; otherwise use larger scales, and [exceeds] for the scale from which on it may not"
+            }
+            Finding::LogGaps { .. } => {
+                "see in the server's log whether it stood still; else import the whole of it, or a run that is whole"
+            }
+            Finding::LogPartial { .. } => {
+                "import the logs of all threads; of a sample nothing but its percentiles stands for the whole"
+            }
+            Finding::ClockSetBack { .. } => {
+                "import each log as pgbench wrote it, of a run during which nobody set the clock"
+            }
+            Finding::RunAborted { .. } => {
+                "see in pgbench's messages and in the server's log what ended it, and measure anew"
+            }
+        };
+        text.to_owned()
+    }
+}
+
+fn who_was(servers: &[String]) -> String {
+    match servers {
+        [] => "the server was".to_owned(),
+        [one] => format!("the server {one} was"),
+        several => format!("the servers {} were", several.join(", ")),
+    }
+}
+
+/// A trial that started warm cannot be started warmer, and one that becomes slower is not cured by patience alone. `option` is what
+/// makes it longer.
+fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>, option: &str) -> String {
+    let longer = match should_have_run_seconds {
+        Some(seconds) => format!("let the trial last {seconds:.0} s ({option})"),
+        None => format!("let the trial last longer ({option})"),
+    };
+    match start {
+        _ if verdict == "degrading" => {
+            format!("see what makes it slower the longer it runs (bloat, checkpoints, other programs), or {longer}")
+        }
+        "warm" | "restored" => longer,
+        _ => format!("{longer}, or start it warm"),
+    }
+}
+
+fn start_remedy(asked: &str, total: Bytes, memory: Option<Bytes>) -> String {
+    match memory {
+        _ if asked == "cold" => "see that nothing else reads the cluster's files, and repeat".to_owned(),
+        Some(memory) if total >= memory => format!(
+            "{total} do not fit into the machine's memory of {memory}: choose a smaller scale, or start = \"cold\""
+        ),
+        _ => "see that the database fits into memory, and that nothing else uses it".to_owned(),
+    }
+}
+
+fn partial_sentence(logged: u64, transactions: u64, clients: u32, of_clients: u32) -> String {
+    let parts = [
+        (logged < transactions).then(|| format!("{logged} of {}", counted(transactions, "transaction"))),
+        (clients < of_clients).then(|| format!("{clients} of {}", counted(of_clients, "client"))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let cause = if clients < of_clients {
+        "logs of threads are"
+    } else {
+        "it is a sample (pgbench --sampling-rate), or a part is"
+    };
+    format!("the log holds {}: {cause} missing", parts.join(", and "))
+}
+
+fn aborted_sentence(aborted: u32, clients: Option<u32>, transactions: u64, asked: Option<u64>) -> String {
+    let of = clients.map_or_else(String::new, |clients| format!(" of {clients}"));
+    let who = if aborted == 0 { "pgbench".to_owned() } else { format!("{aborted}{of} clients") };
+    let done = match asked.filter(|asked| transactions < *asked) {
+        Some(asked) => format!("{transactions} of {asked} transactions were done"),
+        None => "the load was less than was asked for".to_owned(),
+    };
+    format!("{who} gave up before the end: {done}")
+}
+
+/// A finding, as it was told when the trial ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "{ kind: string, sentence: string, remedy: string }"))]
+pub struct MeasurementVerdict {
+    #[serde(flatten)]
+    pub finding: Finding,
+    pub sentence: String,
+    pub remedy: String,
+}
+
+impl From<Finding> for MeasurementVerdict {
+    fn from(finding: Finding) -> MeasurementVerdict {
+        MeasurementVerdict { sentence: finding.to_string(), remedy: finding.remedy(false), finding }
+    }
+}
+
+impl MeasurementVerdict {
+    /// Of what was imported, where a study's remedies are none.
+    pub fn of_import(finding: Finding) -> MeasurementVerdict {
+        MeasurementVerdict { sentence: finding.to_string(), remedy: finding.remedy(true), finding }
+    }
+
+    /// In one line.
+    pub fn text(&self) -> String {
+        format!("{}: {}", self.sentence, self.remedy)
+    }
+}
+
+/// Verdicts as texts, for those who read no further.
+pub fn texts_of(verdicts: &[MeasurementVerdict]) -> Vec<String> {
+    verdicts.iter().map(MeasurementVerdict::text).collect()
+}
+
+/// By which signs the load generator itself was the limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saturation {
+    pub sign: SaturationSign,
+    pub threads: u32,
+    /// Of the busiest thread of pgbench, medians over the seconds: on a processor, and ready to run and waiting for one.
+    pub cpu_ratio: f64,
+    pub run_delay_ratio: f64,
+    /// Share of the server's client backends that waited for pgbench; `None` where that says nothing.
+    pub idle_backends_ratio: Option<f64>,
+    /// Of a transaction's response, the part before it was begun; `None` without a rate.
+    pub lag_ratio: Option<f64>,
+    /// What pgbench reached with as many clients and threads and an empty statement; `None` when it was not tried.
+    pub empty_tps: Option<f64>,
+    /// Hosts whose threads nobody saw.
+    pub unseen_hosts: Vec<String>,
+}
+
+/// The sign that decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaturationSign {
+    /// A thread used nearly as much of a core as with an empty statement.
+    NearOneCore,
+    /// A thread always had something to do, while backends waited for it.
+    NeverIdle,
+    /// Transactions began late while a thread always had something to do, or, where threads are not seen, while backends
+    /// waited for it.
+    ScheduleLag,
+}
+
+impl Saturation {
+    /// What is so.
+    pub fn sentence(&self) -> String {
+        let Saturation { threads, cpu_ratio, run_delay_ratio, .. } = self;
+        let who = match threads {
+            1 => "pgbench's thread".to_owned(),
+            _ => format!("the busiest of pgbench's {threads} threads"),
+        };
+        let seen = format!(
+            "{who} ran {} of the time and waited for a processor {}",
+            percent(*cpu_ratio),
+            percent(*run_delay_ratio)
+        );
+        let busy = match self.unseen_hosts.is_empty() {
+            true => seen,
+            false if *threads == 0 => format!("its threads on {} are not seen", self.unseen_hosts.join(", ")),
+            false => format!("{seen} (those on {} are not seen)", self.unseen_hosts.join(", ")),
+        };
+        let why = match self.sign {
+            SaturationSign::NearOneCore => String::new(),
+            SaturationSign::NeverIdle => {
+                format!(
+                    ", while {} of the backends waited for it",
+                    percent(self.idle_backends_ratio.unwrap_or_default())
+                )
+            }
+            SaturationSign::ScheduleLag => {
+                let idle =
+                    self.idle_backends_ratio.map(|idle| format!(" while {} of the backends wait", percent(idle)));
+                let lag = percent(self.lag_ratio.unwrap_or_default());
+                format!(", and {lag} of the response is being begun late{}", idle.unwrap_or_default())
+            }
+        };
+        let empty = self.empty_tps.map(|tps| format!("; an empty statement it does {tps:.0} times a second"));
+        format!("pgbench itself is the limit: {busy}{why}{}", empty.unwrap_or_default())
+    }
+}
+
+/// `12 %`
+fn percent(ratio: f64) -> String {
+    format!("{:.0} %", 100.0 * ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_one_for_this_trial() {
+        let steady = |verdict: &str, start: &str| {
+            let (verdict, start) = (verdict.to_owned(), start.to_owned());
+            Finding::NeverSteady {
+                verdict,
+                reason: String::new(),
+                undecided: None,
+                should_have_run_seconds: Some(70.0),
+                start,
+            }
+            .remedy(false)
+        };
+        assert_eq!(steady("not_reached", "warm"), "let the trial last 70 s (points.seconds)");
+        assert_eq!(steady("not_reached", "cold"), "let the trial last 70 s (points.seconds), or start it warm");
+        assert!(steady("degrading", "cold").starts_with("see what makes it slower"));
+        let start = |asked: &str, memory: Option<u64>| {
+            let memory_bytes = memory.map(Bytes);
+            let (asked, found) = (asked.to_owned(), "lukewarm".to_owned());
+            Finding::StartNotAsAsked { asked, found, resident_bytes: Bytes(1), total_bytes: Bytes(9), memory_bytes }
+                .remedy(false)
+        };
+        assert!(start("warm", Some(9)).starts_with("9 bytes do not fit into the machine's memory of 9 bytes"));
+        assert!(start("warm", Some(10)).contains("nothing else uses it"));
+        assert!(start("cold", Some(1)).contains("nothing else reads the cluster's files"));
+    }
+}
+
+#[cfg(test)]
+mod measurement_verdict_tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_comes_back_as_it_was_kept() {
+        let saturation = Saturation {
+            sign: SaturationSign::NeverIdle,
+            threads: 1,
+            cpu_ratio: 0.75,
+            run_delay_ratio: 0.2,
+            idle_backends_ratio: Some(0.8),
+            lag_ratio: None,
+            empty_tps: Some(40_000.4),
+            unseen_hosts: vec!["bench1".into()],
+        };
+        for finding in [
+            Finding::GeneratorSaturated(saturation),
+            Finding::FsyncOff,
+            Finding::GeneratorsApart { spread_ms: 120.5, uncertainty_ms: 2.5 },
+            Finding::GeneratorsUnseen { hosts: vec!["bench1".into()] },
+            Finding::FitsCache { cache: "memory".into(), database_bytes: Bytes(5), cache_bytes: Bytes(10) },
+            Finding::Autovacuum { runs: 2, tables: vec!["pgbench_accounts".into()] },
+            Finding::StrategyLeftOut { strategy: "vmtouch".into(), how: "apt-get install vmtouch".into() },
+            Finding::StrategyFailed { strategy: "cat".into(), reason: "no".into() },
+            Finding::NotInForce { what: "the limit".into(), reason: "no".into() },
+        ] {
+            let verdict = MeasurementVerdict::from(finding);
+            let text = serde_json::to_string(&verdict).unwrap();
+            for field in ["\"kind\"", "\"sentence\"", "\"remedy\""] {
+                assert_eq!(text.matches(field).count(), 1, "{text}");
+            }
+            assert!(!verdict.remedy.is_empty() && verdict.text().contains(&verdict.sentence));
+            assert_eq!(serde_json::from_str::<MeasurementVerdict>(&text).unwrap(), verdict);
+        }
+    }
+}

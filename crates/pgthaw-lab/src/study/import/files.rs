@@ -1,0 +1,939 @@
+//! Which files belong to which trial: threads' logs by their names and by their clients, a log and a report by what they count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::study::error::Error;
+use crate::study::finding::Finding;
+use host::files::open_regular;
+use host::units::counted;
+use pgbench::{
+    LoggedTransaction, PgbenchReport, Progress, TransactionEnd, parse_interval, parse_report, parse_transaction,
+};
+
+/// The files of one trial.
+#[derive(Debug, Default)]
+pub struct TrialFiles {
+    /// What was named, or found below it.
+    pub label: String,
+    /// What pgbench-tools calls the server.
+    pub server: Option<String>,
+    pub report: Option<Named<PgbenchReport>>,
+    /// Logs of threads, all of one kind.
+    pub log: Option<Log>,
+    pub tools_seconds: Option<PathBuf>,
+    /// When the newest of them was changed: stands for a start that nothing tells.
+    pub written_at: Timestamp,
+    pub findings: Vec<Finding>,
+}
+
+impl TrialFiles {
+    /// As many as the log names, or a log of its kind must have.
+    pub fn clients(&self) -> Option<u32> {
+        let (_, clients) = self.log.as_ref()?.holds.survey.clients();
+        (clients > 0).then_some(clients)
+    }
+
+    /// As many as have logs, where there are several: one may be all there is of it.
+    pub fn threads(&self) -> Option<u32> {
+        let logs = self.log.as_ref()?.paths.len() as u32;
+        (logs > 1).then_some(logs)
+    }
+}
+
+/// Files, and what they hold.
+#[derive(Debug)]
+pub struct Named<T> {
+    pub paths: Vec<PathBuf>,
+    pub written_at: Timestamp,
+    pub holds: T,
+}
+
+/// The log of one run.
+pub type Log = Named<Logged>;
+
+/// What a log holds.
+#[derive(Debug)]
+pub struct Logged {
+    /// Or transactions one by one.
+    pub is_of_intervals: bool,
+    pub survey: Survey,
+}
+
+type Report = Named<PgbenchReport>;
+
+/// The trials of the paths.
+pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>, Error> {
+    let mut trials = Vec::new();
+    for scope in find_scopes(paths)? {
+        trials.extend(divide(scope)?);
+    }
+    Ok(trials)
+}
+
+fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
+    let Scope { directory, is_tools, server, parts } = scope;
+    let (mut logs, mut reports, mut tables) = (Vec::new(), Vec::new(), Vec::new());
+    for Named { paths, written_at, holds } in parts {
+        let log = |is_of_intervals, survey| Named {
+            paths: paths.clone(),
+            written_at,
+            holds: Logged { is_of_intervals, survey },
+        };
+        match holds {
+            Holds::Transactions(survey) => logs.push(log(false, survey)),
+            Holds::Intervals(survey) => logs.push(log(true, survey)),
+            Holds::Report(report) => reports.push(Named { paths, written_at, holds: *report }),
+            Holds::ToolsSeconds => tables.push(Named { paths, written_at, holds: () }),
+        }
+    }
+    let mut trials = match is_tools {
+        true => vec![take_tools(logs, reports)],
+        false => {
+            let mut reports = join_progress(reports);
+            // What is named has to be a result; beside others it is passed over, as what is none of pgbench's.
+            reports.retain(|report| directory.is_none() || report.holds.is_result());
+            pair(join_threads(logs), reports, directory.is_some())?
+        }
+    };
+    match trials.as_mut_slice() {
+        [one] => {
+            one.tools_seconds = tables.into_iter().map(|mut table| table.paths.remove(0)).next();
+            let named = directory.iter().map(|directory| directory.display().to_string());
+            one.label = named.chain([one.label.clone()]).next().unwrap_or_default();
+        }
+        // A table says nothing of which of several it is.
+        _ => trials.extend(tables.into_iter().map(|mut table| TrialFiles {
+            label: render(&table.paths),
+            written_at: table.written_at,
+            tools_seconds: Some(table.paths.remove(0)),
+            ..TrialFiles::default()
+        })),
+    }
+    trials.iter_mut().for_each(|trial| trial.server.clone_from(&server));
+    Ok(trials)
+}
+
+fn render(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn trial_of(report: Option<Report>, log: Option<Log>) -> TrialFiles {
+    let of_report = report.iter().map(|report| (report.paths.as_slice(), report.written_at));
+    let of_log = log.iter().map(|log| (log.paths.as_slice(), log.written_at));
+    let (paths, times): (Vec<_>, Vec<_>) = of_report.chain(of_log).unzip();
+    let label = render(&paths.concat());
+    let written_at = times.into_iter().max().unwrap_or_default();
+    TrialFiles { label, written_at, report, log, ..TrialFiles::default() }
+}
+
+/// A directory of pgbench-tools is one trial, whose report has a name.
+fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
+    let (mut named, others): (Vec<_>, Vec<_>) =
+        reports.into_iter().partition(|report| report.paths[0].ends_with(TOOLS_REPORT));
+    let findings = others.iter().map(|other| Finding::Assumed {
+        what: format!(
+            "{} is a report too, and was left out: {TOOLS_REPORT} is the one of pgbench-tools",
+            render(&other.paths)
+        ),
+        how: "import it by itself".to_owned(),
+    });
+    let findings = findings.collect();
+    // Transactions are finer than intervals.
+    let is_fine = logs.iter().any(|log| !log.holds.is_of_intervals);
+    let logs = logs.into_iter().filter(|log| log.holds.is_of_intervals != is_fine);
+    TrialFiles { findings, ..trial_of(named.pop(), logs.reduce(merge)) }
+}
+
+fn merge(mut one: Log, other: Log) -> Log {
+    one.paths.extend(other.paths);
+    one.written_at = one.written_at.max(other.written_at);
+    one.holds.survey.merge(&other.holds.survey);
+    one
+}
+
+/// The log that this one continues by its name: pgbench calls them `pgbench_log.4711`, `pgbench_log.4711.1`, `pgbench_log.4711.2`.
+fn first_thread(path: &Path) -> Option<PathBuf> {
+    let has_number = |path: &Path| {
+        path.extension().is_some_and(|number| number.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let first = path.with_extension("");
+    (has_number(path) && has_number(&first)).then_some(first)
+}
+
+/// Logs of the threads of one run: by their names, or by clients that are not in the other, at the same time.
+fn join_threads(logs: Vec<Log>) -> Vec<Log> {
+    let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
+    let (mut runs, mut parts): (Vec<Log>, Vec<Log>) = (Vec::new(), Vec::new());
+    for log in logs {
+        let first = first_thread(&log.paths[0]).filter(|first| names.contains(first));
+        let is_thread = |run: &Log| {
+            first.as_ref().is_some_and(|first| run.paths.contains(first))
+                && run.holds.is_of_intervals == log.holds.is_of_intervals
+                && run.holds.survey.overlaps(&log.holds.survey)
+        };
+        match runs.iter().position(is_thread) {
+            Some(place) => {
+                let run = runs.swap_remove(place);
+                runs.push(merge(run, log));
+            }
+            // Every run has a first client.
+            None if log.holds.is_of_intervals || log.holds.survey.has_first_client() => runs.push(log),
+            None => parts.push(log),
+        }
+    }
+    for part in parts {
+        let is_rest = |run: &&mut Log| {
+            !run.holds.is_of_intervals
+                && run.holds.survey.has_first_client()
+                && run.holds.survey.overlaps(&part.holds.survey)
+                && !run.holds.survey.shares_clients(&part.holds.survey)
+        };
+        let mut places = (0..runs.len()).filter(|place| is_rest(&&mut runs[*place]));
+        match (places.next(), places.next()) {
+            (Some(place), None) => {
+                let run = runs.swap_remove(place);
+                runs.push(merge(run, part));
+            }
+            _ => runs.push(part),
+        }
+    }
+    runs.iter_mut().for_each(|run| run.paths.sort());
+    runs.sort_by(|one, other| one.paths.cmp(&other.paths));
+    runs
+}
+
+/// The transactions that progress tells of.
+fn sum_progress(progress: &[Progress]) -> f64 {
+    let [first, ..] = progress else { return 0.0 };
+    let step = progress.get(1).map_or(first.until_seconds, |second| second.until_seconds - first.until_seconds);
+    let mut before = first.until_seconds - step;
+    let mut transactions = 0.0;
+    for one in progress {
+        transactions += if one.tps.is_finite() { one.tps * (one.until_seconds - before) } else { 0.0 };
+        before = one.until_seconds;
+    }
+    transactions
+}
+
+/// Progress has one digit behind the point, and its last line may be missing.
+fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
+    let (all, lines) = (transactions as f64, progress.len() as f64);
+    lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
+}
+
+/// pgbench tells its progress on another stream than its report: one file for each is one run.
+fn join_progress(reports: Vec<Report>) -> Vec<Report> {
+    let (streams, mut reports): (Vec<Report>, Vec<Report>) =
+        reports.into_iter().partition(|report| report.holds.outcome.is_none());
+    let is_only = streams.len() == 1 && reports.len() == 1;
+    let choices = choose_partners(streams.len(), reports.len(), |stream, report| {
+        let (progress, report) = (&streams[stream].holds.progress, &reports[report].holds);
+        let counted = report.outcome.filter(|_| report.progress.is_empty())?.transactions;
+        match progress.is_empty() {
+            // Messages alone.
+            true => is_only.then_some(0.0),
+            false => is_counted_by(progress, counted).then(|| (sum_progress(progress) - counted as f64).abs()),
+        }
+    });
+    let mut alone = Vec::new();
+    for (stream, choice) in streams.into_iter().zip(choices) {
+        let Choice::One(place) = choice else {
+            alone.push(stream);
+            continue;
+        };
+        let report = &mut reports[place];
+        report.paths.extend(stream.paths);
+        report.written_at = report.written_at.max(stream.written_at);
+        report.holds.add_stream(stream.holds);
+    }
+    reports.extend(alone);
+    reports.sort_by(|one, other| one.paths.cmp(&other.paths));
+    reports
+}
+
+/// Whose partner something is.
+enum Choice {
+    None,
+    One(usize),
+    /// These are as near as each other.
+    Several([usize; 2]),
+}
+
+/// Of each of the first kind the nearest of the second kind, if it is the nearest of that too.
+fn choose_partners(ones: usize, others: usize, distance: impl Fn(usize, usize) -> Option<f64>) -> Vec<Choice> {
+    let nearest = |count: usize, of: &dyn Fn(usize) -> Option<f64>| {
+        let mut near: Vec<(f64, usize)> = (0..count).filter_map(|place| Some((of(place)?, place))).collect();
+        near.sort_by(|one, other| one.0.total_cmp(&other.0));
+        match near.as_slice() {
+            [] => Choice::None,
+            [one, next, ..] if one.0 == next.0 => Choice::Several([one.1, next.1]),
+            [one, ..] => Choice::One(one.1),
+        }
+    };
+    let choose = |one: usize| match nearest(others, &|other| distance(one, other)) {
+        Choice::One(other) => match nearest(ones, &|one| distance(one, other)) {
+            Choice::One(back) if back != one => Choice::None,
+            Choice::Several(_) => Choice::Several([other, other]),
+            _ => Choice::One(other),
+        },
+        choice => choice,
+    };
+    (0..ones).map(choose).collect()
+}
+
+/// Logs and reports of the same runs, and those that stand alone.
+fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<TrialFiles>, Error> {
+    let choices =
+        choose_partners(logs.len(), reports.len(), |log, report| compute_distance(&logs[log], &reports[report]));
+    let mut partners: BTreeMap<usize, usize> = BTreeMap::new();
+    for (log, choice) in choices.into_iter().enumerate() {
+        match choice {
+            Choice::None => {}
+            Choice::One(report) => drop(partners.insert(log, report)),
+            Choice::Several([one, other]) => return Err(ambiguous(&logs[log], [&reports[one], &reports[other]])),
+        }
+    }
+    if let ([log], [report]) = (logs.as_slice(), reports.as_slice())
+        && partners.is_empty()
+        && log.holds.survey.transactions <= count(report)
+        && (is_directory || !log.holds.is_of_intervals && is_sample(log, report))
+    {
+        partners.insert(0, 0);
+    }
+    pair_samples(&logs, &reports, &mut partners)?;
+    let mut reports: Vec<Option<Report>> = reports.into_iter().map(Some).collect();
+    let with_log = logs.into_iter().enumerate().map(|(place, log)| {
+        let report = partners.get(&place).and_then(|report| reports[*report].take());
+        trial_of(report, Some(log))
+    });
+    let mut trials: Vec<TrialFiles> = with_log.collect();
+    trials.extend(reports.into_iter().flatten().map(|report| trial_of(Some(report), None)));
+    Ok(trials)
+}
+
+/// Gives a log that is a part of its run the report of the same name, as of `--log-prefix=a` and `> a.out`.
+fn pair_samples(logs: &[Log], reports: &[Report], partners: &mut BTreeMap<usize, usize>) -> Result<(), Error> {
+    for (place, log) in logs.iter().enumerate().filter(|(_, log)| !log.holds.is_of_intervals) {
+        let is_free = |report: &usize| !partners.values().any(|taken| taken == report);
+        let is_whole = partners.contains_key(&place);
+        let may_be = (0..reports.len()).filter(|report| !is_whole && is_sample(log, &reports[*report]));
+        let may_be: Vec<usize> = may_be.filter(is_free).collect();
+        let mut named = may_be.iter().filter(|report| have_one_name(log, &reports[**report]));
+        match (named.next(), named.next(), may_be.as_slice()) {
+            (Some(report), None, _) => drop(partners.insert(place, *report)),
+            (.., []) => {}
+            (.., [one, others @ ..]) => {
+                return Err(ambiguous(log, [&reports[*one], &reports[*others.first().unwrap_or(one)]]));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ambiguous(log: &Log, reports: [&Report; 2]) -> Error {
+    let [one, other] = reports.map(|report| render(&report.paths));
+    let others = if one == other { one } else { format!("{one} or {other}") };
+    Error::Unfit {
+        problem: format!("{} may be of the same run as {others}: what they hold does not tell", render(&log.paths)),
+        remedy: "put the files of each run into a directory of its own, and name the directories".to_owned(),
+    }
+}
+
+fn count(report: &Report) -> u64 {
+    report.holds.outcome.map_or_else(|| sum_progress(&report.holds.progress) as u64, |outcome| outcome.transactions)
+}
+
+/// How far the times are apart that a log and a report with as many transactions tell of, in seconds; `None`: they are of two runs.
+fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
+    let survey = &log.holds.survey;
+    let (lasted, told) = (survey.lasted_seconds(), report.holds.lasted_seconds());
+    let is_same = match report.holds.outcome {
+        Some(outcome) if log.holds.is_of_intervals => {
+            // Before 15 intervals count what was skipped too.
+            let skipped = survey.transactions.saturating_sub(outcome.transactions).min(outcome.skipped);
+            return compute_missing(survey, outcome.transactions.saturating_add(skipped), told?);
+        }
+        Some(outcome) => survey.transactions == outcome.transactions,
+        None => is_counted_by(&report.holds.progress, survey.transactions),
+    };
+    let off = told.map_or(0.0, |told| (told - lasted).abs());
+    // Runs that were asked for so many transactions all have as many.
+    let may_differ = report.holds.transactions.is_none() || told.is_none_or(|told| off <= tolerated_seconds(told));
+    (is_same && may_differ).then_some(off)
+}
+
+/// More than this does not end in the interval that pgbench ends in.
+const LAST_SHARE_MAX: f64 = 0.5;
+
+/// Seconds' worth of so many transactions that the log does not hold. pgbench logs no interval that it ends in.
+fn compute_missing(survey: &Survey, transactions: u64, told_seconds: f64) -> Option<f64> {
+    let missing = transactions.checked_sub(survey.transactions)? as f64 / transactions.max(1) as f64;
+    let last = survey.width.map_or(LAST_SHARE_MAX, |width| width as f64 / told_seconds.max(1.0));
+    (missing <= OFF_SHARE / 2.0 + last.min(LAST_SHARE_MAX)).then_some(missing * told_seconds)
+}
+
+/// Seconds that a log may be shorter or longer than its run, and the share of it.
+const OFF_SECONDS: f64 = 2.0;
+const OFF_SHARE: f64 = 0.1;
+
+fn tolerated_seconds(lasted: f64) -> f64 {
+    OFF_SECONDS.max(OFF_SHARE * lasted)
+}
+
+fn have_one_name(log: &Log, report: &Report) -> bool {
+    let first = &log.paths[0];
+    let log = first_thread(first).unwrap_or_else(|| first.clone()).with_extension("");
+    report.paths.iter().any(|report| report.with_extension("") == log)
+}
+
+/// Does the log look as if it held a part of the transactions that the report counts?
+fn is_sample(log: &Log, report: &Report) -> bool {
+    let survey = &log.holds.survey;
+    let (_, clients) = survey.clients();
+    let lasted = survey.lasted_seconds();
+    let is_as_long = |told: f64| (told - lasted).abs() <= tolerated_seconds(told);
+    survey.transactions < count(report)
+        && report.holds.clients.is_some_and(|told| clients <= told)
+        && report.holds.lasted_seconds().is_some_and(is_as_long)
+}
+
+// ---- what a file holds ----
+
+/// A line of a log is short.
+const LINE_BYTES_MAX: u64 = 1 << 16;
+
+/// Shows what each line of a file means. One that means nothing is told. The last one counts where it ends as a line does: one that is
+/// torn may still look like another.
+pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<(), Error> {
+    let failed = |source| Error::file("read", path, source);
+    let mut lines = BufReader::new(open_regular(path).map_err(failed)?);
+    let (mut line, mut number) = (String::new(), 0);
+    while (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
+        number += 1;
+        match parse(line.trim_end()) {
+            _ if !line.ends_with('\n') => {}
+            Some(meaning) => visit(meaning),
+            None => {
+                let text = line.trim_end().chars().take(80).collect::<String>();
+                return Err(Error::Import(format!("{}, line {number} makes no sense: {text:?}", path.display())));
+            }
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+const MICROSECONDS: i64 = 1_000_000;
+
+/// A transaction that took longer, a month, is none that began when its log says.
+const LATENCY_US_MAX: u64 = 31 * 24 * 3600 * 1_000_000;
+
+/// A log, or several of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// Transactions that ended well, that failed, and that were due too long ago.
+    pub transactions: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    /// As many as it names.
+    pub scripts: u32,
+    clients: BTreeMap<u32, Numbers>,
+    /// From the beginning of the first transaction to the end of the last, in microseconds since 1970; of intervals their own.
+    /// `None` of a log without a line.
+    pub span_us: Option<(i64, i64)>,
+    /// How far back the time goes from one line to a later one at most, in microseconds.
+    pub back_us: i64,
+    /// Seconds that an interval lasts; `None` where it has but one.
+    pub width: Option<i64>,
+}
+
+/// Of one client: how many lines there are, and from which to which number they run.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    lines: u64,
+    least: u64,
+    most: u64,
+}
+
+impl Survey {
+    /// Of a log of transactions.
+    pub fn of_transactions(path: &Path) -> Result<Survey, Error> {
+        let mut survey = Survey::default();
+        let mut latest_us = i64::MIN;
+        for_each(path, parse_transaction, |one| {
+            let ended_us = one.second.saturating_mul(MICROSECONDS).saturating_add(i64::from(one.microsecond));
+            survey.back_us = survey.back_us.max(latest_us.saturating_sub(ended_us));
+            latest_us = latest_us.max(ended_us);
+            survey.add(one, ended_us);
+        })?;
+        Ok(survey)
+    }
+
+    fn add(&mut self, one: LoggedTransaction, ended_us: i64) {
+        let took_us = match one.ended {
+            TransactionEnd::Answered { latency_us, .. } if latency_us <= LATENCY_US_MAX => latency_us,
+            _ => 0,
+        };
+        match one.ended {
+            TransactionEnd::Answered { .. } => self.transactions += 1,
+            TransactionEnd::Failed => self.failed += 1,
+            TransactionEnd::Skipped => self.skipped += 1,
+        }
+        self.scripts = self.scripts.max(one.script.saturating_add(1));
+        let none = Numbers { lines: 0, least: one.number, most: one.number };
+        let numbers = self.clients.entry(one.client).or_insert(none);
+        numbers.lines += 1;
+        (numbers.least, numbers.most) = (numbers.least.min(one.number), numbers.most.max(one.number));
+        self.widen(ended_us.saturating_sub_unsigned(took_us), ended_us);
+    }
+
+    fn widen(&mut self, begun_us: i64, ended_us: i64) {
+        let (begun, ended) = self.span_us.unwrap_or((begun_us, ended_us));
+        self.span_us = Some((begun.min(begun_us), ended.max(ended_us)));
+    }
+
+    /// Of a log of intervals.
+    pub fn of_intervals(path: &Path) -> Result<Survey, Error> {
+        let mut survey = Survey::default();
+        let mut latest = i64::MIN;
+        for_each(path, parse_interval, |(begun_at, interval)| {
+            let step = begun_at.saturating_sub(latest);
+            if latest != i64::MIN && step > 0 {
+                survey.width = Some(survey.width.map_or(step, |width| width.min(step)));
+            }
+            survey.back_us = survey.back_us.max(latest.saturating_sub(begun_at).saturating_mul(MICROSECONDS));
+            latest = latest.max(begun_at);
+            survey.transactions = survey.transactions.saturating_add(interval.transactions);
+            let begun_us = begun_at.saturating_mul(MICROSECONDS);
+            survey.widen(begun_us, begun_us);
+        })?;
+        // The last one begins there.
+        let width_us = survey.width.unwrap_or(1).saturating_mul(MICROSECONDS);
+        survey.span_us = survey.span_us.map(|(begun, last)| (begun, last.saturating_add(width_us)));
+        Ok(survey)
+    }
+
+    /// Adds what another thread of the same run logged.
+    pub fn merge(&mut self, other: &Survey) {
+        self.transactions = self.transactions.saturating_add(other.transactions);
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.scripts = self.scripts.max(other.scripts);
+        for (client, numbers) in &other.clients {
+            let same = self.clients.entry(*client).or_insert(Numbers { lines: 0, ..*numbers });
+            same.lines += numbers.lines;
+            (same.least, same.most) = (same.least.min(numbers.least), same.most.max(numbers.most));
+        }
+        other.span_us.into_iter().for_each(|(begun, ended)| self.widen(begun, ended));
+        self.back_us = self.back_us.max(other.back_us);
+        self.width = self.width.into_iter().chain(other.width).min();
+    }
+
+    /// How long it lasted.
+    pub fn lasted_seconds(&self) -> f64 {
+        self.span_us.map_or(0.0, |(begun, ended)| ended.saturating_sub(begun) as f64 / MICROSECONDS as f64)
+    }
+
+    /// Microseconds of its second in which the first transaction began: whole seconds of the run begin there.
+    pub fn offset_us(&self) -> i64 {
+        self.span_us.map_or(0, |(begun_us, _)| begun_us.rem_euclid(MICROSECONDS))
+    }
+
+    /// When the first transaction began.
+    pub fn begun_at(&self) -> Option<Timestamp> {
+        Timestamp::from_microsecond(self.span_us?.0).ok()
+    }
+
+    /// From which second until which, by a clock that is [`Survey::offset_us`] behind.
+    pub fn seconds(&self) -> Option<(i64, i64)> {
+        let (begun_us, ended_us) = self.span_us?;
+        let ended_us = ended_us.saturating_sub(self.offset_us());
+        Some((begun_us.div_euclid(MICROSECONDS), ended_us.div_euclid(MICROSECONDS).saturating_add(1)))
+    }
+
+    /// As many clients as it names, and as many as there must have been; both 0 of intervals, which name none.
+    pub fn clients(&self) -> (u32, u32) {
+        (self.clients.len() as u32, self.clients.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)))
+    }
+
+    pub fn has_first_client(&self) -> bool {
+        self.clients.contains_key(&0)
+    }
+
+    /// Has it clients that the other has too?
+    pub fn shares_clients(&self, other: &Survey) -> bool {
+        self.clients.keys().any(|client| other.clients.contains_key(client))
+    }
+
+    /// Did one begin before the other ended? A log without a line may be of any time.
+    pub fn overlaps(&self, other: &Survey) -> bool {
+        let (Some((begun, ended)), Some((other_begun, other_ended))) = (self.span_us, other.span_us) else {
+            return true;
+        };
+        begun <= other_ended && other_begun <= ended
+    }
+
+    /// As many transactions as the clients have numbered: each counts its own, without a gap. More than the lines where a part of them
+    /// is not there.
+    pub fn numbered(&self) -> u64 {
+        let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
+        self.clients.values().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// All lines, of transactions.
+    pub fn lines(&self) -> u64 {
+        self.clients.values().map(|numbers| numbers.lines).sum()
+    }
+}
+
+/// By these pgbench-tools knows a trial's directory.
+pub const TOOLS_REPORT: &str = "results.txt";
+const TOOLS_SECONDS: &str = "collected,samples,min_latency,avg_latency,max_latency";
+
+/// Its directory of results: `results/SERVER/TEST/`, formerly `results/TEST/`.
+const TOOLS_RESULTS: &str = "results";
+
+/// How a log's name begins unless pgbench is told otherwise. One without a line is known by it alone.
+const LOG_PREFIX: &str = "pgbench_log.";
+
+/// How lines begin that pgbench prints.
+const REPORT_LINES: [&str; 4] = ["progress: ", "transaction type: ", "pgbench (", "pgbench: error: "];
+
+/// Of a text that is no log: a report with a day of progress has less.
+const REPORT_BYTES_MAX: u64 = 64 << 20;
+
+/// Files that were found beside each other.
+#[derive(Debug)]
+pub struct Scope {
+    /// Their directory; `None` of those that are named one by one.
+    pub directory: Option<PathBuf>,
+    /// Is it a trial of pgbench-tools?
+    pub is_tools: bool,
+    /// What pgbench-tools calls the server, which may be a set of tests of it.
+    pub server: Option<String>,
+    pub parts: Vec<Named<Holds>>,
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub enum Holds {
+    /// Logs of single transactions, and of intervals.
+    Transactions(Survey),
+    Intervals(Survey),
+    /// pgbench-tools' table of seconds.
+    ToolsSeconds,
+    /// pgbench's report, its progress, what it had to say of errors, or all of it.
+    Report(Box<PgbenchReport>),
+}
+
+/// What the paths hold: each directory with results by itself, and all files that are named. What is named twice is there once.
+pub fn find_scopes(paths: &[PathBuf]) -> Result<Vec<Scope>, Error> {
+    let mut known = BTreeSet::new();
+    let mut scopes = Vec::new();
+    let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
+    for directory in directories {
+        if !find_below(directory, 0, &mut known, &mut scopes)? {
+            return Err(holds_nothing(directory));
+        }
+    }
+    let mut named = Scope { directory: None, is_tools: false, server: None, parts: Vec::new() };
+    for file in files {
+        let part = read_part(file)?.ok_or_else(|| holds_nothing(file))?;
+        named.parts.extend(known.insert(identify(file)).then_some(part));
+    }
+    scopes.extend((!named.parts.is_empty()).then_some(named));
+    Ok(scopes)
+}
+
+fn holds_nothing(path: &Path) -> Error {
+    Error::Import(format!("{} holds no result of pgbench", path.display()))
+}
+
+/// The same of a file, by whichever way it is named.
+fn identify(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// pgbench-tools nests two levels: the server's name, and the trial's number.
+const DEPTH_MAX: usize = 8;
+
+/// Is there any result, known already or not?
+fn find_below(
+    directory: &Path,
+    depth: usize,
+    known: &mut BTreeSet<PathBuf>,
+    found: &mut Vec<Scope>,
+) -> Result<bool, Error> {
+    let failed = |source| Error::file("list", directory, source);
+    let entries = fs::read_dir(directory).map_err(failed)?;
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| Ok(entry.map_err(failed)?.path())).collect::<Result<_, Error>>()?;
+    paths.retain(|path| !is_hidden(path));
+    paths.sort();
+    let (directories, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir());
+    let is_tools = files.iter().any(|file| file.ends_with(TOOLS_REPORT));
+    let (mut parts, mut is_any) = (Vec::new(), false);
+    // A pipe among them is none of pgbench's.
+    for file in files.iter().filter(|file| file.is_file()) {
+        if let Some(part) = read_part(file)? {
+            is_any = true;
+            parts.extend(known.insert(identify(file)).then_some(part));
+        }
+    }
+    if parts.iter().any(|part| !matches!(part.holds, Holds::ToolsSeconds)) {
+        let server = if is_tools { read_server_name(directory) } else { None };
+        found.push(Scope { directory: Some(directory.to_owned()), is_tools, server, parts });
+    }
+    // Below a trial of pgbench-tools there are none.
+    if !is_tools && depth < DEPTH_MAX {
+        for below in directories {
+            is_any |= find_below(&below, depth + 1, known, found)?;
+        }
+    }
+    Ok(is_any)
+}
+
+/// By the directory that the trial's is in.
+fn read_server_name(trial: &Path) -> Option<String> {
+    let trial = fs::canonicalize(trial).ok()?;
+    let name = trial.parent()?.file_name()?.to_string_lossy().into_owned();
+    (name != TOOLS_RESULTS).then_some(name)
+}
+
+/// `None` of a file with something else.
+fn read_part(path: &Path) -> Result<Option<Named<Holds>>, Error> {
+    let file = open_regular(path).map_err(|source| Error::file("read", path, source))?;
+    let metadata = file.metadata().map_err(|source| Error::file("read", path, source))?;
+    let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+    let is_empty_log =
+        metadata.len() == 0 && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG_PREFIX));
+    let kind = if is_empty_log { Kind::Transactions } else { recognize(path)? };
+    let holds = match kind {
+        Kind::Transactions => {
+            let survey = Survey::of_transactions(path)?;
+            check_clients(path, &survey)?;
+            Holds::Transactions(survey)
+        }
+        Kind::Intervals => Holds::Intervals(Survey::of_intervals(path)?),
+        Kind::ToolsSeconds => Holds::ToolsSeconds,
+        Kind::Report => Holds::Report(Box::new(read_report(path)?)),
+        Kind::Other => return Ok(None),
+    };
+    let written_at = written_at.unwrap_or(Timestamp::UNIX_EPOCH);
+    Ok(Some(Named { paths: vec![path.to_owned()], written_at, holds }))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Transactions,
+    Intervals,
+    ToolsSeconds,
+    Report,
+    Other,
+}
+
+/// By the first lines.
+fn recognize(path: &Path) -> Result<Kind, Error> {
+    let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
+    let mut head = BufReader::new(file.take(1 << 16));
+    let mut line = Vec::new();
+    for _ in 0..200 {
+        line.clear();
+        head.read_until(b'\n', &mut line).map_err(|source| Error::file("read", path, source))?;
+        let Ok(text) = std::str::from_utf8(&line) else { return Ok(Kind::Other) };
+        if text.is_empty() {
+            break;
+        }
+        let kind = recognize_line(text.trim_end());
+        if kind != Kind::Other {
+            return Ok(kind);
+        }
+    }
+    Ok(Kind::Other)
+}
+
+fn recognize_line(line: &str) -> Kind {
+    if parse_transaction(line).is_some() {
+        Kind::Transactions
+    } else if parse_interval(line).is_some() {
+        Kind::Intervals
+    } else if line == TOOLS_SECONDS {
+        Kind::ToolsSeconds
+    } else if REPORT_LINES.iter().any(|said| line.starts_with(said)) {
+        Kind::Report
+    } else {
+        Kind::Other
+    }
+}
+
+fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
+    let failed = |source| Error::file("read", path, source);
+    let mut text = Vec::new();
+    open_regular(path).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
+    let text = String::from_utf8_lossy(&text);
+    // Of several nobody knows whose progress and whose logs are whose.
+    let reports = text.lines().filter(|line| line.starts_with("number of transactions actually processed: ")).count();
+    if reports > 1 {
+        let path = path.display();
+        return Err(Error::Import(format!(
+            "{path} holds {reports} reports: write each run of pgbench into a file of its own"
+        )));
+    }
+    let report = parse_report(&text);
+    check_report(path, &report)?;
+    Ok(report)
+}
+
+/// pgbench takes no greater number (`option_parse_int` in pgbench.c), and no server more clients (`MAX_BACKENDS` in postmaster.h).
+const NUMBER_MAX: u32 = i32::MAX as u32;
+const CLIENTS_MAX: u32 = 262_143;
+
+/// Refuses what no pgbench was run with.
+fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
+    let figures = [
+        ("scaling factor", report.scale, NUMBER_MAX),
+        ("number of clients", report.clients, CLIENTS_MAX),
+        ("number of threads", report.threads, CLIENTS_MAX),
+        ("duration", report.seconds, NUMBER_MAX),
+        ("number of transactions per client", report.transactions, NUMBER_MAX),
+    ];
+    let wrong = figures.into_iter().find_map(|(what, figure, most)| {
+        let figure = figure.filter(|figure| !(1..=most).contains(figure))?;
+        Some(format!("its {what} is {figure}, and pgbench takes 1 to {most}"))
+    });
+    let more_threads = report.threads.zip(report.clients).filter(|(threads, clients)| threads > clients);
+    let more_threads = || {
+        more_threads.map(|(threads, clients)| {
+            format!(
+                "it has {} for {}, and pgbench never more than clients",
+                counted(threads, "thread"),
+                counted(clients, "client")
+            )
+        })
+    };
+    match wrong.or_else(more_threads) {
+        Some(problem) => Err(edited(path, &problem)),
+        None => Ok(()),
+    }
+}
+
+fn check_clients(path: &Path, survey: &Survey) -> Result<(), Error> {
+    let (_, clients) = survey.clients();
+    if clients > CLIENTS_MAX {
+        let problem =
+            format!("it numbers clients beyond {}, and no server takes more than {CLIENTS_MAX}", CLIENTS_MAX - 1);
+        return Err(edited(path, &problem));
+    }
+    Ok(())
+}
+
+fn edited(path: &Path, problem: &str) -> Error {
+    Error::Unfit {
+        problem: format!("{}: {problem}", path.display()),
+        remedy: "import the file as pgbench wrote it: this one was edited, or damaged".to_owned(),
+    }
+}
+
+/// Files that a name with a dot hides are not looked at.
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_known_by_the_name_of_the_first() {
+        let of = |name: &str| first_thread(Path::new(name)).map(|first| first.display().to_string());
+        assert_eq!(of("d/pgbench_log.4711.1").as_deref(), Some("d/pgbench_log.4711"));
+        assert_eq!(
+            [of("pgbench_log.4711"), of("run.log"), of("run.1.log"), of("pgbench_log.1.x")],
+            [const { None }; 4]
+        );
+    }
+
+    #[test]
+    fn the_nearest_is_the_partner_and_what_is_as_near_is_none() {
+        let choose = |distances: &[[Option<f64>; 2]]| {
+            let choices = choose_partners(distances.len(), 2, |one, other| distances[one][other]);
+            let told = choices.into_iter().map(|choice| match choice {
+                Choice::None => "none".to_owned(),
+                Choice::One(place) => place.to_string(),
+                Choice::Several(_) => "several".to_owned(),
+            });
+            told.collect::<Vec<_>>()
+        };
+        assert_eq!(choose(&[[Some(0.1), Some(5.0)], [Some(6.0), Some(0.2)]]), ["0", "1"]);
+        assert_eq!(choose(&[[Some(0.1), None], [Some(0.3), None]]), ["0", "none"]);
+        assert_eq!(choose(&[[Some(0.1), Some(0.1)]]), ["several"]);
+        assert_eq!(choose(&[[None, None]]), ["none"]);
+    }
+}
+
+#[cfg(test)]
+mod survey_tests {
+    use super::*;
+
+    fn of(text: &str) -> Survey {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        std::fs::write(&path, text).unwrap();
+        match parse_transaction(text.lines().next().unwrap()) {
+            Some(_) => Survey::of_transactions(&path).unwrap(),
+            None => Survey::of_intervals(&path).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_log_begins_with_its_first_transaction_not_with_the_end_of_it() {
+        let survey = of("0 1 7500000 0 1650260558 0\n1 1 9000000 0 1650260559 500000\n0 2 failed 0 1650260560 0\n");
+        assert_eq!((survey.transactions, survey.failed, survey.clients()), (2, 1, (2, 2)));
+        assert_eq!((survey.lasted_seconds(), survey.back_us), (9.5, 0));
+    }
+
+    #[test]
+    fn numbers_tell_of_lines_that_are_not_there() {
+        let whole = of("0 1 5 0 1650260550 0\n0 2 5 0 1650260550 1\n1 7 5 0 1650260550 2\n");
+        assert_eq!((whole.lines(), whole.numbered()), (3, 3));
+        let sampled = of("0 1 5 0 1650260550 0\n0 12 5 0 1650260550 1\n1 7 5 0 1650260550 2\n");
+        assert_eq!((sampled.lines(), sampled.numbered()), (3, 13));
+    }
+
+    #[test]
+    fn time_that_goes_back_is_seen_in_both_kinds_of_log() {
+        assert_eq!(of("0 1 5 0 1650260553 0\n0 2 5 0 1650260550 500000\n0 3 5 0 1650260551 0\n").back_us, 2_500_000);
+        assert_eq!(of("1650260553 1 5 0 5 5\n1650260550 1 5 0 5 5\n").back_us, 3_000_000);
+    }
+
+    #[test]
+    fn threads_whose_intervals_begin_apart_have_the_same_width() {
+        let mut one = of("1650260550 10 50 0 5 5\n1650260560 10 50 0 5 5\n");
+        one.merge(&of("1650260551 10 50 0 5 5\n"));
+        assert_eq!((one.width, one.transactions, one.lasted_seconds()), (Some(10), 30, 20.0));
+    }
+
+    #[test]
+    fn a_file_is_known_by_what_it_holds() {
+        for (line, kind) in [
+            ("0 199 2241 0 1175850568 995598", Kind::Transactions),
+            ("0 81 4621 0 1412881037 912698 3005", Kind::Transactions),
+            ("3 0 failed 0 1499414498 84905 9", Kind::Transactions),
+            ("1650260552 5178 26171317 177284491527 1136 44462 2647617 7321113867 0 9866", Kind::Intervals),
+            ("1650260552 30 6000 1200800 40 900", Kind::Intervals),
+            ("collected,samples,min_latency,avg_latency,max_latency", Kind::ToolsSeconds),
+            ("progress: 1.0 s, 523.9 tps, lat 7.528 ms stddev 24.786, 0 failed", Kind::Report),
+            ("transaction type: <builtin: select only>", Kind::Report),
+            ("starting vacuum...end.", Kind::Other),
+            ("1 2 3 4 5 6", Kind::Other),
+            ("", Kind::Other),
+        ] {
+            assert_eq!(recognize_line(line), kind, "{line}");
+        }
+    }
+}

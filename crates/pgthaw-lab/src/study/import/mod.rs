@@ -1,0 +1,467 @@
+//! Results that others measured: pgbench's logs, its progress and its report, and directories of pgbench-tools.
+//!
+//! Everything becomes one sweep, whose points are what the reports say was run. What only pgthaw measures is not there:
+//! the start state, what was read, the server's statistics.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest as _, Sha256};
+
+use super::axis::render_mix;
+use super::error::Error;
+use super::finding::Finding;
+use super::point::{
+    CONNECT, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, NOTHING, Point, StartAsked, TOGETHER, Turn,
+};
+use super::record::{Device, Machine, SweepRun, SweepTrial, compute_worst_second, empty_trial, new_run_id};
+use super::spec::render_digest;
+use model::Facts;
+use pgbench::{BUILTIN_SCRIPTS, PgbenchOutcome, PgbenchReport, QueryMode};
+use postgres::ServerFacts;
+
+mod files;
+mod seconds;
+
+use files::{TrialFiles, find_trials};
+use seconds::{Measured, read_trial};
+
+/// What is kept of it.
+#[derive(Debug)]
+pub struct Imported {
+    pub run: SweepRun,
+    pub trials: Vec<SweepTrial>,
+    /// What judges of the trials' curves have to know, trial by trial.
+    pub facts: Vec<Facts>,
+}
+
+/// Reads what others measured.
+pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
+    let (mut all, mut meanings) = (Vec::new(), Vec::new());
+    for files in find_trials(&options.paths)? {
+        let report = files.report.as_ref().map(|report| report.holds.clone()).unwrap_or_default();
+        check_given(options, &files.label, &report)?;
+        if report.seconds.is_none() {
+            let log = files.log.as_ref().map(|log| log.holds.survey.lasted_seconds()).filter(|seconds| *seconds > 0.0);
+            check_seconds(options, &files.label, log)?;
+        }
+        let seconds = report.seconds.or(options.seconds);
+        let measured = read_trial(&files, seconds, has_rate(options, &report))?;
+        let is_dated = measured.started_at.is_some();
+        let (trial, facts) = describe_trial(options, &files, &report, measured)?;
+        meanings.push(compute_meaning(&trial, is_dated));
+        all.push((trial, facts, report.version));
+    }
+    // However they were named.
+    all.sort_by(|(one, ..), (other, ..)| (one.started_at, &one.command).cmp(&(other.started_at, &other.command)));
+    if all.is_empty() {
+        return Err(Error::Import(format!("{} holds no result of pgbench", name_paths(options))));
+    }
+    let version = all.iter().rev().find_map(|(_, _, version)| version.clone());
+    let (mut trials, facts): (Vec<SweepTrial>, Vec<Facts>) =
+        all.into_iter().map(|(trial, facts, _)| (trial, facts)).unzip();
+    if options.rate.is_some() && trials.iter().all(|trial| trial.point.rate.is_none()) {
+        return Err(Error::Unfit {
+            problem: format!("rate= is given, and {} says that no rate was asked for", name_paths(options)),
+            remedy: "leave rate= out: pgbench tells of every rate by its schedule lag".to_owned(),
+        });
+    }
+    let digest = compute_digest(meanings);
+    number_trials(&mut trials);
+    let run = describe_run(options, &trials, digest, version);
+    trials.iter_mut().for_each(|trial| trial.sweep_id.clone_from(&run.id));
+    Ok(Imported { run, trials, facts })
+}
+
+fn name_paths(options: &ImportOptions) -> String {
+    options.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Of what a trial says, however its files and directories are named, and whenever they were copied: a trial that is not dated has
+/// the time of its files.
+fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
+    let point = Point { server: DEFAULT_SERVER.to_owned(), ..trial.point.clone() };
+    let nameless = SweepTrial {
+        command: String::new(),
+        verdicts: Vec::new(),
+        started_at: if is_dated { trial.started_at } else { Timestamp::UNIX_EPOCH },
+        ended_at: None,
+        point,
+        ..trial.clone()
+    };
+    let text = serde_json::to_vec(&nameless).unwrap_or_else(|_| unreachable!("records become JSON"));
+    Sha256::digest(text).to_vec()
+}
+
+/// In whatever order they are named.
+fn compute_digest(mut meanings: Vec<Vec<u8>>) -> String {
+    meanings.sort();
+    render_digest(&meanings.concat())
+}
+
+/// Were transactions due at times, by the report or by who imports it? pgbench's report and its progress tell of every rate.
+fn has_rate(options: &ImportOptions, report: &PgbenchReport) -> bool {
+    let tells = report.outcome.is_some() || !report.progress.is_empty();
+    report.has_rate || options.rate.is_some() && !tells
+}
+
+fn describe_trial(
+    options: &ImportOptions,
+    files: &TrialFiles,
+    report: &PgbenchReport,
+    mut measured: Measured,
+) -> Result<(SweepTrial, Facts), Error> {
+    let seconds = measured.samples.len() as u32;
+    if report.outcome.is_none() && seconds == 0 && files.log.is_none() {
+        return Err(Error::Import(format!("{} holds no result of pgbench", files.label)));
+    }
+    let counted = count_transactions(files, report, &measured);
+    let asked_seconds = report.seconds.or(options.seconds).map(f64::from);
+    let logged_seconds = measured.lasted_seconds.unwrap_or(f64::from(seconds));
+    let lasted_seconds = match asked_seconds.or((seconds > 0).then_some(logged_seconds)) {
+        Some(seconds) => seconds,
+        None => report.lasted_seconds().unwrap_or_default(),
+    };
+    let told_seconds = measured.told_seconds.unwrap_or(lasted_seconds);
+    let tps = match counted.tps {
+        told if told > 0.0 => told,
+        _ if told_seconds > 0.0 => counted.transactions as f64 / told_seconds,
+        _ => 0.0,
+    };
+    let due = counted.transactions.saturating_add(counted.failed).saturating_add(counted.skipped);
+    measured.has_rate |= has_rate(options, report);
+    if measured.has_rate {
+        check_rate(options, &files.label, report, due, lasted_seconds)?;
+    }
+    let facts = Facts {
+        clients: options.clients.or(report.clients).or(files.clients()),
+        scale: options.scale.or(report.scale),
+        is_rate_limited: measured.has_rate,
+        ..Facts::default()
+    };
+    let abort = find_abort(report, counted);
+    // It counts among its repeats as little as one that a study saw fail.
+    let failure = abort.as_ref().map(ToString::to_string);
+    measured.findings.extend(abort);
+    measured.findings.extend(files.findings.iter().cloned());
+    let point = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
+    let facts = Facts { is_own_script: !BUILTIN_SCRIPTS.contains(&point.script.as_str()), ..facts };
+    let started_at = measured.started_at.unwrap_or(files.written_at);
+    // The sweep, and which of its trials it is, are known when all are read.
+    let turn = Turn { point: 0, repeat: 1, position: 1 };
+    let trial = SweepTrial {
+        ended_at: started_at.checked_add(SignedDuration::try_from_secs_f64(lasted_seconds).unwrap_or_default()).ok(),
+        command: files.label.clone(),
+        failure,
+        lasted_seconds,
+        transactions: counted.transactions,
+        failed: counted.failed,
+        skipped: counted.skipped,
+        retried: counted.retried,
+        retries: counted.retries,
+        late: counted.late,
+        tps,
+        worst_second_tps: compute_worst_second(&measured.samples, tps).filter(|_| measured.is_by_second),
+        latency: measured.latency,
+        samples: measured.samples,
+        scripts: measured.scripts,
+        verdicts: measured.findings.into_iter().map(Into::into).collect(),
+        ..empty_trial("", &point, &turn, started_at)
+    };
+    Ok((trial, facts))
+}
+
+/// By the report; without one by the log, or by the seconds.
+fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
+    let by_log = files.log.as_ref().map(|log| &log.holds.survey).map(|survey| PgbenchOutcome {
+        transactions: survey.transactions,
+        failed: survey.failed,
+        skipped: survey.skipped,
+        ..PgbenchOutcome::default()
+    });
+    let by_seconds = || PgbenchOutcome {
+        transactions: measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add),
+        ..PgbenchOutcome::default()
+    };
+    // Progress counts all of a run of which the log is a sample.
+    let is_sample = measured.findings.iter().any(|finding| matches!(finding, Finding::LogPartial { .. }));
+    report.outcome.or(by_log.filter(|_| !is_sample || report.progress.is_empty())).unwrap_or_else(by_seconds)
+}
+
+fn find_abort(report: &PgbenchReport, counted: PgbenchOutcome) -> Option<Finding> {
+    report.is_unfinished().then_some(Finding::RunAborted {
+        aborted_clients: report.aborted_clients,
+        clients: report.clients,
+        transactions: counted.transactions,
+        asked_transactions: report.asked_transactions,
+    })
+}
+
+/// What was measured, as far as it is known: so many transactions were due in so many seconds. What stands for something that is
+/// not known is told among the findings.
+fn describe_point(
+    options: &ImportOptions,
+    files: &TrialFiles,
+    report: &PgbenchReport,
+    (due, lasted_seconds): (u64, f64),
+    measured: &mut Measured,
+) -> Point {
+    let script = match report.mix.len() {
+        0 | 1 => report.script.clone(),
+        _ => Some(render_mix(&report.mix)),
+    };
+    let clients = options.clients.or(report.clients).or(files.clients());
+    let has_rate = measured.has_rate;
+    let findings = &mut measured.findings;
+    Point {
+        scale: known("scale", options.scale.or(report.scale), 1, findings),
+        clients: known("clients", clients, 1, findings),
+        jobs: known("jobs", options.jobs.or(report.threads).or(files.threads()), 1, findings),
+        script: options.script.clone().or(script).unwrap_or_else(|| "unknown".to_owned()),
+        rate: if has_rate { choose_rate(options, due as f64 / lasted_seconds.max(1.0), findings) } else { None },
+        // pgbench's own default.
+        query_mode: known("query_mode", options.query_mode.or(report.query_mode), QueryMode::Simple, findings),
+        seconds: report.transactions.is_none().then(|| lasted_seconds.round().max(1.0) as u32),
+        transactions: report.transactions,
+        start: options.start.unwrap_or(StartAsked::AsIs),
+        disk: NATIVE.to_owned(),
+        file_system: NATIVE.to_owned(),
+        server: files.server.clone().unwrap_or_else(|| DEFAULT_SERVER.to_owned()),
+        latency_limit_ms: report.latency_limit_ms,
+        strategy: NOTHING.to_owned(),
+        database: DEFAULT_DATABASE.to_owned(),
+        places: TOGETHER.to_owned(),
+        connect: options.connect || report.connects.unwrap_or(false),
+        ..Point::default()
+    }
+}
+
+/// What is known of it, or what stands for it, which is told.
+fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut Vec<Finding>) -> T {
+    said.unwrap_or_else(|| {
+        let name = match option {
+            "clients" => "number of clients".to_owned(),
+            "jobs" => "number of pgbench's threads".to_owned(),
+            _ => option.replace('_', " "),
+        };
+        let what = format!("the {name} is not in what was imported: {otherwise} stands for it");
+        findings.push(Finding::Assumed { what, how: format!("{option}= says it") });
+        otherwise
+    })
+}
+
+/// No report says which rate was asked for. What was due stands for it, in two digits, so that repeats are of one point.
+fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<Finding>) -> Option<f64> {
+    if options.rate.is_some() {
+        return options.rate;
+    }
+    let rate: f64 = format!("{due_per_second:.1e}").parse().ok().filter(|rate| *rate > 0.0)?;
+    let what = format!(
+        "a rate was asked for that the files do not say: what was due, about {rate} transactions per second, stands for it"
+    );
+    findings.push(Finding::Assumed { what, how: "rate= says it".to_owned() });
+    Some(rate)
+}
+
+/// What a point has become known by, how long its first trial was asked to last, and how many trials it has.
+struct NumberedPoint {
+    seconds: Option<u32>,
+    number: u32,
+    repeats: u32,
+}
+
+/// Points by what they are, in the order in which they come first; trials of one point are its repeats.
+fn number_trials(trials: &mut [SweepTrial]) {
+    let mut points: BTreeMap<String, Vec<NumberedPoint>> = BTreeMap::new();
+    let mut next = 0;
+    for (position, trial) in (1..).zip(trials) {
+        let seconds = trial.point.seconds;
+        let alike = points.entry(format!("{:?}", Point { seconds: None, ..trial.point.clone() })).or_default();
+        let place = alike.iter().position(|one| are_as_long(one.seconds, seconds)).unwrap_or_else(|| {
+            alike.push(NumberedPoint { seconds, number: next, repeats: 0 });
+            next += 1;
+            alike.len() - 1
+        });
+        let point = &mut alike[place];
+        point.repeats += 1;
+        trial.point.seconds = point.seconds;
+        (trial.number, trial.repeat, trial.position) = (point.number, point.repeats, position);
+    }
+}
+
+/// A log ends with its last transaction, so that one without a report may seem to be a second or two longer or shorter.
+fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.abs_diff(other) <= (one / 50).clamp(1, 2),
+        _ => one == other,
+    }
+}
+
+fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, version: Option<String>) -> SweepRun {
+    let started_at = trials.first().map_or(Timestamp::UNIX_EPOCH, |trial| trial.started_at);
+    let ended_at = trials.iter().map(|trial| trial.ended_at.unwrap_or(trial.started_at)).max();
+    let sources: Vec<String> = options.paths.iter().map(|path| path.display().to_string()).collect();
+    let version = version.unwrap_or_default();
+    let unknown = || "unknown".to_owned();
+    SweepRun {
+        id: new_run_id(started_at),
+        started_at,
+        ended_at,
+        pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
+        pgbench_version: if version.is_empty() { unknown() } else { format!("pgbench (PostgreSQL) {version}") },
+        machine: Machine {
+            hostname: unknown(),
+            kernel: unknown(),
+            cpu_model: unknown(),
+            file_system: unknown(),
+            device: Device::nameless(&unknown()),
+            ..Machine::default()
+        },
+        server: ServerFacts {
+            version: unknown(),
+            block_size: 8192,
+            segment_blocks: 131_072,
+            ..ServerFacts::default()
+        },
+        question: options.question.clone().unwrap_or_else(|| format!("imported from {}", sources.join(", "))),
+        digest,
+        varied: compute_varied(trials),
+        points: trials.iter().map(|trial| trial.number + 1).max().unwrap_or_default(),
+        repeats: trials.iter().map(|trial| trial.repeat).max().unwrap_or_default(),
+        verdicts: vec![
+            Finding::Assumed {
+                what:
+                    "imported: nobody checked the start state, and neither server nor machine nor what was read is known"
+                        .to_owned(),
+                how: "measure with `pgthaw bench` what has to be known".to_owned(),
+            }
+            .into(),
+        ],
+        source: Some(sources.join(", ")),
+        ..SweepRun::default()
+    }
+}
+
+/// Names of what the points differ in.
+fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
+    let differs = |axis: &&str| {
+        let mut values: Vec<Option<String>> = trials.iter().map(|trial| trial.point.value(axis)).collect();
+        values.sort();
+        values.dedup();
+        values.len() > 1
+    };
+    FIXED_AXES.into_iter().chain([CONNECT]).filter(differs).map(str::to_owned).collect()
+}
+
+/// Refuses what a report says otherwise. What a script of one's own is called, and the scale of its tables, is not in a report.
+pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<(), Error> {
+    let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
+    let scale = report.scale.filter(|_| is_builtin);
+    let script = report.script.clone().filter(|_| is_builtin);
+    let connect = options.connect.then_some("a connection for each transaction");
+    let connects = report
+        .connects
+        .map(|connects| if connects { "a connection for each transaction" } else { "one for each client" });
+    let contradictions = [
+        contradict("clients", options.clients, report.clients),
+        contradict("jobs", options.jobs, report.threads),
+        contradict("scale", options.scale, scale),
+        contradict("script", options.script.clone(), script),
+        contradict("query_mode", options.query_mode, report.query_mode),
+        contradict("seconds", options.seconds, report.seconds),
+        contradict("connect", connect, connects),
+    ];
+    let clients = options.clients.or(report.clients);
+    let jobs = options.jobs.zip(clients).filter(|(jobs, clients)| jobs > clients);
+    let more_jobs = jobs.map(|(jobs, clients)| {
+        format!("jobs= says {jobs}, and pgbench has no more threads than its {clients} clients")
+    });
+    match contradictions.into_iter().flatten().chain(more_jobs).next() {
+        Some(said) => Err(refuse(label, &said)),
+        None => Ok(()),
+    }
+}
+
+fn contradict<T: Display + PartialEq>(option: &str, given: Option<T>, said: Option<T>) -> Option<String> {
+    let (given, said) = given.zip(said).filter(|(given, said)| given != said)?;
+    Some(format!("{option}= says {given}, and its report {said}"))
+}
+
+fn refuse(label: &str, said: &str) -> Error {
+    Error::Unfit {
+        problem: format!("{label}: {said}"),
+        remedy: "leave the key out, or import by itself what it is about".to_owned(),
+    }
+}
+
+/// Seconds by which a log may be longer than its run was asked to last: transactions under way are finished.
+const LONGER_SECONDS: f64 = 2.0;
+
+/// A run may have stood still at its end for so many seconds and as long as its log before. What is longer was another run.
+const SILENT_SECONDS: f64 = 60.0;
+
+/// Refuses seconds that a log contradicts which no report belongs to.
+pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<(), Error> {
+    let Some((seconds, log)) = options.seconds.map(f64::from).zip(log_seconds) else { return Ok(()) };
+    if log > seconds + LONGER_SECONDS || seconds > 2.0 * log + SILENT_SECONDS {
+        return Err(refuse(label, &format!("seconds= says {seconds}, and its log lasts {log:.1} s")));
+    }
+    Ok(())
+}
+
+/// So much more than the rate is no chance: pgbench draws the moments at random, and their number scatters by the root of it.
+const OFF_SHARE: f64 = 0.1;
+const SCATTER: f64 = 3.0;
+
+/// Of the time by which the last transactions must have been late, what the report tells of at least.
+const LAG_SHARE: f64 = 0.5;
+
+/// Refuses a rate that was not asked for: more was due, or less, and nothing was late.
+pub fn check_rate(
+    options: &ImportOptions,
+    label: &str,
+    report: &PgbenchReport,
+    due: u64,
+    lasted_seconds: f64,
+) -> Result<(), Error> {
+    let Some(rate) = options.rate.filter(|_| due > 0 && lasted_seconds > 0.0) else { return Ok(()) };
+    let due_per_second = due as f64 / lasted_seconds;
+    let off = OFF_SHARE.max(SCATTER / (due as f64).sqrt());
+    if due_per_second > rate * (1.0 + off) {
+        let said = format!("rate= says {rate} transactions per second, and about {due_per_second:.0} were due");
+        return Err(refuse(label, &said));
+    }
+    let behind_ms = 1000.0 * lasted_seconds * (1.0 - due_per_second / rate);
+    match report.lag_ms_max {
+        Some(lag_ms) if due_per_second < rate * (1.0 - off) && lag_ms < LAG_SHARE * behind_ms => {
+            let said = format!(
+                "rate= says {rate} transactions per second, and {due_per_second:.0} were due, of which none began more than {lag_ms:.0} ms late"
+            );
+            Err(refuse(label, &said))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is imported, and what is known of it beside what the files say.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// Files, and directories with the files of one trial or of many.
+    pub paths: Vec<PathBuf>,
+    pub question: Option<String>,
+    pub scale: Option<u32>,
+    pub clients: Option<u32>,
+    /// pgbench's threads (`-j`).
+    pub jobs: Option<u32>,
+    pub script: Option<String>,
+    pub query_mode: Option<QueryMode>,
+    /// How long pgbench was asked to run.
+    pub seconds: Option<u32>,
+    /// Did each transaction have a connection of its own?
+    pub connect: bool,
+    /// Transactions per second that were asked for, of all trials but those whose files tell that there was no rate.
+    pub rate: Option<f64>,
+    pub start: Option<StartAsked>,
+}

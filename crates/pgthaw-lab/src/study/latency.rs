@@ -1,0 +1,408 @@
+//! From the log of transactions to histograms per script, and to what happened in each second.
+
+use std::fmt;
+use std::io::Read as _;
+
+use flate2::read::ZlibDecoder;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+
+use pgbench::{Interval, Intervals, LoggedTransaction, TransactionEnd};
+
+/// What a log holds, while it is read.
+#[derive(Debug)]
+pub struct Latencies {
+    scripts: Vec<Counted>,
+    /// What was answered, by second.
+    pub intervals: Intervals,
+    has_rate: bool,
+}
+
+#[derive(Debug)]
+struct Counted {
+    name: String,
+    failed: u64,
+    skipped: u64,
+    response: Histogram<u64>,
+    service: Histogram<u64>,
+}
+
+impl Latencies {
+    /// For a load of these scripts; under a rate response and service differ.
+    pub fn new(scripts: Vec<String>, has_rate: bool) -> Latencies {
+        let counted = |name| {
+            let (response, service) = (empty_histogram(), empty_histogram());
+            Counted { name, failed: 0, skipped: 0, response, service }
+        };
+        Latencies { scripts: scripts.into_iter().map(counted).collect(), intervals: Intervals::new(), has_rate }
+    }
+
+    /// Counts one line of the log. A script that was not given is none of ours.
+    pub fn add(&mut self, one: LoggedTransaction) {
+        let Some(script) = self.scripts.get_mut(one.script as usize) else { return };
+        match one.ended {
+            TransactionEnd::Failed => script.failed += 1,
+            TransactionEnd::Skipped => script.skipped += 1,
+            TransactionEnd::Answered { latency_us, lag_us } => {
+                // A histogram that grows takes every latency that there can be.
+                let _ = script.response.record(latency_us);
+                let _ = script.service.record(latency_us.saturating_sub(lag_us));
+                self.intervals.entry(one.second).or_default().merge(Interval {
+                    transactions: 1,
+                    latency_us_sum: latency_us as f64,
+                    latency_us_squares: (latency_us as f64).powi(2),
+                    latency_us_min: latency_us,
+                    latency_us_max: latency_us,
+                });
+            }
+        }
+    }
+
+    /// Adds what another generator's log of the same load holds: as if both were one.
+    pub fn merge(&mut self, other: &Latencies) {
+        for (script, same) in self.scripts.iter_mut().zip(&other.scripts) {
+            script.failed += same.failed;
+            script.skipped += same.skipped;
+            // They grow as they need.
+            let _ = script.response.add(&same.response);
+            let _ = script.service.add(&same.service);
+        }
+        for (second, interval) in &other.intervals {
+            self.intervals.entry(*second).or_default().merge(*interval);
+        }
+    }
+
+    /// The responses of all scripts together.
+    pub fn overall(&self) -> LatencyHistogram {
+        let mut all = empty_histogram();
+        for counted in &self.scripts {
+            // Both grow as they need.
+            let _ = all.add(&counted.response);
+        }
+        LatencyHistogram::new(&all)
+    }
+
+    /// The histograms, a script each.
+    pub fn scripts(&self) -> Vec<ScriptLatency> {
+        let latency = |counted: &Counted| ScriptLatency {
+            script: counted.name.clone(),
+            answered: counted.response.len(),
+            failed: counted.failed,
+            skipped: counted.skipped,
+            response: LatencyHistogram::new(&counted.response),
+            service: self.has_rate.then(|| LatencyHistogram::new(&counted.service)),
+        };
+        self.scripts.iter().map(latency).collect()
+    }
+}
+
+fn empty_histogram() -> Histogram<u64> {
+    // It fails for more than five digits alone.
+    Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits are allowed"))
+}
+
+// ---- histograms, as they are kept ----
+
+/// Digits of a latency that are kept: an error of at most one in a thousand.
+pub const DIGITS: u8 = 3;
+
+/// How long the transactions of a script took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ScriptLatency {
+    pub script: String,
+    /// Answered, failed and skipped transactions in the log: of all, or of the share that was logged.
+    pub answered: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    /// Under a rate from when a transaction was due, otherwise from when it began.
+    pub response: LatencyHistogram,
+    /// Under a rate from when it began; `None` without one, where it is the same.
+    pub service: Option<LatencyHistogram>,
+}
+
+/// A histogram of latencies in microseconds with three significant digits, in HdrHistogram's own compressed form (V2
+/// with zlib), which its libraries in every language read and merge.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct LatencyHistogram {
+    pub count: u64,
+    pub mean_us: f64,
+    /// The standard deviation.
+    pub stddev_us: f64,
+    pub p50_us: u64,
+    pub p90_us: u64,
+    pub p95_us: u64,
+    pub p99_us: u64,
+    pub p999_us: u64,
+    pub max_us: u64,
+    /// Of the shares above those that enough transactions lie beyond, with what chance leaves open.
+    pub percentiles: Vec<Percentile>,
+    /// In `--json` its bytes are left out: the store has them.
+    #[serde(skip)]
+    encoded: Vec<u8>,
+}
+
+/// Shares of the transactions of which a percentile is told.
+const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+/// So many transactions must lie beyond a percentile: fewer leave it to a handful of them.
+const BEYOND_MIN: f64 = 10.0;
+
+/// Of a normal distribution 95 % lie within so many standard deviations.
+const DEVIATIONS_95: f64 = 1.96;
+
+/// A percentile with the interval that holds the true one in 95 % of cases, were the transactions independent: by the
+/// binomial distribution of how many lie below. They are not, so what the trials differ by is the wider interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Percentile {
+    /// 0 to 1.
+    pub share: f64,
+    pub us: u64,
+    pub low_us: u64,
+    pub high_us: u64,
+}
+
+impl fmt::Debug for LatencyHistogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LatencyHistogram").field("count", &self.count).field("p99_us", &self.p99_us).finish()
+    }
+}
+
+/// A histogram that the store holds and that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("the latencies are no histogram: {0}")]
+pub struct UnreadableHistogram(String);
+
+impl LatencyHistogram {
+    pub fn new(histogram: &Histogram<u64>) -> LatencyHistogram {
+        let quantile = |share| histogram.value_at_quantile(share);
+        let mut encoded = Vec::new();
+        // Writing to memory fails for counts beyond 2⁶³ alone.
+        if V2DeflateSerializer::new().serialize(histogram, &mut encoded).is_err() {
+            encoded.clear();
+        }
+        LatencyHistogram {
+            count: histogram.len(),
+            mean_us: histogram.mean(),
+            stddev_us: histogram.stdev(),
+            p50_us: quantile(0.5),
+            p90_us: quantile(0.9),
+            p95_us: quantile(0.95),
+            p99_us: quantile(0.99),
+            p999_us: quantile(0.999),
+            max_us: histogram.max(),
+            percentiles: SHARES.into_iter().filter_map(|share| compute_percentile(histogram, share)).collect(),
+            encoded,
+        }
+    }
+
+    /// The percentile of this share of the transactions; `None` when too few lie beyond it.
+    pub fn percentile(&self, share: f64) -> Option<&Percentile> {
+        self.percentiles.iter().find(|percentile| percentile.share == share)
+    }
+
+    /// The histogram itself.
+    pub fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// Reads back what [`LatencyHistogram::new`] has encoded.
+    ///
+    /// # Errors
+    /// When it is none, or one that takes more room or counts more than any of ours.
+    pub fn decode(encoded: &[u8]) -> Result<LatencyHistogram, UnreadableHistogram> {
+        let unpacked = unpack(encoded).map_err(UnreadableHistogram)?;
+        let histogram: Result<Histogram<u64>, _> = Deserializer::new().deserialize(&mut &unpacked[..]);
+        match histogram {
+            // Its quantiles are sums of its counts.
+            Ok(histogram) if i64::try_from(histogram.len()).is_err() => {
+                Err(UnreadableHistogram("it counts more than there can be".to_owned()))
+            }
+            Ok(histogram) => Ok(LatencyHistogram::new(&histogram)),
+            Err(error) => Err(UnreadableHistogram(error.to_string())),
+        }
+    }
+}
+
+/// A histogram of three digits over all numbers of 64 bits has 112,000 counts, each of at most nine bytes.
+const UNPACKED_BYTES_MAX: u64 = 1 << 20;
+
+/// In a V2 histogram and in the compressed form around one: what it is, and how many bytes follow. Then, in the histogram
+/// alone, five more numbers.
+const COOKIE_BYTES: usize = 8;
+const HEADER_BYTES: usize = 40;
+
+/// The plain form of a compressed histogram. HdrHistogram's own reader makes room for whatever size one announces, up to 4 GB.
+fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
+    let compressed = encoded.get(COOKIE_BYTES..).ok_or("it is cut short")?;
+    let mut unpacked = Vec::new();
+    let mut reader = ZlibDecoder::new(compressed).take(UNPACKED_BYTES_MAX);
+    reader.read_to_end(&mut unpacked).map_err(|error| error.to_string())?;
+    let number = |at: usize| unpacked.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+    let announced = number(4).ok_or("it is cut short")? as usize;
+    if unpacked.len() < HEADER_BYTES || announced > unpacked.len() - HEADER_BYTES {
+        return Err(format!("it announces {announced} bytes and has {}", unpacked.len()));
+    }
+    match number(12) {
+        Some(digits) if digits == u32::from(DIGITS) => Ok(unpacked),
+        digits => Err(format!("it has {} significant digits", digits.unwrap_or_default())),
+    }
+}
+
+fn compute_percentile(histogram: &Histogram<u64>, share: f64) -> Option<Percentile> {
+    let count = histogram.len() as f64;
+    // 1 - 0.999 is a little more than a thousandth.
+    if count * (1.0 - share) < BEYOND_MIN * (1.0 - 1e-9) {
+        return None;
+    }
+    let deviation = DEVIATIONS_95 * (share * (1.0 - share) / count).sqrt();
+    Some(Percentile {
+        share,
+        us: histogram.value_at_quantile(share),
+        low_us: histogram.value_at_quantile((share - deviation).max(0.0)),
+        high_us: histogram.value_at_quantile((share + deviation).min(1.0)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn under_a_rate_waiting_belongs_to_the_response_alone() {
+        let mut latencies = Latencies::new(vec!["a".into(), "b".into()], true);
+        let line =
+            |script, second, ended| LoggedTransaction { client: 0, number: 1, script, second, microsecond: 0, ended };
+        latencies.add(line(0, 7, TransactionEnd::Answered { latency_us: 900, lag_us: 500 }));
+        latencies.add(line(0, 7, TransactionEnd::Answered { latency_us: 100, lag_us: 0 }));
+        latencies.add(line(1, 8, TransactionEnd::Failed));
+        latencies.add(line(1, 8, TransactionEnd::Skipped));
+        latencies.add(line(2, 8, TransactionEnd::Skipped));
+        let scripts = latencies.scripts();
+        assert_eq!((scripts[0].answered, scripts[1].answered, scripts[1].failed, scripts[1].skipped), (2, 0, 1, 1));
+        assert_eq!((scripts[0].response.max_us, scripts[0].service.as_ref().unwrap().max_us), (900, 400));
+        assert_eq!((latencies.overall().count, latencies.overall().max_us), (2, 900));
+        assert_eq!(latencies.intervals.len(), 1);
+        assert_eq!(latencies.intervals[&7].latency_us_mean(), Some(500.0));
+    }
+
+    proptest! {
+        /// However the lines are shared out over generators, their sum is what one pgbench would have logged.
+        #[test]
+        fn a_merge_loses_nothing(lines in prop::collection::vec((0u32..2, 0i64..4, 0u64..100_000_000, 0u64..1000, 0usize..3), 0..200)) {
+            let new = || Latencies::new(vec!["a".into(), "b".into()], true);
+            let (mut one, mut shared) = (new(), [new(), new(), new()]);
+            for (script, second, latency_us, lag_us, host) in lines {
+                let ended = match latency_us % 10 {
+                    0 => TransactionEnd::Failed,
+                    1 => TransactionEnd::Skipped,
+                    _ => TransactionEnd::Answered { latency_us, lag_us },
+                };
+                let line = LoggedTransaction { client: 0, number: 1, script, second, microsecond: 0, ended };
+                one.add(line);
+                shared[host].add(line);
+            }
+            let mut merged = new();
+            shared.iter().for_each(|other| merged.merge(other));
+            for (merged, one) in merged.scripts.iter().zip(&one.scripts) {
+                prop_assert_eq!((merged.failed, merged.skipped), (one.failed, one.skipped));
+                prop_assert!(merged.response == one.response && merged.service == one.service);
+            }
+            // Sums of squares are rounded, by their order.
+            let squares = |all: &Intervals| all.values().map(|one| one.latency_us_squares).sum::<f64>();
+            let (of_merged, of_one) = (squares(&merged.intervals), squares(&one.intervals));
+            prop_assert!((of_merged - of_one).abs() <= 1e-9 * of_one, "{} {}", of_merged, of_one);
+            let exact = |all: Intervals| -> Intervals {
+                all.into_iter().map(|(second, one)| (second, Interval { latency_us_squares: 0.0, ..one })).collect()
+            };
+            prop_assert_eq!(exact(merged.intervals), exact(one.intervals));
+        }
+    }
+
+    #[test]
+    fn without_a_rate_there_is_one_histogram() {
+        let latencies = Latencies::new(vec!["a".into()], false);
+        assert_eq!(latencies.scripts()[0].service, None);
+    }
+}
+
+#[cfg(test)]
+mod histogram_tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_comes_back_with_its_counts() {
+        let mut histogram = Histogram::new(3).unwrap();
+        for latency in [100, 200, 300, 40_000] {
+            histogram.record(latency).unwrap();
+        }
+        let kept = LatencyHistogram::new(&histogram);
+        assert_eq!((kept.count, kept.p50_us, kept.max_us), (4, 200, 40_031));
+        assert_eq!(LatencyHistogram::decode(&kept.encoded).unwrap(), kept);
+        assert!(LatencyHistogram::decode(b"no histogram").is_err());
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_beyond_it_and_has_an_interval() {
+        let of = |count: u64| {
+            let mut histogram = Histogram::new(3).unwrap();
+            (1..=count).for_each(|latency| histogram.record(latency).unwrap());
+            LatencyHistogram::new(&histogram)
+        };
+        let shares = |count| of(count).percentiles.iter().map(|one| one.share).collect::<Vec<_>>();
+        assert_eq!(shares(19), [0.0; 0]);
+        assert_eq!(shares(20), [0.5]);
+        assert_eq!(shares(999), [0.5, 0.9, 0.95]);
+        assert_eq!(shares(10_000), SHARES);
+        let p99 = *of(1000).percentile(0.99).unwrap();
+        // 990 ± 1.96 × √(1000 × 0.99 × 0.01).
+        assert_eq!((p99.us, p99.low_us, p99.high_us), (990, 984, 997));
+    }
+
+    /// The compressed form around `plain`, as HdrHistogram writes it.
+    fn pack(plain: &[u8]) -> Vec<u8> {
+        let mut packed = vec![0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0];
+        let mut writer = flate2::write::ZlibEncoder::new(&mut packed, flate2::Compression::fast());
+        std::io::Write::write_all(&mut writer, plain).unwrap();
+        writer.finish().unwrap();
+        let bytes = packed.len() - COOKIE_BYTES;
+        packed[4..8].copy_from_slice(&(bytes as u32).to_be_bytes());
+        packed
+    }
+
+    /// The head of a plain histogram that announces so many bytes and has so many digits.
+    fn head(announced: u32, digits: u32, max: u64) -> Vec<u8> {
+        let numbers = [0x1c84_9313, announced, 0, digits];
+        let numbers = numbers.iter().flat_map(|number| number.to_be_bytes());
+        numbers.chain(1_u64.to_be_bytes()).chain(max.to_be_bytes()).chain(1.0_f64.to_be_bytes()).collect()
+    }
+
+    #[test]
+    fn what_a_histogram_of_somebody_else_may_cost_is_bounded() {
+        let refused = |plain: &[u8]| LatencyHistogram::decode(&pack(plain)).unwrap_err().to_string();
+        // Much that packs to little, and announces four gigabytes.
+        assert!(
+            refused(&[head(u32::MAX, 3, u64::MAX), vec![0; 16 << 20]].concat()).contains("announces 4294967295 bytes")
+        );
+        assert!(refused(&head(1 << 19, 3, u64::MAX)).contains("announces 524288 bytes and has 40"));
+        // Five digits take a hundred times the memory of three.
+        assert!(refused(&head(0, 5, u64::MAX)).contains("5 significant digits"));
+        assert!(refused(&[]).contains("cut short"));
+        // The largest that there can be is read.
+        let widest = LatencyHistogram::decode(&pack(&head(0, 3, u64::MAX))).unwrap();
+        assert_eq!(widest.count, 0);
+        let mut counted = Histogram::<u64>::new(3).unwrap();
+        for latency in [1, 1 << 40, u64::MAX] {
+            counted.record_n(latency, 1 << 61).unwrap();
+        }
+        assert_eq!(LatencyHistogram::decode(&LatencyHistogram::new(&counted).encoded).unwrap().count, 3 << 61);
+        counted.record_n(7, 1 << 62).unwrap();
+        let more = LatencyHistogram::new(&counted);
+        assert!(LatencyHistogram::decode(&more.encoded).unwrap_err().to_string().contains("counts more"));
+    }
+}

@@ -1,0 +1,515 @@
+//! A sweep before it runs: its points, their order, how long it will take, and the room that it needs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::database::{DatabaseKey, expected_bytes};
+use super::error::Error;
+use super::ground::{FileSystemSpec, Part};
+use super::point::{Axes, DEFAULT_SERVER, NATIVE, Point, StartAsked, TOGETHER, Turn, Until, plan_order};
+use super::record::Disk;
+use super::spec::Sweep;
+use host::linux::memory::read_memory;
+use host::linux::{DEFAULT_READ_AHEAD, count_cores, read_free_bytes};
+use host::units::Bytes;
+use model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
+use postgres::parse_setting_number;
+
+/// What `--dry-run` tells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SweepPlan {
+    pub question: String,
+    /// Names of the axes with more than one value.
+    pub varied: Vec<String>,
+    pub repeats: u32,
+    /// Of the order below; without one in the study file another run has another order.
+    pub seed: u64,
+    pub points: Vec<PlannedPoint>,
+    /// Where pgbench runs; none is here alone.
+    pub hosts: Vec<String>,
+    /// The points' numbers in the order of their trials.
+    pub order: Vec<u32>,
+    /// Of the whole sweep, preparation included.
+    pub expected_seconds: f64,
+    /// Of the databases, and with what else the sweep needs.
+    pub database_bytes: Bytes,
+    pub needed_bytes: Bytes,
+    pub free_bytes: Bytes,
+    /// What speaks against single settings or values.
+    pub remarks: Vec<String>,
+}
+
+/// One point of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlannedPoint {
+    pub number: u32,
+    pub point: Point,
+    /// By what varies.
+    pub label: String,
+    /// Of one trial, with all that belongs to it.
+    pub expected_seconds: f64,
+    /// Seconds until a cold start is warm, by the model; `None` where it starts warm, or the model cannot say.
+    pub warm_after_seconds: Option<f64>,
+}
+
+/// Plans the sweep in a directory of the disk that is measured.
+pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
+    sweep.check_memory()?;
+    let points: Vec<PlannedPoint> = (0..sweep.points()).map(|number| plan_point(sweep, number)).collect();
+    Ok(SweepPlan {
+        question: sweep.question.clone(),
+        varied: sweep.varied(),
+        repeats: sweep.repeats,
+        seed,
+        hosts: sweep.generators.iter().flat_map(|generators| generators.hosts.clone()).collect(),
+        order: plan_turns(sweep, seed, |_| true).into_iter().map(|turn| turn.point).collect(),
+        expected_seconds: sweep.expected_seconds(),
+        database_bytes: database_bytes(&sweep.axes),
+        needed_bytes: needed_bytes(sweep),
+        free_bytes: read_free_bytes(parent)?,
+        remarks: Vec::new(),
+        points,
+    })
+}
+
+fn plan_point(sweep: &Sweep, number: u32) -> PlannedPoint {
+    let point = sweep.point(number);
+    let disk = sweep.disk(&point);
+    PlannedPoint {
+        number,
+        label: point.render(&sweep.varied()),
+        expected_seconds: sweep.expected_seconds_of(&point),
+        warm_after_seconds: forecast_warm_seconds(&point, &disk),
+        point,
+    }
+}
+
+/// The trials of the points that can be measured, in their order.
+pub fn plan_turns(sweep: &Sweep, seed: u64, can_run: impl Fn(&Point) -> bool) -> Vec<Turn<u32>> {
+    let numbers: Vec<u32> = (0..sweep.points()).filter(|number| can_run(&sweep.point(*number))).collect();
+    plan_order(&numbers, sweep.repeats, seed)
+}
+
+impl Sweep {
+    /// Settings of the server that have one value in all points.
+    pub fn common_settings(&self) -> Vec<(String, String)> {
+        let one = |(name, values): &(String, Vec<String>)| match values.as_slice() {
+            [value] => Some((name.clone(), value.clone())),
+            _ => None,
+        };
+        self.axes.settings.iter().filter_map(one).collect()
+    }
+
+    /// Refuses a limit of the server's memory that is none on this machine.
+    pub fn check_memory(&self) -> Result<(), Error> {
+        let Some(most) = self.axes.memory.iter().flatten().copied().chain(self.memory).max() else { return Ok(()) };
+        let machine = read_memory()?.total_bytes;
+        match most > machine {
+            true => Err(Error::Unfit {
+                problem: format!("the study limits the server's memory to {most}, and this machine has {machine}"),
+                remedy: "write less, or leave the limit out (an axis of memory has \"none\" for it)".to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a study that the cluster of a lab server cannot lend itself to: only ways to warm that one server.
+    pub fn check_lendable(&self) -> Result<(), Error> {
+        let axes = &self.axes;
+        let is_own = axes.file_system == [NATIVE] && axes.server == [DEFAULT_SERVER] && axes.places == [TOGETHER];
+        match self.is_warmup && is_own && !self.fresh_copy && self.generators.is_none() {
+            true => Ok(()),
+            false => Err(Error::Unfit {
+                problem: "a lab server's own cluster is measured as it is, by studies of ways to warm alone".to_owned(),
+                remedy: "write kind = \"warmup\" and neither a file system, a server, places, generators nor fresh copies; or leave -D out for a scratch cluster".to_owned(),
+            }),
+        }
+    }
+
+    /// Do warmers bring back what is wanted of a server that nobody uses?
+    pub fn is_idle(&self) -> bool {
+        self.until == Some(Until::Resident)
+    }
+}
+
+impl SweepPlan {
+    /// An error when the disk has not enough room.
+    pub fn check_room(&self, parent: &Path) -> Result<(), Error> {
+        check_room(self.needed_bytes, self.free_bytes, parent)
+    }
+}
+
+/// An error when that is more than is free.
+pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error> {
+    match needed <= free {
+        true => Ok(()),
+        false => Err(Error::NoRoom { needed, free, directory: parent.to_owned() }),
+    }
+}
+
+// ---- what it will take ----
+
+/// Nobody waits for more than 30 years.
+const LEFT_SECONDS_MAX: f64 = 1e9;
+
+/// Stop, start, vacuum, checkpoint, looks at the server: around every trial.
+const AROUND_SECONDS: f64 = 4.0;
+
+/// A second stop and start.
+const RESTART_SECONDS: f64 = 2.0;
+
+/// The history of a trial that starts cold, warm or restored.
+const HISTORY_SECONDS: f64 = 3.0;
+
+/// Read from the page cache or from a disk without limit; until it has been measured.
+const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
+
+/// Making pgbench's tables, for a unit of scale.
+const INITIALIZE_SECONDS: f64 = 0.25;
+const CLUSTER_SECONDS: f64 = 3.0;
+
+/// Of a file system's image, which is written in full; until it has been measured.
+const WRITE_BYTES_PER_SECOND: f64 = 500e6;
+
+/// Of an image, for what a file system needs itself.
+const IMAGE_SPARE_BYTES: u64 = 512 << 20;
+
+/// The write-ahead log that the server keeps with its default max_wal_size, and some more.
+const WAL_BYTES: u64 = 1_500_000_000;
+
+/// The log of a server that has nothing to do.
+const FIRST_WAL_BYTES: u64 = 256 << 20;
+
+/// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and the leaves of its index.
+const HEAP_BLOCKS_PER_SCALE: f64 = 1640.0;
+const LEAVES_PER_SCALE: f64 = 274.0;
+
+/// Until it was measured: of a core for a transaction whose blocks are all in memory, of a random read, and more
+/// transactions per second than any server here.
+const HIT_SECONDS: f64 = 50e-6;
+const READ_SECONDS: f64 = 0.5e-3;
+const BLOCK_BYTES: f64 = 8192.0;
+
+/// Seconds that a trial of this point is expected to take, with all that belongs to it.
+pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
+    let bytes = expected_bytes(point.scale).0 as f64;
+    let read_all = bytes / READ_ALL_BYTES_PER_SECOND;
+    let start = match point.start {
+        StartAsked::AsIs => 0.0,
+        StartAsked::Warm => HISTORY_SECONDS + read_all,
+        // Read back after it was evicted.
+        StartAsked::Cold => HISTORY_SECONDS + 2.0 * read_all + RESTART_SECONDS,
+        StartAsked::Restored => {
+            let bandwidth = disk.rbps.map_or(READ_ALL_BYTES_PER_SECOND, |rbps| rbps.0 as f64);
+            HISTORY_SECONDS + read_all + RESTART_SECONDS + bytes / bandwidth
+        }
+    };
+    AROUND_SECONDS + start + workload_seconds(point, disk)
+}
+
+/// Of pgbench itself. How long transactions take is not known: where the start is cold the model says, elsewhere it is
+/// as fast as the processors allow, or as the rate asks.
+fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
+    if let Some(seconds) = point.seconds {
+        return seconds.into();
+    }
+    let transactions = f64::from(point.transactions_of_client().unwrap_or_default()) * f64::from(point.clients);
+    if let Some(rate) = point.rate {
+        return transactions / rate;
+    }
+    let cold = (point.start == StartAsked::Cold).then(|| forecast_cold(point, disk)).flatten();
+    match cold {
+        Some(forecast) => seconds_to_transactions(&forecast, transactions),
+        None => transactions * HIT_SECONDS / count_cores().min(point.clients.into()),
+    }
+}
+
+fn seconds_to_transactions(forecast: &Forecast, transactions: f64) -> f64 {
+    let points = &forecast.points;
+    let reached = points.iter().find(|point| point.transactions >= transactions);
+    reached.map(|point| point.seconds).unwrap_or_else(|| {
+        let (seconds, done) = points.last().map_or((0.0, 0.0), |last| (last.seconds, last.transactions));
+        seconds + (transactions - done) / forecast.steady_tps.max(1e-9)
+    })
+}
+
+/// When a cold start of pgbench's own scripts is warm by the model; `None` where the disk's figures are not known, or
+/// the script is one's own, or it starts warm.
+pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
+    let is_known = point.script == "select-only" && point.start == StartAsked::Cold;
+    let has_figures = disk.riops.is_some() || disk.rbps.is_some();
+    if !is_known || !has_figures || disk.not_enforced.is_some() {
+        return None;
+    }
+    forecast_cold(point, disk)?.seconds_to_warm()
+}
+
+fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
+    let class = |name: &str, pages: f64| PageClass {
+        name: name.to_owned(),
+        pages: pages * f64::from(point.scale),
+        accesses: 1.0,
+        run_pages: 1.0,
+        popularity: Popularity::Uniform,
+        resident_share: 0.0,
+    };
+    let figure = |limit: Option<u64>| limit.map_or(f64::INFINITY, |limit| limit as f64);
+    let cold = ColdStart {
+        clients: point.clients,
+        classes: vec![class("heap", HEAP_BLOCKS_PER_SCALE), class("leaves", LEAVES_PER_SCALE)],
+        hit_seconds: HIT_SECONDS,
+        cores: count_cores(),
+        device: Device::with_limits(figure(disk.riops), figure(disk.rbps.map(|rbps| rbps.0)), READ_SECONDS),
+        read_ahead: disk.read_ahead.unwrap_or(DEFAULT_READ_AHEAD),
+        block_bytes: BLOCK_BYTES,
+        buffers_pages: f64::INFINITY,
+        os_pages: f64::INFINITY,
+        client_reads: 0.0,
+    };
+    let Scenario { workload, server, .. } = cold.scenario();
+    compute_forecast(&workload, &server, None).ok()
+}
+
+impl Sweep {
+    /// Seconds that a trial of this point is expected to take. A fresh copy is written in full, unless the file system can share
+    /// blocks.
+    pub fn expected_seconds_of(&self, point: &Point) -> f64 {
+        let copied = if self.fresh_copy { expected_disk_bytes_once(self).0 } else { 0 };
+        expected_seconds(point, &self.disk(point)) + copied as f64 / WRITE_BYTES_PER_SECOND
+    }
+
+    /// Seconds that all of it is expected to take.
+    pub fn expected_seconds(&self) -> f64 {
+        let each = (0..self.points()).map(|number| self.point(number));
+        let trials: f64 = each.map(|point| self.expected_seconds_of(&point)).sum();
+        preparation_seconds(self) + trials * f64::from(self.repeats)
+    }
+}
+
+/// Seconds until every cluster has the study's databases, and pgbench was tried with an empty statement.
+fn preparation_seconds(sweep: &Sweep) -> f64 {
+    let Axes { scale, jobs, query_mode, server, file_system, database, places, .. } = &sweep.axes;
+    let calibration = f64::from(CALIBRATION_SECONDS + 1) * (jobs.len() * query_mode.len()) as f64;
+    let scales = scale.iter().map(|scale| f64::from(*scale)).sum::<f64>();
+    let databases = database.len() as f64 * scales * INITIALIZE_SECONDS;
+    let specs = sweep.file_systems.values().flat_map(|spec| places.iter().map(move |place| (spec, place)));
+    let images: f64 = specs.map(|(spec, place)| site_bytes(spec, place, sweep).0 as f64).sum();
+    let (servers, sites) = (server.len() as f64, (file_system.len() * places.len()) as f64);
+    calibration + servers * (sites * (CLUSTER_SECONDS + databases) + images / WRITE_BYTES_PER_SECOND)
+}
+
+/// Of all databases of a cluster, each with pgbench's tables: what else a study makes is not known.
+pub fn database_bytes(axes: &Axes) -> Bytes {
+    DatabaseKey::all(axes).iter().map(|key| expected_bytes(key.scale)).sum()
+}
+
+/// Bytes of the disk that a cluster of the sweep needs at most.
+fn expected_disk_bytes(sweep: &Sweep) -> Bytes {
+    Bytes(copies(sweep) * expected_disk_bytes_once(sweep).0)
+}
+
+fn expected_disk_bytes_once(sweep: &Sweep) -> Bytes {
+    Bytes(database_bytes(&sweep.axes).0 + wal_bytes(sweep))
+}
+
+/// What a trial's database is copied from is there too.
+fn copies(sweep: &Sweep) -> u64 {
+    if sweep.fresh_copy { 2 } else { 1 }
+}
+
+/// Of the image of a part that has a device of its own, by the same rule as [`image_bytes`].
+pub fn part_image_bytes(part: Part, spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
+    let expected = match part {
+        Part::Wal => wal_bytes(sweep),
+        // Two bits for each transaction.
+        Part::Slru => 0,
+        Part::Tables | Part::Indexes => database_bytes(&sweep.axes).0,
+    };
+    spec.size.unwrap_or(Bytes(2 * copies(sweep) * expected + IMAGE_SPARE_BYTES))
+}
+
+/// Of all images of a cluster.
+fn site_bytes(spec: &FileSystemSpec, place: &str, sweep: &Sweep) -> Bytes {
+    let parts: Vec<Part> = sweep.places.get(place).into_iter().flat_map(|parts| parts.keys().copied()).collect();
+    let log = spec.asked.log_device().unwrap_or(Bytes(0));
+    let rest = Bytes(image_bytes(spec, sweep).0 + log.0);
+    parts.into_iter().map(|part| Bytes(part_image_bytes(part, spec, sweep).0 + log.0)).fold(rest, |sum, one| sum + one)
+}
+
+/// Of a file system's image: what the study says, or twice what is expected to be in it, for a database grows and a file
+/// system that copies on write holds some of it twice.
+pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
+    spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
+}
+
+/// The write-ahead log with the largest max_wal_size of the study; less where little but the making of the databases writes: the
+/// trials of a study of ways to warm are short.
+fn wal_bytes(sweep: &Sweep) -> u64 {
+    let kept = kept_wal_bytes(sweep);
+    match sweep.is_warmup || sweep.scripts.values().flatten().all(|(script, _)| script.is_read_only()) {
+        true => kept.min(2 * database_bytes(&sweep.axes).0 + FIRST_WAL_BYTES),
+        false => kept,
+    }
+}
+
+fn kept_wal_bytes(sweep: &Sweep) -> u64 {
+    let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
+    sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4)
+}
+
+/// As PostgreSQL has it: in MB when no unit is written, units by 1024. It refuses more than an `int` of MB.
+fn parse_wal_size(text: &str) -> Option<u64> {
+    let megabytes = parse_setting_number(text, Some("MB")).filter(|size| (0.0..=f64::from(i32::MAX)).contains(size))?;
+    Some((megabytes as u64) << 20)
+}
+
+/// Bytes of the disk that all clusters of a sweep need, but for its results.
+pub fn needed_bytes(sweep: &Sweep) -> Bytes {
+    let Axes { file_system, places, server, .. } = &sweep.axes;
+    let sites = file_system.iter().flat_map(|name| places.iter().map(move |place| (name, place)));
+    let one_server: u64 = sites.map(|(name, place)| needed_bytes_on(name, place, sweep).0).sum();
+    Bytes(one_server * server.len() as u64)
+}
+
+/// The same of one cluster, on the file system of this name, with its parts at these places.
+pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
+    match sweep.file_systems.get(file_system) {
+        Some(spec) => site_bytes(spec, place, sweep),
+        None => expected_disk_bytes(sweep),
+    }
+}
+
+/// What is left, learnt from what the trials so far took against what was expected of them.
+#[derive(Clone, Debug, Default)]
+pub struct TimeLeft {
+    expected_of_ended: f64,
+    took: f64,
+}
+
+impl TimeLeft {
+    /// A trial has ended that was expected to take `expected` seconds.
+    pub fn learn(&mut self, expected: f64, took: Duration) {
+        self.expected_of_ended += expected;
+        self.took += took.as_secs_f64();
+    }
+
+    /// For trials of which so many seconds are expected.
+    pub fn left(&self, expected: f64) -> Duration {
+        let pace = if self.expected_of_ended > 0.0 { self.took / self.expected_of_ended } else { 1.0 };
+        let seconds = (expected * pace).clamp(0.0, LEFT_SECONDS_MAX);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+}
+
+pub const CALIBRATION_SECONDS: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::spec::tests::sweep;
+
+    #[test]
+    fn more_memory_than_the_machine_has_is_no_limit() {
+        let study = sweep("[points]\nmemory = [\"1GiB\", \"900TB\"]\n").unwrap();
+        let refused = plan_sweep(&study, 1, Path::new("/tmp")).unwrap_err().to_string();
+        assert!(refused.contains("900 TB, and this machine has"), "{refused}");
+    }
+
+    #[test]
+    fn every_point_has_its_repeats_and_the_seed_decides_their_order() {
+        let study = sweep("repeats = 4\n[points]\nscale = [1, 10]\nclients = [1, 2, 4]\n").unwrap();
+        let plan = |seed| plan_sweep(&study, seed, Path::new("/tmp")).unwrap();
+        let one = plan(1);
+        assert_eq!((one.points.len(), one.order.len()), (6, 24));
+        for block in one.order.chunks(6) {
+            let mut block = block.to_vec();
+            block.sort_unstable();
+            assert_eq!(block, [0, 1, 2, 3, 4, 5]);
+        }
+        assert_eq!(one.order, plan(1).order);
+        assert_ne!(one.order, plan(2).order);
+        assert_eq!(one.points[5].label, "scale 10, clients 4");
+        assert_eq!(one.database_bytes, Bytes(11 * 16_000_000));
+        assert!(one.check_room(Path::new("/tmp")).is_ok());
+        let full = SweepPlan { free_bytes: Bytes(1), ..one };
+        assert!(full.check_room(Path::new("/x")).unwrap_err().to_string().contains("/x, where 1 bytes are free"));
+    }
+}
+
+#[cfg(test)]
+mod forecast_tests {
+    use super::*;
+    use crate::study::ground::disk_tests::named;
+    use crate::study::spec::tests::sweep;
+
+    fn point(text: &str) -> Point {
+        sweep(text).unwrap().point(0)
+    }
+
+    #[test]
+    fn a_cold_start_on_a_limited_disk_is_forecast() {
+        let cold = point("[points]\nscale = 100\nclients = 8\nstart = \"cold\"\nseconds = 60\n");
+        let warm_after = forecast_warm_seconds(&cold, &named("gp3")).unwrap();
+        // 191,400 blocks at 3000 reads per second take 64 s when each is read once.
+        assert!((40.0..400.0).contains(&warm_after), "{warm_after}");
+        assert_eq!(forecast_warm_seconds(&cold, &named("native")), None);
+        let warm = Point { start: StartAsked::Warm, ..cold.clone() };
+        assert_eq!(forecast_warm_seconds(&warm, &named("gp3")), None);
+        assert!(expected_seconds(&cold, &named("gp3")) > 60.0);
+    }
+
+    #[test]
+    fn transactions_take_as_long_as_the_rate_or_the_model_says() {
+        let rate = point("[points]\nclients = 4\ntransactions = 1000\nrate = 100\n");
+        assert_eq!(workload_seconds(&rate, &named("native")), 40.0);
+        let cold = "[points]\nscale = 100\nclients = 4\ntransactions = 1000\nstart = \"cold\"\n";
+        let limited = workload_seconds(&point(cold), &named("hdd"));
+        // Two reads each of 200 per second.
+        assert!((30.0..50.0).contains(&limited), "{limited}");
+    }
+
+    #[test]
+    fn an_image_has_room_for_the_log_and_for_a_copy() {
+        let study = |text: &str| {
+            sweep(&format!("[points]\nscale = 10\nscript = \"tpcb-like\"\nfile_system = [\"native\", \"xfs\"]\n{text}"))
+                .unwrap()
+        };
+        let (plain, large) = (study(""), study("[settings]\nmax_wal_size = [\"1GB\", \"8GB\"]\n"));
+        let image = |study: &Sweep| image_bytes(&study.file_systems["xfs"], study).0;
+        assert_eq!(image(&plain), 2 * (160_000_000 + WAL_BYTES) + IMAGE_SPARE_BYTES);
+        assert_eq!(image(&large), 2 * (160_000_000 + (10 << 30)) + IMAGE_SPARE_BYTES);
+        assert_eq!(needed_bytes(&plain).0, 160_000_000 + WAL_BYTES + image(&plain));
+        assert_eq!(needed_bytes(&large).0, 160_000_000 + (10 << 30) + image(&large));
+        let two = study("database = [\"default\", \"parts\"]\n[databases.parts]\n");
+        assert_eq!(needed_bytes(&two).0, 320_000_000 + WAL_BYTES + image(&two));
+        assert!(preparation_seconds(&large) > preparation_seconds(&plain) + 30.0);
+        let apart = sweep(
+            "[points]\nscale = 10\nscript = \"tpcb-like\"\nfile_system = \"xfs\"\nplaces = [\"together\", \"apart\"]\n\
+             [places.apart]\nwal = \"gp3\"\n",
+        )
+        .unwrap();
+        assert_eq!(needed_bytes_on("xfs", "apart", &apart).0, image(&apart) + 2 * WAL_BYTES + IMAGE_SPARE_BYTES);
+        assert_eq!(needed_bytes(&apart).0, 2 * image(&apart) + 2 * WAL_BYTES + IMAGE_SPARE_BYTES);
+        let fresh = sweep("fresh_copy = true\n[points]\nscale = 10\nscript = \"tpcb-like\"\n").unwrap();
+        assert_eq!(needed_bytes(&fresh).0, 2 * (160_000_000 + WAL_BYTES));
+        assert!(fresh.expected_seconds_of(&fresh.point(0)) > expected_seconds(&fresh.point(0), &named("native")) + 3.0);
+        // Whatever may be kept, only the databases are written.
+        let read_only = sweep("[points]\nscale = 10\n[settings]\nmax_wal_size = \"8GB\"\n").unwrap();
+        assert_eq!(needed_bytes(&read_only).0, 3 * 160_000_000 + FIRST_WAL_BYTES);
+        assert_eq!(parse_wal_size("64"), Some(64 << 20));
+        assert_eq!(parse_wal_size("1.5GB"), Some(1536 << 20));
+        assert_eq!([parse_wal_size("a lot"), parse_wal_size("16000000TB"), parse_wal_size("-1")], [None; 3]);
+    }
+
+    #[test]
+    fn time_left_learns_from_what_trials_took() {
+        let mut left = TimeLeft::default();
+        assert_eq!(left.left(10.0), Duration::from_secs(10));
+        left.learn(5.0, Duration::from_secs(10));
+        assert_eq!(left.left(10.0), Duration::from_secs(20));
+        assert_eq!(left.left(1e300), Duration::from_secs(1_000_000_000));
+        assert_eq!(left.left(f64::NAN), Duration::ZERO);
+    }
+}

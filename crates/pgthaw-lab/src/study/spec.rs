@@ -1,0 +1,1128 @@
+//! The study file: what it may hold, and what is said of one that holds something else.
+//!
+//! Every message names the key, what is allowed there, and so what to do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use strum::IntoStaticStr;
+use toml::{Table, Value};
+
+use super::axis::{Axis, Mix, check_least, find_file, read_length, read_settings, read_variables};
+use super::built_in::read_named;
+use super::database::{DatabaseSpec, choose_shared_buffers, find_command, read_databases};
+use super::error::Error;
+use super::generators::{Generators, RawGenerators, read_generators};
+use super::ground::{FileSystemSpec, Places, ServerSpec, read_disks, read_file_systems, read_places, read_servers};
+use super::point::{
+    Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, LENGTH_AXES, LoadBegins, NATIVE, NOTHING, Point,
+    SIDE, STRATEGY, StartAsked, Strategy, TOGETHER, Until, find_word,
+};
+use super::record::Disk;
+use host::files::read_text_at_most;
+use host::units::{Bytes, counted};
+use postgres::{Length, Load, Script, TransactionLog};
+
+/// Longer files are no study by hand.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// With trials of a second this many take more than a day.
+pub const TRIALS_MAX: u128 = 100_000;
+
+/// The same for the parameters of pgbench: far above what it or a server can do, and no overflow in sight.
+const SCALE_MAX: u32 = 1_000_000;
+const CLIENTS_MAX: u32 = 10_000;
+const REPEATS_MAX: u32 = 1000;
+const TRIES_MAX: u32 = 1_000_000;
+
+/// A study: what to measure, checked, and ready to run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sweep {
+    /// What the study asks, for people.
+    pub question: String,
+    pub repeats: u32,
+    /// Of the order of the trials; `None`: any.
+    pub seed: Option<u64>,
+    /// Share of the transactions whose latency is kept, above 0 to 1.
+    pub logged_share: f64,
+    /// How often a transaction is tried that fails by a deadlock or a serialization failure.
+    pub max_tries: u32,
+    pub axes: Axes,
+    /// The scripts behind each value of the axis `script`.
+    pub scripts: BTreeMap<String, Mix>,
+    pub disks: BTreeMap<String, Disk>,
+    /// Those of the axis `file_system`, but for the native one.
+    pub file_systems: BTreeMap<String, FileSystemSpec>,
+    /// Those of the axis `places`, but for the one that has all on one device.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub places: BTreeMap<String, Places>,
+    /// The programs of the axis `server`, but for the default.
+    pub servers: BTreeMap<String, ServerSpec>,
+    /// Those of the axis `database`.
+    pub databases: BTreeMap<String, DatabaseSpec>,
+    /// From which scale on the database is meant to exceed a cache.
+    pub exceeds: BTreeMap<Exceeded, u32>,
+    /// Is it a study of ways to warm one server, and shown so?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_warmup: bool,
+    /// Of a study that forecasts its trial: how the script chooses rows, as `predict --popularity` has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub popularity: Option<String>,
+    /// What ends a trial before its seconds are over, if anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+    /// Where trials end when what is wanted is resident: it is what the load reads in so many seconds from a cold start; `None`:
+    /// everything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wanted_seconds: Option<u32>,
+    /// Is what the script reads in one trial from a cold start wanted, of each script on its own, and nothing else?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_script_wanted: bool,
+    /// Is the time of the server's processes accounted for in each trial? `None`: while that takes little.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<bool>,
+    /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// Has each trial a fresh copy of the databases, or do they follow each other in one?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fresh_copy: bool,
+    /// The command that strategies run beside the load, with its arguments; empty where none of them runs one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub job: Vec<String>,
+    /// The hosts that make the load; `None`: this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Generators>,
+    /// Digests of the files that it names: an edited script makes another study.
+    pub contents: BTreeMap<PathBuf, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSweep {
+    question: Option<String>,
+    kind: Option<String>,
+    popularity: Option<String>,
+    until: Option<String>,
+    wanted_seconds: Option<Value>,
+    wanted: Option<String>,
+    memory: Option<String>,
+    time: Option<bool>,
+    repeats: Option<Value>,
+    seed: Option<Value>,
+    logged_share: Option<Value>,
+    max_tries: Option<Value>,
+    #[serde(default)]
+    aa: bool,
+    #[serde(default)]
+    points: RawPoints,
+    #[serde(default)]
+    variables: Table,
+    #[serde(default)]
+    settings: Table,
+    #[serde(default)]
+    disks: BTreeMap<String, String>,
+    #[serde(default)]
+    file_systems: Table,
+    #[serde(default)]
+    places: BTreeMap<String, Table>,
+    #[serde(default)]
+    fresh_copy: bool,
+    #[serde(default)]
+    servers: BTreeMap<String, PathBuf>,
+    #[serde(default)]
+    database: DatabaseSpec,
+    #[serde(default)]
+    databases: BTreeMap<String, DatabaseSpec>,
+    #[serde(default)]
+    exceeds: BTreeMap<Exceeded, Value>,
+    generators: Option<RawGenerators>,
+    job: Option<RawJob>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPoints {
+    scale: Option<Value>,
+    clients: Option<Value>,
+    jobs: Option<Value>,
+    script: Option<Value>,
+    rate: Option<Value>,
+    seconds: Option<Value>,
+    transactions: Option<Value>,
+    total_transactions: Option<Value>,
+    start: Option<Value>,
+    disk: Option<Value>,
+    file_system: Option<Value>,
+    server: Option<Value>,
+    latency_limit_ms: Option<Value>,
+    strategy: Option<Value>,
+    database: Option<Value>,
+    query_mode: Option<Value>,
+    memory: Option<Value>,
+    places: Option<Value>,
+    load_begins: Option<Value>,
+}
+
+/// Reads the text of a study file.
+pub fn read_study_text(path: &Path) -> Result<String, Error> {
+    match read_text_at_most(path, FILE_BYTES_MAX) {
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            let problem = format!("{error}, which is the most that a study file has");
+            Err(Error::Spec { path: path.to_owned(), problem })
+        }
+        text => text.map_err(|source| Error::file("read", path, source)),
+    }
+}
+
+/// Refuses a text that is no study file, with the line of what is wrong, and returns its keys.
+pub fn parse_study_table(text: &str) -> Result<Table, String> {
+    toml::from_str::<RawSweep>(text).map_err(|error| error.to_string())?;
+    toml::from_str(text).map_err(|error| error.to_string())
+}
+
+/// Reads and checks a study. Files that it names are looked for in `directory`. `is_twice`: every point is measured twice, whatever
+/// the text says.
+pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
+    let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
+    raw.aa |= is_twice;
+    raw.settle_shared_buffers()?;
+    let (axes, scripts) = read_axes(&raw, directory)?;
+    let repeats = raw
+        .repeats
+        .as_ref()
+        .map_or(Ok(3), |value| Axis { key: "repeats", value: Some(value) }.whole_number(REPEATS_MAX))?;
+    let max_tries = Axis { key: "max_tries", value: raw.max_tries.as_ref() };
+    let max_tries = max_tries.value.map_or(Ok(1), |_| max_tries.whole_number(TRIES_MAX))?;
+    check_size(&axes, repeats)?;
+    let until = raw.until.as_deref().map(read_until).transpose()?;
+    check_rules(&raw, &axes, until, repeats)?;
+    let places = read_places(&raw.places, &axes.places, &axes.file_system)?;
+    let disks = read_disks(&raw.disks, &axes.disk, &places)?;
+    let file_systems = read_file_systems(&raw.file_systems, &axes.file_system)?;
+    let servers = read_servers(&raw.servers, &axes.server)?;
+    let databases = read_databases(raw.database, raw.databases, &axes.database, directory)?;
+    check_tables(&databases, &scripts)?;
+    let files = scripts.values().flatten().filter_map(|(script, _)| match script {
+        Script::File(path) => Some(path),
+        Script::Builtin(_) => None,
+    });
+    let commands = databases.values().flat_map(|database| &database.commands);
+    let programs: Vec<PathBuf> = commands.filter_map(|command| command.first()).map(PathBuf::from).collect();
+    let own_programs = programs.iter().filter(|program| program.is_absolute());
+    let setups = databases.values().filter_map(|database| database.setup.as_ref());
+    let JobSpec { command: job, files: of_job } = read_job(raw.job, &axes, directory)?;
+    let contents =
+        files.chain(setups).chain(own_programs).chain(&of_job).map(|path| Ok((path.clone(), read_digest(path)?)));
+    let is_forecast = raw.kind.as_deref() == Some(FORECAST);
+    let wanted_seconds = Axis { key: "wanted_seconds", value: raw.wanted_seconds.as_ref() };
+    Ok(Sweep {
+        question: raw.question.unwrap_or_default(),
+        repeats,
+        seed: raw.seed.as_ref().map(read_seed).transpose()?,
+        logged_share: raw.logged_share.as_ref().map_or(Ok(1.0), read_share)?,
+        max_tries,
+        exceeds: read_exceeds(&raw.exceeds)?,
+        is_warmup: raw.kind.is_some(),
+        popularity: is_forecast.then(|| raw.popularity.unwrap_or_else(|| "uniform".to_owned())),
+        until,
+        wanted_seconds: wanted_seconds.value.map(|_| wanted_seconds.whole_number(WANTED_SECONDS_MAX)).transpose()?,
+        is_script_wanted: raw.wanted.is_some(),
+        time: raw.time,
+        memory: raw.memory.as_deref().map(read_memory).transpose()?,
+        fresh_copy: raw.fresh_copy,
+        job,
+        generators: raw.generators.as_ref().map(read_generators).transpose()?,
+        contents: contents.collect::<Result<_, String>>()?,
+        axes,
+        scripts,
+        disks,
+        file_systems,
+        places,
+        servers,
+        databases,
+    })
+}
+
+/// The word that leaves a value to pgthaw.
+pub const AUTO: &str = "auto";
+
+impl RawSweep {
+    /// Writes the size that `shared_buffers = "auto"` means. It goes by the scale, so there is one scale.
+    fn settle_shared_buffers(&mut self) -> Result<(), String> {
+        let Some(size) = self.settings.get_mut("shared_buffers").filter(|size| size.as_str() == Some(AUTO)) else {
+            return Ok(());
+        };
+        let scales = Axis { key: "points.scale", value: self.points.scale.as_ref() }.whole_numbers(1, SCALE_MAX)?;
+        let [scale] = scales[..] else {
+            return Err(format!("settings.shared_buffers: \"{AUTO}\" is for a study of one scale; write a size"));
+        };
+        *size = Value::String(choose_shared_buffers(scale));
+        Ok(())
+    }
+}
+
+type Scripts = BTreeMap<String, Mix>;
+
+fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String> {
+    let points = &raw.points;
+    let axis = |key, value| Axis { key, value };
+    let clients = axis("points.clients", points.clients.as_ref()).whole_numbers(1, CLIENTS_MAX)?;
+    let length = [
+        axis("points.seconds", points.seconds.as_ref()),
+        axis("points.transactions", points.transactions.as_ref()),
+        axis("points.total_transactions", points.total_transactions.as_ref()),
+    ];
+    let length = read_length(length, &clients)?;
+    let scripts = axis("points.script", points.script.as_ref()).scripts(directory)?;
+    let strategies = axis("points.strategy", points.strategy.as_ref()).words(Strategy::Nothing)?;
+    let axes = Axes {
+        scale: axis("points.scale", points.scale.as_ref()).whole_numbers(1, SCALE_MAX)?,
+        clients,
+        jobs: axis("points.jobs", points.jobs.as_ref()).whole_numbers(1, CLIENTS_MAX)?,
+        script: scripts.iter().map(|(name, _)| name.clone()).collect(),
+        rate: axis("points.rate", points.rate.as_ref()).rates()?,
+        length,
+        start: axis("points.start", points.start.as_ref()).words(StartAsked::Warm)?,
+        disk: axis("points.disk", points.disk.as_ref()).names(NATIVE)?,
+        file_system: axis("points.file_system", points.file_system.as_ref()).names(NATIVE)?,
+        server: axis("points.server", points.server.as_ref()).names(DEFAULT_SERVER)?,
+        latency_limit_ms: axis("points.latency_limit_ms", points.latency_limit_ms.as_ref()).latency_limits()?,
+        strategy: strategies.into_iter().map(|one| one.name().to_owned()).collect(),
+        database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
+        query_mode: axis("points.query_mode", points.query_mode.as_ref()).query_modes()?,
+        memory: axis("points.memory", points.memory.as_ref()).memories()?,
+        places: axis("points.places", points.places.as_ref()).names(TOGETHER)?,
+        load_begins: axis("points.load_begins", points.load_begins.as_ref()).words(LoadBegins::AtOnce)?,
+        variables: read_variables(&raw.variables)?,
+        settings: read_settings(&raw.settings)?,
+        is_twice: raw.aa,
+    };
+    check_names(&axes)?;
+    Ok((axes, scripts.into_iter().collect()))
+}
+
+/// An axis is known by its name alone.
+fn check_names(axes: &Axes) -> Result<(), String> {
+    let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
+    match axes
+        .variables
+        .iter()
+        .find(|(name, _)| FIXED_AXES.contains(&name.as_str()) || name == SIDE || is_setting(name))
+    {
+        Some((name, _)) => Err(format!(
+            "variables.{name}: the name means something else in this file; give the variable another, here and in the script"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// pgbench's own scripts are about the tables that it makes.
+fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -> Result<(), String> {
+    if databases.values().all(|database| database.pgbench) {
+        return Ok(());
+    }
+    let builtin = scripts.values().flatten().find_map(|(script, _)| match script {
+        Script::Builtin(name) => Some(name),
+        Script::File(_) => None,
+    });
+    match builtin {
+        Some(name) => Err(format!(
+            "points.script: {name} needs pgbench's tables, which pgbench = false leaves out of a database; write a script of your own"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses too much before anything is made of it.
+fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
+    let points = axes.count();
+    let trials = points.saturating_mul(u128::from(repeats));
+    if trials <= TRIALS_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "it has {} × {}; at most {TRIALS_MAX} trials are run: name fewer values in {}, or split the study",
+        counted(points, "point"),
+        counted(repeats, "repeat"),
+        axes.varied().join(", ")
+    ))
+}
+
+fn read_digest(path: &Path) -> Result<String, String> {
+    let bytes = read_named(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    Ok(render_digest(&bytes))
+}
+
+/// SHA-256 in hexadecimal.
+pub fn render_digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read_seed(value: &Value) -> Result<u64, String> {
+    let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
+    seed.ok_or_else(|| format!("seed: {value} is no seed; write a whole number from 0, or leave it out"))
+}
+
+fn read_share(value: &Value) -> Result<f64, String> {
+    let share = value.as_float().or(value.as_integer().map(|whole| whole as f64));
+    let wrong =
+        || format!("logged_share: {value} is no share of the transactions; write a number above 0, up to 1.0 for all");
+    share.filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(wrong)
+}
+
+impl Sweep {
+    /// Axes with more than one value; a study of warmers has theirs even with a single one.
+    pub fn varied(&self) -> Vec<String> {
+        let varied = self.axes.varied();
+        if varied.is_empty() && self.is_warmup { vec![STRATEGY.to_owned()] } else { varied }
+    }
+
+    /// Points that there are.
+    pub fn points(&self) -> u32 {
+        // check_size has let no more pass than fit.
+        self.axes.count() as u32
+    }
+
+    /// Trials that there are.
+    pub fn trials(&self) -> u32 {
+        self.points() * self.repeats
+    }
+
+    /// The point with this number, from 0.
+    pub fn point(&self, number: u32) -> Point {
+        let point = self.axes.point(number.into());
+        Point { memory: point.memory.or(self.memory), ..point }
+    }
+
+    /// What warms servers in it, [`Strategy::Nothing`] where nothing does.
+    pub fn strategies(&self) -> Vec<Strategy> {
+        let mut strategies: Vec<Strategy> = self.axes.strategies().collect();
+        if self.axes.start.contains(&StartAsked::Restored) {
+            strategies.push(Strategy::PgthawFullSpeed);
+        }
+        strategies
+    }
+
+    /// What pgbench does at a point.
+    pub fn load(&self, point: &Point) -> Load {
+        Load {
+            scripts: self.scripts.get(&point.script).cloned().unwrap_or_default(),
+            variables: self.variables(point),
+            query_mode: point.query_mode,
+            clients: point.clients,
+            jobs: point.jobs,
+            rate: point.rate,
+            latency_limit_ms: point.latency_limit_ms,
+            max_tries: self.max_tries,
+            length: match (point.seconds, point.transactions_of_client()) {
+                (None, Some(transactions)) => Length::Transactions(transactions),
+                (seconds, _) => Length::Seconds(seconds.unwrap_or_default()),
+            },
+            log: TransactionLog::Transactions(self.logged_share),
+        }
+    }
+
+    /// Those of the scripts; the scale too, which pgbench finds out for its own scripts alone.
+    fn variables(&self, point: &Point) -> Vec<(String, String)> {
+        let scripts = self.scripts.get(&point.script);
+        let has_own = scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)));
+        let scale = has_own.then(|| ("scale".to_owned(), point.scale.to_string()));
+        point.variables.iter().cloned().chain(scale).collect()
+    }
+
+    /// The disk of a point.
+    pub fn disk(&self, point: &Point) -> Disk {
+        // Every name of the axis was looked up when the file was read.
+        self.disks.get(&point.disk).cloned().unwrap_or_else(|| unreachable!("the disk {} was read", point.disk))
+    }
+
+    /// The same for files that mean the same, whatever their layout, with scripts that say the same: hexadecimal.
+    pub fn digest(&self) -> String {
+        let meaning = serde_json::to_vec(self).unwrap_or_else(|_| unreachable!("maps of text become JSON"));
+        render_digest(&meaning)
+    }
+}
+
+// ---- `KEY=VALUE` of a command line ----
+
+/// The keys of a study file but for those in its tables.
+const TOP_KEYS: [&str; 26] = [
+    "question",
+    "kind",
+    "popularity",
+    "until",
+    "wanted_seconds",
+    "wanted",
+    "memory",
+    "time",
+    "repeats",
+    "seed",
+    "logged_share",
+    "max_tries",
+    "aa",
+    POINTS,
+    "variables",
+    "settings",
+    "disks",
+    "file_systems",
+    "places",
+    "fresh_copy",
+    "servers",
+    "database",
+    "databases",
+    "exceeds",
+    "generators",
+    "job",
+];
+
+/// The table whose name may be left out before its keys.
+const POINTS: &str = "points";
+
+/// Keys whose values are texts, whatever they look like.
+const TEXTS: [&str; 3] = ["question", "disks", "servers"];
+
+/// From this likeness on, of 1 at most, one key is taken for another that was mistyped.
+const LIKENESS_MIN: f64 = 0.8;
+
+/// The text of a study with keys set, each as [`set_key`] has it. Without any it is the same text.
+pub fn set_keys<'a>(text: &str, assignments: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
+    let mut study = parse_study_table(text)?;
+    let mut is_set = false;
+    for assignment in assignments {
+        set_key(&mut study, assignment)?;
+        is_set = true;
+    }
+    Ok(if is_set { study.to_string() } else { text.to_owned() })
+}
+
+/// Sets one key: a dotted key, `=`, and a value of TOML or a bare text. An empty value removes the key. Of an axis, `a,b` is a list.
+fn set_key(study: &mut Table, assignment: &str) -> Result<(), String> {
+    let (key, value) = assignment
+        .split_once('=')
+        .ok_or_else(|| format!("{assignment:?} sets no key of the study: write KEY=VALUE, such as scale=10"))?;
+    let path = read_path(key)?;
+    let value = read_value(&path, value);
+    let Some((last, tables)) = path.split_last() else { return Ok(()) };
+    let mut table = study;
+    for name in tables {
+        let inner = table.entry(name.clone()).or_insert_with(|| Value::Table(Table::new()));
+        table = inner.as_table_mut().ok_or_else(|| format!("{key}: {name} has a value, and no keys"))?;
+    }
+    // A trial ends by one of them.
+    if tables == [POINTS] && LENGTH_AXES.contains(&last.as_str()) {
+        LENGTH_AXES.iter().for_each(|axis| drop(table.remove(*axis)));
+    }
+    match value {
+        Some(value) => table.insert(last.clone(), value),
+        None => table.remove(last),
+    };
+    Ok(())
+}
+
+/// The names of a dotted key, with that of its table. What TOML takes for a key is one.
+fn read_path(key: &str) -> Result<Vec<String>, String> {
+    let mut rest = toml::from_str::<Table>(&format!("{key} = 0")).map_err(|_| format!("{key:?} is no key"))?;
+    let mut path: Vec<String> = Vec::new();
+    while let Some((name, value)) = std::mem::take(&mut rest).into_iter().next() {
+        path.push(name);
+        if let Value::Table(inner) = value {
+            rest = inner;
+        }
+    }
+    let is_axis = |name: &String| FIXED_AXES.contains(&name.as_str());
+    if !TOP_KEYS.contains(&path[0].as_str()) && is_axis(&path[0]) {
+        path.insert(0, POINTS.to_owned());
+    }
+    match path.as_slice() {
+        [first, ..] if !TOP_KEYS.contains(&first.as_str()) => Err(describe_unknown(key, first)),
+        [first, second, ..] if first == POINTS && !is_axis(second) => Err(describe_unknown(key, second)),
+        _ => Ok(path),
+    }
+}
+
+fn describe_unknown(key: &str, name: &str) -> String {
+    let near = TOP_KEYS.into_iter().chain(FIXED_AXES).map(|known| (strsim::jaro_winkler(name, known), known));
+    let near = near.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(likeness, _)| *likeness > LIKENESS_MIN);
+    match near {
+        Some((_, near)) => format!("a study has no key {key}; is {near} meant?"),
+        None => format!(
+            "a study has no key {key}; a setting of the server is settings.{key}, a script's variable variables.{key}"
+        ),
+    }
+}
+
+/// `None` of an empty one.
+fn read_value(path: &[String], text: &str) -> Option<Value> {
+    if text.is_empty() {
+        return None;
+    }
+    let typed = |text: &str| {
+        let mut table = toml::from_str::<Table>(&format!("value = {text}")).ok().filter(|table| table.len() == 1)?;
+        table.remove("value")
+    };
+    let bare = |text: &str| Value::String(text.to_owned());
+    let value = typed(text);
+    Some(match path[0].as_str() {
+        key if TEXTS.contains(&key) => value.filter(Value::is_str).unwrap_or_else(|| bare(text)),
+        POINTS if value.is_none() && text.contains(',') => {
+            Value::Array(text.split(',').map(str::trim).map(|one| typed(one).unwrap_or_else(|| bare(one))).collect())
+        }
+        _ => value.unwrap_or_else(|| bare(text)),
+    })
+}
+
+// ---- what goes together ----
+
+/// Words of the study file.
+const WARMUP: &str = "warmup";
+const FORECAST: &str = "forecast";
+
+/// What a load reads in a day is everything.
+const WANTED_SECONDS_MAX: u32 = 24 * 3600;
+
+/// Refuses keys that contradict each other: the first rule that is broken, with what to do.
+fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) -> Result<(), String> {
+    let (kind, wanted) = (raw.kind.as_deref(), raw.wanted.as_deref());
+    let is_cold = axes.start == [StartAsked::Cold];
+    let by_seconds = matches!(axes.length, AxisLength::Seconds(_));
+    // Without a load there is nobody who warms the server beside the warmers.
+    let is_idle = until == Some(Until::Resident);
+    // A load that begins later is told to no other host, and lasts as long as its transactions do.
+    let waits = axes.load_begins != [LoadBegins::AtOnce];
+    let (warms, runs_job) = (axes.strategies().any(Strategy::warms), axes.strategies().any(Strategy::runs_job));
+    let has = |name: &str| axes.strategy.iter().any(|one| one == name);
+    let rules = [
+        (!warms || is_cold, "points.strategy: a strategy warms a cold server; write start = \"cold\""),
+        (
+            !raw.fresh_copy || !axes.start.contains(&StartAsked::AsIs),
+            "fresh_copy: a trial that starts \"as-is\" has the database that the one before left; write another start, \
+             or remove the key",
+        ),
+        (
+            until.is_none() || by_seconds,
+            "until: give the most that a trial may last by points.seconds, and remove points.transactions or \
+             points.total_transactions",
+        ),
+        (
+            until.is_none() || !runs_job,
+            "until: a trial with a job lasts its points.seconds, however soon the load is steady: remove it",
+        ),
+        (
+            !is_idle || is_cold,
+            "until = \"resident\" measures warmers of an idle, cold server, and points.start is not \"cold\"",
+        ),
+        (
+            !is_idle || !has(NOTHING),
+            "until = \"resident\" measures warmers of an idle, cold server, and points.strategy has \"nothing\": no load \
+             runs that could warm it",
+        ),
+        (
+            !is_idle || (axes.rate == [None] && axes.latency_limit_ms == [None]),
+            "until = \"resident\" measures warmers of an idle, cold server, and points.rate or points.latency_limit_ms is \
+             about a load: remove it",
+        ),
+        (
+            !is_idle || raw.generators.is_none(),
+            "generators: with until = \"resident\" no load runs that they could make; remove the table",
+        ),
+        (
+            !waits || !by_seconds,
+            "points.load_begins: with \"after-warmer\" the load waits for what warms a cold server, and points.seconds \
+             would count from a start that no transaction has: write transactions = 1, or as many as the job has",
+        ),
+        (
+            !waits || is_cold,
+            "points.load_begins: with \"after-warmer\" the load waits for what warms a cold server, and points.start is \
+             not \"cold\"",
+        ),
+        (
+            !waits || raw.generators.is_none(),
+            "points.load_begins: with \"after-warmer\" the load waits for what warms a cold server, and load generators \
+             are told beforehand when to begin: remove [generators]",
+        ),
+        (matches!(wanted, None | Some("script")), "wanted: write \"script\", or leave it out: everything is"),
+        (
+            wanted.is_none() || !is_idle,
+            "wanted: with until = \"resident\" write wanted_seconds, how long the script reads what is wanted",
+        ),
+        (
+            wanted.is_none() || axes.script.len() == 1 || !has(Strategy::Pgfincore.name()),
+            "wanted: pgfincore keeps one snapshot in a database, and each script wants its own: write one script",
+        ),
+        (
+            wanted.is_none() || warms || axes.start.contains(&StartAsked::Restored),
+            "wanted: nothing brings back what the script reads: name a warmer in points.strategy, or start = \
+             \"restored\", or remove it",
+        ),
+        (raw.wanted_seconds.is_none() || is_idle, "wanted_seconds: it is for until = \"resident\" alone; remove it"),
+        (
+            raw.memory.is_none() || raw.points.memory.is_none(),
+            "memory and points.memory are both there: remove one of them",
+        ),
+        (matches!(kind, None | Some(WARMUP | FORECAST)), "kind: write \"warmup\" or \"forecast\", or leave it out"),
+        (
+            raw.popularity.is_none() || kind == Some(FORECAST),
+            "popularity: it is for kind = \"forecast\" alone; remove it",
+        ),
+        (
+            kind != Some(FORECAST) || (repeats == 1 && axes.strategy == [NOTHING]),
+            "kind = \"forecast\" measures one cold start that nothing warms: write repeats = 1 and strategy = \"nothing\"",
+        ),
+    ];
+    if let Some((_, problem)) = rules.into_iter().find(|(is_kept, _)| !is_kept) {
+        return Err(problem.to_owned());
+    }
+    kind.map_or(Ok(()), |kind| check_warmup(kind, axes, is_idle))
+}
+
+fn read_until(word: &str) -> Result<Until, String> {
+    find_word(word)
+        .ok_or_else(|| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))
+}
+
+/// Memory for all points, which then have no axis of it.
+fn read_memory(text: &str) -> Result<Bytes, String> {
+    let memory: Bytes = text
+        .parse()
+        .map_err(|_| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))?;
+    check_least("memory", memory)
+}
+
+/// Its page shows one workload from a cold start, warmed in one way or another.
+fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
+    let varied = axes.varied();
+    let other = varied.iter().find(|axis| *axis != STRATEGY);
+    let wrong = match other {
+        Some(axis) => format!("{axis} has several values"),
+        None if axes.start != [StartAsked::Cold] => "points.start is not \"cold\"".to_owned(),
+        None if axes.strategies().any(Strategy::runs_job) => "points.strategy runs a job".to_owned(),
+        None if is_idle => "until is \"resident\", so that no workload runs".to_owned(),
+        None if axes.point(0).seconds.is_none() => "its trials end by points.transactions".to_owned(),
+        None => return Ok(()),
+    };
+    Err(format!(
+        "kind = \"{kind}\" is a study of ways to warm one cold server, and {wrong}: leave kind out, and it is a sweep"
+    ))
+}
+
+// ---- caches that databases are meant to exceed ----
+
+/// A cache that a database may be meant to exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Exceeded {
+    SharedBuffers,
+    Memory,
+}
+
+impl Exceeded {
+    /// The word of the study file.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// From which scale on each is exceeded.
+pub fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
+    let scale = |(cache, value): (&Exceeded, &Value)| {
+        let scale = value.as_integer().and_then(|scale| u32::try_from(scale).ok()).filter(|scale| *scale > 0);
+        let wrong =
+            || format!("exceeds.{}: {value} is no scale; write the smallest scale that is to exceed it", cache.name());
+        Ok((*cache, scale.ok_or_else(wrong)?))
+    };
+    raw.iter().map(scale).collect()
+}
+
+// ---- the job ----
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawJob {
+    command: Vec<String>,
+}
+
+/// A job as it is run, and its files.
+#[derive(Debug, Default, PartialEq)]
+pub struct JobSpec {
+    /// The program with its arguments; empty where the study has no job.
+    pub command: Vec<String>,
+    /// Those of its words that are files beside the study file, by their whole names.
+    pub files: Vec<PathBuf>,
+}
+
+/// The job that the strategies run. A word that is the name of a file in `directory` means that file, wherever the study is run.
+pub fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<JobSpec, String> {
+    let Some(raw) = raw else {
+        return match axes.strategies().find(|strategy| strategy.runs_job()) {
+            Some(strategy) => Err(format!(
+                "points.strategy: {strategy} runs the study's job, and there is none; write [job] with command = [\"psql\", \"-Xqf\", \"report.sql\"]"
+            )),
+            None => Ok(JobSpec::default()),
+        };
+    };
+    if !axes.strategies().any(Strategy::runs_job) {
+        return Err("job: no point runs it; name job, run, isolate or replay in points.strategy, or remove it".into());
+    }
+    let key = "job.command";
+    let has_own_program = raw.command.first().is_some_and(|program| program.contains('/'));
+    let mut command = find_command(key, directory, raw.command)?;
+    let mut files = Vec::new();
+    if has_own_program {
+        files.extend(command.first().map(PathBuf::from));
+    }
+    for word in command.iter_mut().skip(1) {
+        let name = Path::new(&*word);
+        if name.is_relative() && directory.join(name).is_file() {
+            let file = find_file(key, directory, name)?;
+            *word = file.display().to_string();
+            files.push(file);
+        }
+    }
+    Ok(JobSpec { command, files })
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A study of this text, with scripts in the temporary directory.
+    pub fn sweep(text: &str) -> Result<Sweep, String> {
+        parse_sweep(text, &std::env::temp_dir(), false)
+    }
+
+    #[track_caller]
+    pub fn assert_refused(text: &str, parts: &[&str]) {
+        let problem = sweep(text).unwrap_err();
+        for part in parts {
+            assert!(problem.contains(part), "{part:?} is not said: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_a_list_of_one_and_what_is_left_out_has_a_default() {
+        let study = sweep("[points]\nscale = [1, 10]\nclients = 4\n").unwrap();
+        assert_eq!((study.points(), study.repeats, study.trials()), (2, 3, 6));
+        let point = study.point(1);
+        assert_eq!(
+            (point.scale, point.clients, point.seconds, point.script.as_str()),
+            (10, 4, Some(10), "select-only")
+        );
+        assert_eq!((point.start.name(), point.disk.as_str(), point.rate), ("warm", "native", None));
+        assert_eq!(study.axes.varied(), ["scale"]);
+    }
+
+    #[test]
+    fn everything_can_be_an_axis() {
+        let study = sweep(
+            r#"
+            question = "what is what?"
+            repeats = 6
+            seed = 7
+            logged_share = 0.5
+            [points]
+            scale = 1
+            script = ["tpcb-like", { select-only = 9, simple-update = 1 }]
+            rate = ["unlimited", 100, 0.5]
+            transactions = [100, 200]
+            start = ["cold", "warm", "restored", "as-is"]
+            disk = ["gp3", "slow"]
+            [variables]
+            rows = [10, 100]
+            [settings]
+            work_mem = ["4MB", "64MB"]
+            auto_explain.log_analyze = true
+            "pg_prewarm.autoprewarm" = false
+            [disks]
+            slow = "100,1MiB,128KiB"
+            [database]
+            initialize = ["--fillfactor=80", "--foreign-keys"]
+            "#,
+        )
+        .unwrap();
+        assert_eq!(study.points(), 2 * 3 * 2 * 4 * 2 * 2 * 2);
+        let point = study.point(study.points() - 1);
+        assert_eq!(point.script, "select-only@9 + simple-update@1");
+        assert_eq!(study.load(&point).scripts.len(), 2);
+        assert_eq!(point.value("auto_explain.log_analyze").as_deref(), Some("on"));
+        assert_eq!(point.value("pg_prewarm.autoprewarm").as_deref(), Some("off"));
+        assert_eq!(study.disk(&point).riops, Some(100));
+        assert_eq!(study.load(&point).length, Length::Transactions(200));
+    }
+
+    #[test]
+    fn a_study_may_measure_every_point_twice() {
+        let study = sweep("aa = true\n[points]\nclients = [1, 2]\n").unwrap();
+        assert_eq!((study.points(), study.axes.varied()), (4, vec!["clients".to_owned(), "side".to_owned()]));
+        let given = parse_sweep("[points]\nclients = [1, 2]\n", &std::env::temp_dir(), true).unwrap();
+        assert_eq!(given, study);
+        assert_ne!(given.digest(), sweep("[points]\nclients = [1, 2]\n").unwrap().digest());
+        assert_refused("[variables]\nside = 1\n", &["variables.side"]);
+    }
+
+    #[test]
+    fn a_wrong_key_is_named_with_what_is_allowed() {
+        assert_refused("[points]\nscales = 1\n", &["scales", "scale", "clients", "line 2"]);
+        assert_refused("[point]\nscale = 1\n", &["point", "points"]);
+        assert_refused("[points]\nscale = \"big\"\n", &["points.scale", "big", "whole number", "1000000"]);
+        assert_refused("[points]\nscale = []\n", &["points.scale", "empty"]);
+        assert_refused("[points]\nscale = [1, 2, 1]\n", &["points.scale", "1", "twice"]);
+        assert_refused("[points]\nclients = 0\n", &["points.clients", "from 1 to 10000"]);
+        assert_refused(
+            "[points]\nseconds = 5\ntransactions = 9\n",
+            &["points.seconds", "points.transactions", "remove"],
+        );
+        assert_refused("[points]\nrate = -1\n", &["points.rate", "unlimited"]);
+        assert_refused("[points]\nstart = \"hot\"\n", &["points.start", "cold, warm, restored, as-is"]);
+        assert_refused("[points]\nstrategy = \"dd\"\nstart = \"cold\"\n", &["points.strategy", "pg_prewarm-read"]);
+        assert_refused("[points]\nstrategy = \"cat\"\n", &["points.strategy", "start = \"cold\""]);
+        assert_refused("[points]\ndisk = \"floppy\"\n", &["points.disk", "floppy", "gp3", "[disks]"]);
+        assert_refused("[disks]\nslow = \"fast\"\n", &["disks.slow", "READS,BYTES,READ-AHEAD"]);
+        assert_refused("[disks]\ngp3 = \"16000,1GiB\"\n", &["disks.gp3", "another name"]);
+        assert_refused("repeats = 0\n", &["repeats", "from 1 to 1000"]);
+        assert_refused("seed = -1\n", &["seed", "from 0"]);
+        assert_refused("logged_share = 0\n", &["logged_share", "above 0"]);
+        assert_refused("[points]\nscript = \"no-such.sql\"\n", &["points.script", "no-such.sql", "select-only"]);
+        assert_refused("[points]\nscript = { select-only = 0 }\n", &["points.script", "select-only", "weight"]);
+        assert_refused("[database]\ninitialize = [\"-s\"]\n", &["database.initialize", "-s", "--fillfactor="]);
+        assert_refused("[variables]\nclients = 1\n", &["variables.clients", "another"]);
+        assert_refused("[variables]\n\"a b\" = 1\n", &["variables", "a b", "letters"]);
+    }
+
+    #[test]
+    fn settings_that_pgthaw_needs_for_itself_are_refused() {
+        for name in ["port", "unix_socket_directories", "log_line_prefix", "data_directory"] {
+            assert_refused(&format!("[settings]\n{name} = 1\n"), &[name, "pgthaw"]);
+        }
+        assert_refused("[settings]\nwork_mem = \"1MB\\nport = 1\"\n", &["settings.work_mem", "control character"]);
+        assert_refused("[settings]\n\"work_mem = 1 #\" = 1\n", &["settings", "no name"]);
+        assert_refused("[settings]\nwork_mem = [[1]]\n", &["settings.work_mem"]);
+    }
+
+    #[test]
+    fn ten_million_points_are_refused_at_once() {
+        let thousand: Vec<String> = (1..=1000).map(|number| number.to_string()).collect();
+        let list = thousand.join(", ");
+        let text =
+            format!("[points]\nscale = [{list}]\nclients = [{list}]\nseconds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n");
+        assert_refused(&text, &["10000000 points", "100000", "scale, clients, seconds"]);
+        let settings: String = (0..300).map(|number| format!("a{number} = [1, 2]\n")).collect();
+        assert_refused(&format!("[settings]\n{settings}"), &["points", "at most 100000 trials"]);
+    }
+
+    #[test]
+    fn the_digest_is_that_of_the_meaning() {
+        let digest = |text: &str| sweep(text).unwrap().digest();
+        assert_eq!(digest("[points]\nscale = 1\n"), digest("# why\n[points]\nscale = [ 1 ]\n"));
+        assert_ne!(digest("[points]\nscale = 1\n"), digest("[points]\nscale = 2\n"));
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("one.sql");
+        let digest = |text: &str| {
+            std::fs::write(&script, text).unwrap();
+            parse_sweep("[points]\nscript = \"one.sql\"\n", directory.path(), false).unwrap().digest()
+        };
+        assert_ne!(digest("SELECT 1;"), digest("SELECT 2;"));
+    }
+
+    #[test]
+    fn names_of_scripts_are_names_of_files_whatever_they_hold() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = "a; rm -rf $(x) 'y'.sql";
+        std::fs::write(directory.path().join(name), "SELECT 1;").unwrap();
+        let study = parse_sweep(&format!("[points]\nscript = \"{name}\"\n"), directory.path(), false).unwrap();
+        let load = study.load(&study.point(0));
+        assert_eq!(load.scripts, [(Script::File(directory.path().canonicalize().unwrap().join(name)), 1)]);
+    }
+}
+
+#[cfg(test)]
+mod keys_tests {
+    use super::*;
+    use crate::study::built_in::BUILT_IN_STUDIES;
+    use crate::study::spec::tests::sweep;
+
+    fn set(text: &str, assignments: &[&str]) -> String {
+        set_keys(text, assignments.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn every_key_can_be_set_and_studies_know_no_other() {
+        let unknown = sweep("no_such_key = 1").unwrap_err();
+        for key in TOP_KEYS {
+            assert!(unknown.contains(&format!("`{key}`")), "{key}: {unknown}");
+        }
+        assert_eq!(unknown.matches("`, `").count() + 1, TOP_KEYS.len(), "{unknown}");
+    }
+
+    #[test]
+    fn values_are_those_of_toml_or_bare() {
+        let text = "[points]\nseconds = 5\n";
+        assert_eq!(set(text, &[]), text);
+        let keys = [
+            "clients=1,8",
+            "script=select-only,tpcb-like",
+            "transactions=7",
+            "settings.work_mem=64MB",
+            "settings.auto_explain.log_analyze=true",
+            "disks.ram=9",
+            "disk=ram",
+            "server=15",
+            "question=What, and why?",
+            "repeats=3",
+            "repeats=2",
+            "points.scale=[1, 2]",
+        ];
+        let study = sweep(&set(text, &keys)).unwrap();
+        assert_eq!((study.points(), study.repeats, study.question.as_str()), (8, 2, "What, and why?"));
+        let point = study.point(7);
+        assert_eq!((point.scale, point.clients, point.script.as_str()), (2, 8, "tpcb-like"));
+        assert_eq!((point.transactions, point.seconds, point.server.as_str()), (Some(7), None, "15"));
+        assert_eq!(
+            (point.value("auto_explain.log_analyze").as_deref(), study.disk(&point).riops),
+            (Some("on"), Some(9))
+        );
+        assert_eq!(set("question = \"x\"\nseed = 7\n", &["question="]), "seed = 7\n");
+    }
+
+    #[test]
+    fn a_mistyped_key_is_told_with_the_nearest() {
+        for (assignment, told) in [
+            ("clinets=2", "is clients meant?"),
+            ("points.scales=2", "no key points.scales; is scale meant?"),
+            ("repeat=2", "is repeats meant?"),
+            ("work_mem=64MB", "settings.work_mem"),
+            ("scale", "KEY=VALUE"),
+            ("a b=1", "is no key"),
+            ("seed.x=1", "seed has a value"),
+        ] {
+            let refused = set_keys("seed = 1\n", [assignment]).unwrap_err();
+            assert!(refused.contains(told), "{refused}");
+        }
+        assert!(set_keys("repeat = 1\n", ["seed=1"]).unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn every_built_in_study_is_one() {
+        for text in BUILT_IN_STUDIES.iter().flat_map(|(_, texts)| *texts) {
+            let study = sweep(&set(text, if text.contains("scale = \"auto\"") { &["scale=10"] } else { &[] })).unwrap();
+            let shared_buffers = study.point(0).value("shared_buffers");
+            assert_eq!(
+                shared_buffers.as_deref(),
+                Some(if study.point(0).scale == 10 { "39062kB" } else { "195312kB" })
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod warmup_tests {
+    use super::*;
+    use crate::study::spec::tests::{assert_refused, sweep};
+
+    #[test]
+    fn a_study_of_ways_to_warm_has_one_workload_and_starts_cold() {
+        assert_refused("kind = 'warmup'\n[points]\nstart = 'cold'\nscale = [1, 2]\n", &["kind", "scale has several"]);
+        assert_refused("kind = 'warmup'\n", &["points.start is not \"cold\""]);
+        assert_refused("kind = 'warmup'\n[points]\nstart = 'cold'\ntransactions = 5\n", &["points.transactions"]);
+        assert_refused("kind = 'other'\n", &["kind", "\"warmup\""]);
+        assert_refused("popularity = 'uniform'\n", &["popularity", "\"forecast\""]);
+        let forecast = "kind = 'forecast'\n[points]\nstart = 'cold'\n";
+        assert_refused(forecast, &["kind", "repeats = 1"]);
+        assert_eq!(sweep(&format!("repeats = 1\n{forecast}")).unwrap().popularity.as_deref(), Some("uniform"));
+        assert_refused("until = 'warm'\n", &["until", "\"steady\"", "\"resident\""]);
+        assert_refused("until = 'steady'\n[points]\ntransactions = 5\n", &["until", "points.seconds"]);
+        assert_refused("memory = 'much'\n", &["memory", "512MB"]);
+        for little in ["1kB", "0", "39.9MB"] {
+            assert_refused(&format!("memory = '{little}'\n"), &["memory", "too little", "40 MB"]);
+            assert_refused(&format!("[points]\nmemory = ['{little}', 'none']\n"), &["points.memory", "40 MB"]);
+        }
+    }
+
+    #[test]
+    fn a_load_that_waits_is_a_job_from_cold() {
+        let job =
+            "[points]\ntransactions = 1\nstart = 'cold'\nstrategy = ['nothing', 'cat']\nload_begins = 'after-warmer'\n";
+        let study = sweep(&format!("wanted = 'script'\n{job}")).unwrap();
+        assert!(study.is_script_wanted && study.point(0).load_begins == LoadBegins::AfterWarmer);
+        assert_eq!(study.point(0).value("load_begins").as_deref(), Some("after-warmer"));
+        assert_refused(
+            "[points]\nstart = 'cold'\nload_begins = 'after-warmer'\n",
+            &["points.load_begins", "transactions = 1"],
+        );
+        assert_refused(
+            "[points]\ntransactions = 1\nload_begins = 'after-warmer'\n",
+            &["points.load_begins", "\"cold\""],
+        );
+        assert_refused("[points]\nload_begins = 'later'\n", &["points.load_begins", "at-once, after-warmer"]);
+        assert_refused(
+            &format!("{job}[generators]\nhosts = ['a']\naddress = '10.0.0.1'\n"),
+            &["points.load_begins", "[generators]"],
+        );
+        assert_refused("wanted = 'all'\n", &["wanted", "\"script\""]);
+        assert_refused("wanted = 'script'\n[points]\nstart = 'cold'\n", &["wanted", "points.strategy"]);
+    }
+
+    #[test]
+    fn a_study_of_warmers_of_an_idle_server_has_no_load_that_warms_it() {
+        let cold = "[points]\nstart = 'cold'\nstrategy = 'cat'\n";
+        assert!(sweep(&format!("until = 'resident'\n{cold}")).unwrap().wanted_seconds.is_none());
+        assert_refused("until = 'resident'\n", &["until", "points.start is not \"cold\""]);
+        assert_refused("until = 'resident'\n[points]\nstart = 'cold'\n", &["points.strategy", "nothing"]);
+        assert_refused(&format!("until = 'resident'\nkind = 'warmup'\n{cold}"), &["kind", "no workload runs"]);
+        assert_refused(&format!("until = 'resident'\n{cold}rate = 500\n"), &["points.rate", "remove it"]);
+        let hosts = "[generators]\nhosts = ['a']\naddress = '127.0.0.1'\n";
+        assert_refused(&format!("until = 'resident'\n{cold}{hosts}"), &["generators", "no load runs"]);
+        assert_refused(&format!("wanted_seconds = 3\n{cold}"), &["wanted_seconds", "until = \"resident\""]);
+        assert_refused(&format!("until = 'resident'\nwanted_seconds = 0\n{cold}"), &["wanted_seconds", "86400"]);
+    }
+}
+
+#[cfg(test)]
+mod job_tests {
+    use crate::study::spec::parse_sweep;
+    use crate::study::spec::tests::{assert_refused, sweep};
+
+    const JOB: &str = "[job]\ncommand = ['psql', '-Xqf', 'report.sql']\n";
+
+    #[test]
+    fn a_job_is_run_from_any_start_and_its_files_lie_beside_the_study() {
+        let directory = tempfile::tempdir().unwrap();
+        let report = directory.path().join("report.sql");
+        let text = format!("[points]\nstart = ['cold', 'warm']\nstrategy = ['nothing', 'job', 'run']\n{JOB}");
+        let study = |says: &str| {
+            std::fs::write(&report, says).unwrap();
+            parse_sweep(&text, directory.path(), false).unwrap()
+        };
+        let one = study("SELECT 1");
+        let whole = report.canonicalize().unwrap();
+        assert_eq!(one.job, ["psql", "-Xqf", whole.to_str().unwrap()]);
+        assert!(one.contents.contains_key(&whole));
+        assert_ne!(one.digest(), study("SELECT 2").digest(), "an edited report is another study");
+    }
+
+    #[test]
+    fn a_job_and_what_runs_it_go_together() {
+        assert_refused("[points]\nstrategy = ['nothing', 'run']\n", &["points.strategy", "run", "[job]", "command"]);
+        assert_refused(JOB, &["job", "job, run, isolate or replay", "remove"]);
+        assert_refused(&format!("[points]\nstart = 'cold'\nstrategy = 'cat'\n{JOB}"), &["job", "no point runs it"]);
+        assert_refused("[points]\nstrategy = 'job'\n[job]\ncommand = []\n", &["job.command", "a program is missing"]);
+        assert_refused("[points]\nstrategy = 'job'\n[job]\ncommand = ['./no-such']\n", &["job.command", "no-such"]);
+        assert_refused("[points]\nstrategy = 'job'\n[job]\n", &["command"]);
+    }
+
+    #[test]
+    fn a_job_is_beside_a_load_that_lasts_and_warms_nothing() {
+        let points = |keys: &str| format!("[points]\nstart = 'cold'\n{keys}{JOB}");
+        for until in ["steady", "resident"] {
+            let text = format!("until = '{until}'\n{}", points("strategy = 'job'\n"));
+            assert_refused(&text, &["until", "a job"]);
+        }
+        assert_refused(&format!("kind = 'warmup'\n{}", points("strategy = ['cat', 'job']\n")), &["kind", "job"]);
+        assert_refused(&format!("wanted = 'script'\n{}", points("strategy = 'job'\n")), &["wanted", "a warmer"]);
+        assert_refused(&format!("[points]\nstrategy = ['job', 'cat']\n{JOB}"), &["points.strategy", "\"cold\""]);
+        assert!(sweep(&points("strategy = ['job', 'cat']\n")).is_ok());
+    }
+}

@@ -1,0 +1,601 @@
+//! Two sides of a sweep, or of two sweeps, held against each other: their trials in pairs, block by block and cell by cell, cut to whole
+//! cycles of checkpoints; and what equal sides differ by.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use rand::seq::index::sample;
+use serde::Serialize;
+
+use super::metric::Metric;
+use super::outline::TrialOutline;
+use super::statistics::{Limits, Ratio, compute_holm, compute_p, compute_ratio, compute_smallest_detectable};
+use super::warming::{limits_of, outline_trials};
+use crate::study::{Error, Finding, MeasurementVerdict, SIDE, SIDES, Sample, SweepRun, SweepTrial, texts_of};
+use host::units::Bytes;
+
+/// Fewer pairs than this cannot show anything at the usual level: 2 ÷ 2⁵ is above 0.05.
+pub const TELLING_PAIRS: u32 = 6;
+
+/// B held against A.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct SweepComparison {
+    pub metric: Metric,
+    pub a: String,
+    pub b: String,
+    pub cells: Vec<CellComparison>,
+    /// The ratio, above 1, that equal sides of the same sweep reach: of a study that measures every point twice.
+    pub noise_floor: Option<f64>,
+    /// What speaks against it, and the same as texts.
+    pub verdicts: Vec<MeasurementVerdict>,
+    pub warnings: Vec<String>,
+}
+
+/// The same point on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct CellComparison {
+    /// The point by what varies and is not compared.
+    pub label: String,
+    /// B ÷ A over the pairs, each of one block.
+    pub ratio: Ratio,
+    /// How often chance alone makes a difference as large as this, were there none: signs of the pairs turned over in
+    /// every way.
+    pub p: f64,
+    /// The same for the study, that asks so in every cell (Holm).
+    pub p_holm: f64,
+    /// The ratio, above 1, that as many such pairs find in 80 % of studies; `None` with a single pair.
+    pub smallest_detectable: Option<f64>,
+    /// Whole cycles of checkpoints that both trials of a pair were cut to, of the pair with the fewest; 0: the trials as a
+    /// whole.
+    pub cycles: u32,
+}
+
+/// Compares the trials of two sides, cell by cell.
+///
+/// # Errors
+/// When a side names an axis or a value that its sweep does not have, or more than one point of a side falls into a cell.
+pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison, Error> {
+    let paired = pair_cells(a, b, metric)?;
+    let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
+    if cells.is_empty() {
+        return Err(Error::Selection(match paired.is_empty() {
+            true => "the two sides have no point in common beside what is compared".into(),
+            false => format!("no block has trials of both sides with a {} above 0", metric.name()),
+        }));
+    }
+    let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());
+    cells.iter_mut().zip(adjusted).for_each(|(cell, p)| cell.p_holm = p);
+    let noise_floor = find_noise_floor(a, b, metric);
+    let found = [
+        (a.run.id != b.run.id).then_some(Finding::TwoSweeps),
+        find_too_few_pairs(&cells),
+        noise_floor.and_then(|floor| find_within_noise(&cells, floor)),
+        find_uncut_checkpoints(&paired),
+    ];
+    let verdicts: Vec<MeasurementVerdict> = found.into_iter().flatten().map(MeasurementVerdict::from).collect();
+    let warnings = texts_of(&verdicts);
+    Ok(SweepComparison { metric, a: a.name(), b: b.name(), cells, noise_floor, verdicts, warnings })
+}
+
+fn compare_cell(cell: &PairedCell) -> Option<CellComparison> {
+    let (ratio, logs) = (cell.ratio()?, cell.logs());
+    let (p, smallest_detectable) = (compute_p(&logs), compute_smallest_detectable(&logs));
+    let cycles = cell.pairs.iter().map(|pair| pair.cycles).min().unwrap_or_default();
+    Some(CellComparison { label: cell.label.clone(), ratio, p, p_holm: p, smallest_detectable, cycles })
+}
+
+/// Of the sweeps that measure their points twice, unless that is what is compared.
+fn find_noise_floor(a: Side<'_>, b: Side<'_>, metric: Metric) -> Option<f64> {
+    if a.selection.values.contains_key(SIDE) || b.selection.values.contains_key(SIDE) {
+        return None;
+    }
+    let floor = |side: Side<'_>| compute_noise(side.run, side.trials, metric).ok().and_then(|noise: Noise| noise.floor);
+    [floor(a), floor(b)].into_iter().flatten().reduce(f64::max)
+}
+
+fn find_too_few_pairs(cells: &[CellComparison]) -> Option<Finding> {
+    let pairs = cells.iter().map(|cell| cell.ratio.pairs).min().unwrap_or_default();
+    (pairs < TELLING_PAIRS).then_some(Finding::TooFewPairs { pairs, needed: TELLING_PAIRS })
+}
+
+fn find_within_noise(cells: &[CellComparison], floor_ratio: f64) -> Option<Finding> {
+    let is_within = |ratio: &Ratio| ratio.median.at_most.is_some_and(|most| most.ln().abs() <= floor_ratio.ln());
+    let within = cells.iter().filter(|cell| is_within(&cell.ratio)).count() as u32;
+    (within > 0).then_some(Finding::WithinNoise { within, differences: cells.len() as u32, floor_ratio })
+}
+
+fn find_uncut_checkpoints(cells: &[PairedCell]) -> Option<Finding> {
+    let pairs = || cells.iter().flat_map(|cell| &cell.pairs);
+    let unequal = pairs().filter(|pair| pair.is_unequal).count() as u32;
+    (unequal > 0).then(|| Finding::UncutCheckpoints { unequal, pairs: pairs().count() as u32 })
+}
+
+/// Pairs of the studies that are drawn from those that were measured, and how many are drawn.
+const STUDY_PAIRS: usize = 8;
+const STUDIES: usize = 1000;
+
+/// The level at which such a study would call equal sides different.
+const LEVEL: f64 = 0.05;
+
+/// A' held against A, which are the same.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Noise {
+    pub metric: Metric,
+    pub cells: Vec<NoiseCell>,
+    /// The largest of the cells.
+    pub floor: Option<f64>,
+}
+
+/// One point, measured twice.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct NoiseCell {
+    /// The point by what varies beside the side.
+    pub label: String,
+    /// A' ÷ A over the pairs, each of one block.
+    pub ratio: Ratio,
+    /// How often chance alone makes a difference as large.
+    pub p: f64,
+    /// The ratio, above 1, that as many pairs of equal sides may reach: the end of the interval that is farther from 1.
+    /// `None` of fewer than three.
+    pub floor: Option<f64>,
+    /// What as many pairs find in 80 % of studies.
+    pub smallest_detectable: Option<f64>,
+    /// Of 1000 studies of eight of these pairs the share that finds a difference at p ≤ 0.05, though there is none; `None`
+    /// without more than eight.
+    pub false_share: Option<f64>,
+}
+
+/// Does the sweep measure each point twice?
+pub fn is_twice(run: &SweepRun) -> bool {
+    run.varied.iter().any(|axis| axis == SIDE)
+}
+
+/// The noise of every figure; nothing when the sweep does not measure its points twice, or no trial of one side has ended.
+pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
+    let noises = Metric::ALL.iter().copied().filter_map(|metric| compute_noise(run, trials, metric).ok());
+    noises.filter(|noise| !noise.cells.is_empty()).collect()
+}
+
+/// Compares the sides of a sweep that measures every point twice.
+///
+/// # Errors
+/// When the sweep does not, or no trial of one side has ended.
+pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
+    if !is_twice(run) {
+        return Err(Error::Selection(format!("{} does not measure its points twice: bench --aa does", run.id)));
+    }
+    let [a, b] = SIDES.map(|side| Selection {
+        sweep: Some(run.id.clone()),
+        values: BTreeMap::from([(SIDE.to_owned(), side.to_owned())]),
+    });
+    let side = |selection| Side { selection, run, trials };
+    let cells: Vec<NoiseCell> = pair_cells(side(&a), side(&b), metric)?.iter().filter_map(compute_cell).collect();
+    let floor = cells.iter().filter_map(|cell| cell.floor).reduce(f64::max);
+    Ok(Noise { metric, cells, floor })
+}
+
+fn compute_cell(cell: &PairedCell) -> Option<NoiseCell> {
+    let (ratio, logs) = (cell.ratio()?, cell.logs());
+    Some(NoiseCell {
+        label: cell.label.clone(),
+        p: compute_p(&logs),
+        floor: compute_floor(&ratio),
+        smallest_detectable: compute_smallest_detectable(&logs),
+        false_share: compute_false_share(&logs),
+        ratio,
+    })
+}
+
+fn compute_floor(ratio: &Ratio) -> Option<f64> {
+    let interval = ratio.interval?;
+    Some(interval.at_least.ln().abs().max(interval.at_most?.ln().abs()).exp())
+}
+
+fn compute_false_share(logs: &[f64]) -> Option<f64> {
+    if logs.len() <= STUDY_PAIRS {
+        return None;
+    }
+    let mut random = StdRng::seed_from_u64(0);
+    let mut is_found = || {
+        let study: Vec<f64> = sample(&mut random, logs.len(), STUDY_PAIRS).iter().map(|place| logs[place]).collect();
+        compute_p(&study) <= LEVEL
+    };
+    Some((0..STUDIES).filter(|_| is_found()).count() as f64 / STUDIES as f64)
+}
+
+/// One side: `clients=4,work_mem=64MB` of a sweep, which may be named before a colon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Selection {
+    /// `None`: the newest.
+    pub sweep: Option<String>,
+    pub values: BTreeMap<String, String>,
+}
+
+impl FromStr for Selection {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Selection, Error> {
+        // A sweep's name has no `=`; a value may have a colon.
+        let (sweep, values) = match text.split_once(':') {
+            Some((sweep, values)) if !sweep.contains('=') => (Some(sweep.to_owned()), values),
+            None if !text.contains('=') => (Some(text.to_owned()), ""),
+            _ => (None, text),
+        };
+        let pair = |part: &str| {
+            let (axis, value) = part.split_once('=')?;
+            (!axis.is_empty()).then(|| (axis.to_owned(), value.to_owned()))
+        };
+        let values: Option<BTreeMap<_, _>> = values.split(',').filter(|part| !part.is_empty()).map(pair).collect();
+        let wrong =
+            || Error::Selection(format!("\"{text}\" is no side; write AXIS=VALUE,…, SWEEP:AXIS=VALUE,… or SWEEP"));
+        Ok(Selection { sweep, values: values.ok_or_else(wrong)? })
+    }
+}
+
+/// A side with what it stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    pub selection: &'a Selection,
+    pub run: &'a SweepRun,
+    pub trials: &'a [SweepTrial],
+}
+
+/// The figures of B and A that were measured in one block, of each cell that both have.
+pub fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>, Error> {
+    let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
+    let (of_a, of_b) = (a.trials_of_cells(&compared)?, b.trials_of_cells(&compared)?);
+    let (outlines_of_a, outlines_of_b) = (outline_trials(a.trials), outline_trials(b.trials));
+    let (all_of_a, all_of_b) = (Told::all(a.trials, &outlines_of_a), Told::all(b.trials, &outlines_of_b));
+    let pair = |(label, blocks): (String, BTreeMap<u32, usize>)| {
+        let others = of_b.get(&label)?;
+        let pairs =
+            blocks.iter().filter_map(|(block, one)| Pair::of(all_of_b[*others.get(block)?], all_of_a[*one], metric));
+        let number = blocks.values().map(|place| a.trials[*place].number).min();
+        Some((number, PairedCell { pairs: pairs.collect(), label }))
+    };
+    // In the order of the study, which is not that of the words.
+    let mut cells: Vec<_> = of_a.into_iter().filter_map(pair).collect();
+    cells.sort_by_key(|(number, _)| *number);
+    Ok(cells.into_iter().map(|(_, cell)| cell).collect())
+}
+
+/// A cell with its figures of B and A, a pair for each block.
+#[derive(Clone, Debug)]
+pub struct PairedCell {
+    pub label: String,
+    pub pairs: Vec<Pair>,
+}
+
+/// A trial with its figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    pub trial: &'a SweepTrial,
+    pub outline: &'a TrialOutline,
+}
+
+impl Told<'_> {
+    fn all<'a>(trials: &'a [SweepTrial], outlines: &'a [TrialOutline]) -> Vec<Told<'a>> {
+        trials.iter().zip(outlines).map(|(trial, outline)| Told { trial, outline }).collect()
+    }
+
+    /// The figure of it, or of a part of it; `None` when it has none, or nothing can be divided by it.
+    fn limits(&self, metric: Metric, window: Option<Window>) -> Option<Limits> {
+        if self.trial.failure.is_some() {
+            return None;
+        }
+        let cut = match (metric, window) {
+            (Metric::Tps, Some(window)) => Some(window.tps(self.trial)),
+            (Metric::WorstSecond, Some(window)) => Some(window.worst_second_tps(self.trial)?),
+            _ => return limits_of(self.outline, metric),
+        };
+        cut.filter(|figure| *figure > 0.0).map(Limits::exactly)
+    }
+}
+
+/// Two trials of one block.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    pub b: Limits,
+    pub a: Limits,
+    /// Whole cycles of checkpoints that both were cut to; 0: they stand as a whole.
+    pub cycles: u32,
+    /// As a whole, and one of them saw more checkpoints than the other.
+    pub is_unequal: bool,
+}
+
+impl Pair {
+    /// Cut to as many whole cycles as both have, where there are such.
+    pub fn of(b: Told<'_>, a: Told<'_>, metric: Metric) -> Option<Pair> {
+        let common = a.trial.checkpoint_cycles.min(b.trial.checkpoint_cycles);
+        let windows = |cycles: u32| Some((Window::of(b.trial, cycles)?, Window::of(a.trial, cycles)?));
+        let cut = windows(common).filter(|_| metric.is_by_second());
+        Some(Pair {
+            b: b.limits(metric, cut.map(|(window, _)| window))?,
+            a: a.limits(metric, cut.map(|(_, window)| window))?,
+            cycles: cut.map_or(0, |_| common),
+            is_unequal: cut.is_none() && count_checkpoints(a.trial) != count_checkpoints(b.trial),
+        })
+    }
+}
+
+impl PairedCell {
+    /// B ÷ A.
+    pub fn ratio(&self) -> Option<Ratio> {
+        compute_ratio(&self.pairs.iter().map(|pair| (pair.b, pair.a)).collect::<Vec<_>>())
+    }
+
+    /// Of the ratios of the pairs: differences up and down are alike then. A ratio that is known within limits alone stands for
+    /// what in them is nearest to no difference, so that a time that was not reached never makes a difference surer than it is.
+    pub fn logs(&self) -> Vec<f64> {
+        let log = |pair: &Pair| {
+            let ratio = pair.b.divided_by(pair.a);
+            1.0_f64.clamp(ratio.at_least, ratio.at_most.unwrap_or(f64::INFINITY)).ln()
+        };
+        self.pairs.iter().map(log).collect()
+    }
+}
+
+/// Block to the place of its trial, by cell.
+type CellTrials = BTreeMap<String, BTreeMap<u32, usize>>;
+
+impl Side<'_> {
+    pub fn name(&self) -> String {
+        let values = self.selection.values.iter().map(|(axis, value)| format!("{axis}={value}"));
+        format!("{}:{}", self.run.id, values.collect::<Vec<_>>().join(","))
+    }
+
+    fn trials_of_cells(&self, compared: &[&String]) -> Result<CellTrials, Error> {
+        let mut cells = CellTrials::new();
+        let mut points: BTreeMap<String, u32> = BTreeMap::new();
+        for (place, trial) in self.trials.iter().enumerate().filter(|(_, trial)| self.has(trial)) {
+            let rest: Vec<String> = self.run.varied.iter().filter(|axis| !compared.contains(axis)).cloned().collect();
+            let label = if rest.is_empty() { String::new() } else { trial.point.render(&rest) };
+            if *points.entry(label.clone()).or_insert(trial.number) != trial.number {
+                let text = format!(
+                    "{} holds several points that differ in what the other side compares: name their values too",
+                    self.name()
+                );
+                return Err(Error::Selection(text));
+            }
+            cells.entry(label).or_default().insert(trial.repeat, place);
+        }
+        if points.is_empty() {
+            let axes = self.run.varied.join(", ");
+            return Err(Error::Selection(format!("{} holds no trial; the sweep varies {axes}", self.name())));
+        }
+        Ok(cells)
+    }
+
+    fn has(&self, trial: &SweepTrial) -> bool {
+        let is_so =
+            |(axis, asked): (&String, &String)| trial.point.value(axis).is_some_and(|value| is_same(&value, asked));
+        self.selection.values.iter().all(is_so)
+    }
+}
+
+/// The same value, however its number or its size is written: `1GB`, `1024MB`, `1GiB`.
+fn is_same(value: &str, asked: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let size =
+        |text: &str| text.ends_with(|last: char| last.is_ascii_alphabetic()).then(|| text.parse::<Bytes>().ok())?;
+    value == asked
+        || number(value).is_some_and(|one| number(asked) == Some(one))
+        || size(value).is_some_and(|one| size(asked) == Some(one))
+}
+
+/// A part of a trial that begins and ends with the beginning of a checkpoint; whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The seconds above `after` and up to `until`, as samples count them.
+    after: u32,
+    until: u32,
+}
+
+impl Window {
+    /// The first `cycles` whole cycles of a trial. `None` when it has fewer, or they have no whole second.
+    pub fn of(trial: &SweepTrial, cycles: u32) -> Option<Window> {
+        let begins = read_begins(trial);
+        let (first, last) = (begins.first()?, begins.get(cycles as usize).filter(|_| cycles > 0)?);
+        let window = Window { after: first.ceil() as u32, until: last.floor() as u32 };
+        (window.after < window.until).then_some(window)
+    }
+
+    /// Transactions per second.
+    pub fn tps(self, trial: &SweepTrial) -> f64 {
+        let served: f64 = self.samples(trial).map(|sample| sample.transactions as f64).sum();
+        served / f64::from(self.until - self.after)
+    }
+
+    /// Transactions of its slowest second. `None` when none was sampled.
+    pub fn worst_second_tps(self, trial: &SweepTrial) -> Option<f64> {
+        self.samples(trial).map(|sample| sample.transactions as f64).reduce(f64::min)
+    }
+
+    fn samples(self, trial: &SweepTrial) -> impl Iterator<Item = &Sample> {
+        trial.samples.iter().filter(move |sample| sample.second > self.after && sample.second <= self.until)
+    }
+}
+
+/// How many whole cycles a trial has, and its transactions per second within them.
+pub fn compute_cycles(trial: &SweepTrial) -> (u32, Option<f64>) {
+    let cycles = read_begins(trial).len().saturating_sub(1) as u32;
+    (cycles, Window::of(trial, cycles).map(|window| window.tps(trial)))
+}
+
+/// Checkpoints that ended in a trial, and one that only began.
+pub fn count_checkpoints(trial: &SweepTrial) -> u32 {
+    trial.checkpoints.len() as u32 + u32::from(trial.checkpoint_begun.is_some())
+}
+
+/// When checkpoints began within the trial, in order; seconds after its beginning.
+fn read_begins(trial: &SweepTrial) -> Vec<f64> {
+    let ended = trial.checkpoints.iter().map(|one| one.began_after_seconds);
+    let begun = trial.checkpoint_begun.iter().map(|one| one.began_after_seconds);
+    let mut begins: Vec<f64> =
+        ended.chain(begun).filter(|began| (0.0..=trial.lasted_seconds).contains(began)).collect();
+    begins.sort_by(f64::total_cmp);
+    begins
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use rand::Rng as _;
+
+    use super::*;
+    use crate::study::record::tests::trial;
+    use crate::study::{Checkpoint, CheckpointBegun};
+
+    #[test]
+    fn pairs_are_cut_to_the_whole_cycles_that_both_have() {
+        let of = |begins: &[f64]| {
+            let mut trial = counting(begins);
+            trial.checkpoint_cycles = compute_cycles(&trial).0;
+            trial
+        };
+        let pair = |b: &[f64], a: &[f64], metric| {
+            let (b, a) = (of(b), of(a));
+            let (outline_of_b, outline_of_a) = (TrialOutline::from(&b), TrialOutline::from(&a));
+            let told_b = Told { trial: &b, outline: &outline_of_b };
+            let pair = Pair::of(told_b, Told { trial: &a, outline: &outline_of_a }, metric).unwrap();
+            (pair.b.at_least, pair.a.at_least, pair.cycles, pair.is_unequal)
+        };
+        assert_eq!(pair(&[2.0, 6.0], &[0.0, 4.0, 8.0], Metric::Tps), (4.5, 2.5, 1, false));
+        assert_eq!(pair(&[2.0, 6.0], &[0.0, 4.0, 8.0], Metric::WorstSecond), (3.0, 1.0, 1, false));
+        assert_eq!(pair(&[2.0], &[0.0, 4.0], Metric::Tps), (5.5, 5.5, 0, true));
+        assert_eq!(pair(&[2.0], &[3.0], Metric::Tps), (5.5, 5.5, 0, false));
+    }
+
+    #[test]
+    fn a_side_names_a_sweep_values_or_both() {
+        let of = |text: &str| text.parse::<Selection>().unwrap();
+        assert_eq!(of("20261122:clients=4,script=a@1 + b@2").sweep.as_deref(), Some("20261122"));
+        assert_eq!(of("x=1:2").values["x"], "1:2");
+        assert_eq!((of("2026").sweep.as_deref(), of("2026").values.len()), (Some("2026"), 0));
+        assert!("2026:clients".parse::<Selection>().is_err() && "=4".parse::<Selection>().is_err());
+    }
+
+    #[test]
+    fn a_time_that_was_not_reached_never_makes_a_difference_surer() {
+        let pair = |b: Option<f64>, a: Option<f64>| Pair {
+            b: Limits::reached(b, 17.0),
+            a: Limits::reached(a, 17.0),
+            cycles: 0,
+            is_unequal: false,
+        };
+        let logs = |pairs: Vec<Pair>| PairedCell { label: String::new(), pairs }.logs();
+        let exact = (6.0_f64 / 17.0).ln();
+        assert_eq!(logs(vec![pair(Some(6.0), None), pair(Some(18.0), None), pair(None, None)]), [exact, 0.0, 0.0]);
+        assert_eq!(logs(vec![pair(None, Some(6.0))]), [(17.0_f64 / 6.0).ln()]);
+    }
+
+    fn cell(logs: &[f64]) -> NoiseCell {
+        let pair =
+            |log: &f64| Pair { b: Limits::exactly(log.exp()), a: Limits::exactly(1.0), cycles: 0, is_unequal: false };
+        let pairs = logs.iter().map(pair).collect();
+        compute_cell(&PairedCell { label: String::new(), pairs }).unwrap()
+    }
+
+    #[test]
+    fn the_floor_is_the_farther_end_of_the_interval() {
+        let noise = cell(&[-0.03, 0.01, 0.02]);
+        assert!((noise.floor.unwrap() - 0.03_f64.exp()).abs() < 1e-12);
+        assert_eq!(cell(&[0.01, 0.02]).floor, None);
+        assert_eq!(noise.false_share, None);
+    }
+
+    #[test]
+    fn pairs_about_one_are_seldom_taken_for_a_difference_and_a_shift_mostly() {
+        let mut random = StdRng::seed_from_u64(9);
+        let scatter: Vec<f64> = (0..20).map(|_| random.random_range(-0.02..0.02)).collect();
+        let mean = scatter.iter().sum::<f64>() / 20.0;
+        let share = |shift: f64| {
+            let logs: Vec<f64> = scatter.iter().map(|log| log - mean + shift).collect();
+            cell(&logs).false_share.unwrap()
+        };
+        assert!(share(0.0) <= 0.05 && share(0.02) > 0.8, "{} {}", share(0.0), share(0.02));
+    }
+
+    /// That is what p promises: of studies that do not know each other one in twenty.
+    #[test]
+    fn one_study_in_twenty_finds_what_is_not_there() {
+        let mut random = StdRng::seed_from_u64(9);
+        let mut study = || (0..STUDY_PAIRS).map(|_| random.random_range(-0.02..0.02)).collect::<Vec<f64>>();
+        let found = (0..400).filter(|_| compute_p(&study()) <= LEVEL).count();
+        assert!((10..=30).contains(&found), "{found} of 400");
+    }
+
+    #[test]
+    fn a_size_is_the_same_however_it_is_written() {
+        for (value, asked) in [("256MB", "256MiB"), ("1GB", "1024 MB"), ("2000", "2000.0"), ("none", "none")] {
+            assert!(is_same(value, asked), "{value} {asked}");
+        }
+        for (value, asked) in [("256MB", "256kB"), ("none", "0MB"), ("128", "128B"), ("pg15", "pg17"), ("inf", "nan")] {
+            assert!(!is_same(value, asked), "{value} {asked}");
+        }
+    }
+
+    pub fn checkpoint(began_after_seconds: f64) -> Checkpoint {
+        Checkpoint {
+            began_after_seconds,
+            ended_after_seconds: began_after_seconds + 1.0,
+            reason: "time".into(),
+            buffers: 1,
+            write_seconds: 0.5,
+            sync_seconds: 0.1,
+            total_seconds: 1.0,
+            sync_files: 1,
+            longest_sync_seconds: 0.1,
+        }
+    }
+
+    /// Ten seconds, in each as many transactions as its number; checkpoints begin after these seconds.
+    pub fn counting(begins: &[f64]) -> SweepTrial {
+        let sample = |second: u32| Sample {
+            second,
+            monotonic_ms: 0,
+            wall_ms: 0,
+            transactions: second.into(),
+            latency_us_mean: None,
+            latency_us_min: None,
+            latency_us_max: None,
+            latency_us_deviation: None,
+            foreground_read_bytes: Bytes(0),
+            device_read_bytes: Bytes(0),
+            device_reads: 0,
+            os_resident_bytes: Bytes(0),
+        };
+        SweepTrial {
+            lasted_seconds: 10.0,
+            tps: 5.5,
+            worst_second_tps: Some(2.0),
+            samples: (1..=10).map(sample).collect(),
+            checkpoints: begins.iter().map(|began| checkpoint(*began)).collect(),
+            ..trial()
+        }
+    }
+
+    #[test]
+    fn cycles_go_from_one_beginning_to_the_next() {
+        assert_eq!(compute_cycles(&counting(&[])), (0, None));
+        // That one began before the trial did.
+        let mut one = counting(&[-0.5, 2.0]);
+        assert_eq!(compute_cycles(&one), (0, None));
+        one.checkpoint_begun = Some(CheckpointBegun { began_after_seconds: 6.5, reason: "time".into() });
+        // Seconds 3 to 6.
+        assert_eq!(compute_cycles(&one), (1, Some(4.5)));
+        assert_eq!(Window::of(&one, 1).unwrap().worst_second_tps(&one), Some(3.0));
+        assert_eq!((Window::of(&one, 0), Window::of(&one, 2)), (None, None));
+    }
+
+    #[test]
+    fn a_cycle_without_a_whole_second_is_no_window() {
+        let one = counting(&[2.2, 2.9]);
+        assert_eq!((Window::of(&one, 1), compute_cycles(&one)), (None, (1, None)));
+    }
+}

@@ -1,0 +1,178 @@
+//! Was pgbench itself the limit? Judged by its threads and by who waits for whom, against what it does with an empty
+//! statement.
+
+use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, SweepTrial};
+use model::compute_median;
+use observe::{OsSample, TaskShare, Waits};
+
+/// A thread that uses this share of what it used with the empty statement is the limit, and so is one with this share
+/// of a core.
+const NEAR: f64 = 0.9;
+
+/// With the empty statement the server may be the limit as well: a thread that used less says nothing.
+const CALIBRATED_MIN: f64 = 0.7;
+
+/// Ready or running for so much of the time, a thread had hardly a moment to wait for the server.
+const NEVER_IDLE: f64 = 0.9;
+
+/// With so many backends waiting for it, it is pgbench that clients wait for.
+const IDLE_BACKENDS: f64 = 0.5;
+
+/// More of the response than this being begun late is told.
+const LAG: f64 = 0.1;
+
+/// What of the generator is known of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct GeneratorSigns<'a> {
+    pub calibration: Option<&'a GeneratorCalibration>,
+    /// May a client pause by its script's own will? Then backends that wait for it say nothing.
+    pub may_pause: bool,
+    /// Had the machine no processor to spare? Then threads wait for one and not for each other, and a backend that was
+    /// asked for something and has no processor yet looks as if it waited for its client.
+    pub are_processors_full: bool,
+    /// Did others have so much of the processors that pgbench is not to blame for what it did not get?
+    pub are_processors_taken: bool,
+}
+
+/// Was the generator the limit? `None`: it was not; where that cannot be known, this is what is found.
+pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<Finding> {
+    let point = &trial.point;
+    let (threads, unseen_hosts) = match &trial.generators {
+        Some(generators) => (generators.seen_jobs(), generators.unseen()),
+        None => (point.jobs.min(point.clients), Vec::new()),
+    };
+    let (cpu_ratio, run_delay_ratio) = busiest_thread(&trial.os_samples);
+    // Under a rate clients wait for the next transaction to be due: only where it is late already that says something.
+    let says_something = point.rate.is_none() || !unseen_hosts.is_empty();
+    let idle = (!signs.may_pause && says_something && trial.waits.looks > 0)
+        .then(|| idle_backends(&trial.waits) / f64::from(point.clients));
+    let lag = compute_lag_ratio(trial);
+    let calibrated = signs.calibration.map(|one| one.cpu_ratio).filter(|ratio| *ratio >= CALIBRATED_MIN);
+    let idle_alone = idle.filter(|_| point.rate.is_none() && !signs.are_processors_full);
+    let sign = choose_sign(cpu_ratio, run_delay_ratio, calibrated.unwrap_or(1.0), idle_alone, lag);
+    let unseen_sign = || is_late_while_idle(idle, lag).then_some(SaturationSign::ScheduleLag);
+    let sign = sign.filter(|_| !signs.are_processors_taken);
+    let unseen_sign = || unseen_sign().filter(|_| !signs.are_processors_taken);
+    let Some(sign) = sign.or_else(|| unseen_sign().filter(|_| !unseen_hosts.is_empty())) else {
+        let is_unknown = !unseen_hosts.is_empty() && lag.is_none();
+        return is_unknown.then_some(Finding::GeneratorsUnseen { hosts: unseen_hosts });
+    };
+    Some(Finding::GeneratorSaturated(Saturation {
+        sign,
+        threads,
+        cpu_ratio,
+        run_delay_ratio,
+        idle_backends_ratio: idle,
+        lag_ratio: lag,
+        empty_tps: signs.calibration.map(|one| one.tps),
+        unseen_hosts,
+    }))
+}
+
+fn choose_sign(
+    cpu: f64,
+    run_delay: f64,
+    calibrated: f64,
+    idle: Option<f64>,
+    lag: Option<f64>,
+) -> Option<SaturationSign> {
+    let is_never_idle = cpu + run_delay >= NEVER_IDLE;
+    if cpu >= NEAR * calibrated {
+        Some(SaturationSign::NearOneCore)
+    } else if is_never_idle && idle.is_some_and(|idle| idle >= IDLE_BACKENDS) {
+        Some(SaturationSign::NeverIdle)
+    } else if is_never_idle && lag.is_some_and(|lag| lag >= LAG) {
+        Some(SaturationSign::ScheduleLag)
+    } else {
+        None
+    }
+}
+
+/// Transactions are due, and backends could have them.
+fn is_late_while_idle(idle: Option<f64>, lag: Option<f64>) -> bool {
+    idle.is_some_and(|idle| idle >= IDLE_BACKENDS) && lag.is_some_and(|lag| lag >= LAG)
+}
+
+/// On a processor, and waiting for one: of the thread that was busiest in each second, medians over the whole seconds.
+pub fn busiest_thread(samples: &[OsSample]) -> (f64, f64) {
+    // In the first second clients connect.
+    let whole = if samples.len() > 2 { &samples[1..] } else { samples };
+    let busiest = |sample: &OsSample| -> TaskShare {
+        let busy = |share: &TaskShare| share.cpu_seconds + share.run_delay_seconds;
+        let threads = sample.generator_threads.iter().copied();
+        threads.max_by(|one, other| busy(one).total_cmp(&busy(other))).unwrap_or_default()
+    };
+    let median = |of: fn(&TaskShare) -> f64| {
+        let shares: Vec<f64> = whole.iter().map(|sample| of(&busiest(sample))).collect();
+        compute_median(shares).unwrap_or_default()
+    };
+    (median(|share| share.cpu_seconds), median(|share| share.run_delay_seconds))
+}
+
+/// Client backends, in the mean, that waited for their client to ask for something.
+fn idle_backends(waits: &Waits) -> f64 {
+    waits.mean(|wait| wait.backend == "client backend" && wait.event.as_deref() == Some("ClientRead"))
+}
+
+/// Of the time from when transactions were due to their answers, the part before they began; `None` without a rate.
+fn compute_lag_ratio(trial: &SweepTrial) -> Option<f64> {
+    let (mut response, mut lag) = (0.0, 0.0);
+    for script in &trial.scripts {
+        let service = script.service.as_ref()?;
+        let count = script.response.count as f64;
+        response += script.response.mean_us * count;
+        lag += (script.response.mean_us - service.mean_us) * count;
+    }
+    (response > 0.0).then(|| lag / response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::record::tests::trial;
+    use crate::study::{TrialGenerator, TrialGenerators};
+
+    #[test]
+    fn the_generator_is_the_limit_when_its_thread_is_and_not_when_the_processors_are() {
+        let sign = |cpu, delay, idle| choose_sign(cpu, delay, 1.0, idle, None);
+        assert_eq!(sign(0.95, 0.0, None), Some(SaturationSign::NearOneCore));
+        assert_eq!(sign(0.6, 0.35, Some(0.8)), Some(SaturationSign::NeverIdle));
+        // It always has something to do, but so have the backends: there are too few processors for both.
+        assert_eq!(sign(0.6, 0.35, Some(0.2)), None);
+        // Backends wait for it because it waits for them in turn.
+        assert_eq!(sign(0.3, 0.1, Some(0.8)), None);
+        // By what it can do here at most.
+        assert_eq!(choose_sign(0.75, 0.0, 0.8, None, None), Some(SaturationSign::NearOneCore));
+        assert_eq!(choose_sign(0.5, 0.45, 1.0, None, Some(0.3)), Some(SaturationSign::ScheduleLag));
+        assert_eq!(choose_sign(0.1, 0.05, 1.0, None, Some(0.9)), None);
+    }
+
+    #[test]
+    fn of_hosts_that_are_not_seen_only_being_late_tells() {
+        let host = |is_seen| TrialGenerator {
+            host: if is_seen { "here" } else { "there" }.into(),
+            clients: 2,
+            jobs: 1,
+            pgbench_version: String::new(),
+            clock_offset_ms: 0.0,
+            clock_uncertainty_ms: 0.0,
+            started_after_ms: 1.0,
+            transactions: 1,
+            tps: 1.0,
+            is_seen,
+        };
+        let signs = GeneratorSigns {
+            calibration: None,
+            may_pause: false,
+            are_processors_full: false,
+            are_processors_taken: false,
+        };
+        let with = |hosts: Vec<TrialGenerator>| SweepTrial { generators: Some(TrialGenerators::new(hosts)), ..trial() };
+        assert_eq!(find_saturation(&with(vec![host(true)]), signs), None);
+        let unseen = Finding::GeneratorsUnseen { hosts: vec!["there".into()] };
+        assert_eq!(find_saturation(&with(vec![host(true), host(false)]), signs), Some(unseen));
+        assert!(is_late_while_idle(Some(0.6), Some(0.2)));
+        // The backends are what it is late for.
+        assert!(!is_late_while_idle(Some(0.1), Some(0.9)) && !is_late_while_idle(Some(0.9), None));
+    }
+}

@@ -1,0 +1,638 @@
+//! What speaks against one trial.
+
+use std::collections::BTreeSet;
+
+use super::generator::{GeneratorSigns, find_saturation};
+use crate::study::{
+    AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, Others, Point,
+    RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
+};
+use crate::verdict::warnings::{self, DeviceRates, find_others};
+use host::units::Bytes;
+use model::{Judgement, Verdict, compute_median};
+use observe::time::ACCOUNT_DEAR;
+use observe::{DeviceUse, OsSample};
+use postgres::{ServerStatistics, Wait};
+
+/// The percentile that tables show, and how many samples have to lie beyond it.
+const PERCENTILE: f64 = 0.99;
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// Processors this busy have nothing to spare; a generator that takes less of them is not worth a word.
+const BUSY: f64 = 0.9;
+const GENERATOR_MIN: f64 = 0.1;
+
+/// A load that lasts longer or shorter by more than both, in seconds and as a share, is told.
+const DURATION_OFF_MIN: f64 = 0.5;
+const DURATION_OFF_RATIO: f64 = 0.05;
+
+/// So much less than the rate that was asked for is told.
+const RATE_MISSED: f64 = 0.1;
+
+/// A trial is long enough that lasts so many seconds or serves so many transactions.
+const LONG_SECONDS: f64 = 60.0;
+const LONG_TRANSACTIONS: u64 = 100_000;
+
+/// So large a share of the clients waiting for rows of others is told.
+const ROW_WAITERS: f64 = 0.1;
+
+/// Generators that began further apart than this are told.
+const START_SPREAD_MS_MAX: f64 = 100.0;
+
+/// What a trial was measured under, beside what is kept of it.
+#[derive(Debug)]
+pub struct Circumstances<'a> {
+    /// Found while its start state was made.
+    pub start: Vec<Finding>,
+    pub disk: &'a Disk,
+    /// What limits each of several devices, by what lies on it; none where all of the server lies on one.
+    pub parts: Vec<(&'static str, Disk)>,
+    /// May it have ended before its time?
+    pub may_end_early: bool,
+    /// What the sweep calls it.
+    pub disk_name: String,
+    pub seconds: &'a [Sample],
+    pub measured: &'a Measured,
+    /// What the model says of its curve; `None` when that is too short.
+    pub judgement: Option<Judgement>,
+    /// May a client pause by the will of a script?
+    pub may_pause: bool,
+    pub calibration: Option<&'a GeneratorCalibration>,
+    /// Caches that a database of this scale is meant to exceed, with their sizes.
+    pub exceeded: Vec<(Exceeded, Bytes)>,
+    /// What the server logged meanwhile.
+    pub log: &'a str,
+    pub tables: TableGrowth<'a>,
+    /// Of the machine.
+    pub processors: u32,
+    pub memory: Bytes,
+}
+
+/// Every verdict on a trial whose figures are known.
+pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'_>) -> Vec<MeasurementVerdict> {
+    let Circumstances { disk, measured, .. } = circumstances;
+    let processors = circumstances.processors;
+    let others = find_others(measured.others.as_ref());
+    let signs = GeneratorSigns {
+        calibration: circumstances.calibration,
+        may_pause: circumstances.may_pause,
+        are_processors_full: compute_busy_ratio(&trial.os_samples, processors).is_some_and(|ratio| ratio >= BUSY),
+        are_processors_taken: others.as_ref().is_some_and(Others::has_processors),
+    };
+    let total_bytes = trial.start_state.as_ref().map(|start| start.total_bytes).unwrap_or_default();
+    let job = trial.warming.as_ref().and_then(|warming| warming.figures.job);
+    let is_without_curve = job.is_some_and(|job| job.is_without_curve());
+    let unsteady = circumstances.judgement.and_then(|judgement| find_unsteady(trial, judgement));
+    let unsteady = unsteady.filter(|_| !is_without_curve);
+    let found = [
+        others.clone().map(Finding::Others),
+        find_other_start(trial, circumstances.memory),
+        find_short_run(trial).filter(|_| unsteady.is_none()),
+        unsteady,
+        // What several devices give together nobody knows.
+        find_short(trial, disk).filter(|_| circumstances.parts.is_empty()),
+        find_few(trial).filter(|_| !is_without_curve),
+        find_nothing_served(trial),
+        find_row_waiters(trial),
+        find_saturation(trial, signs),
+        find_other_duration(trial).filter(|_| !circumstances.may_end_early),
+        find_missed_rate(trial),
+        find_generators_apart(trial),
+        find_differing_generators(trial),
+        find_shared_processors(&trial.os_samples, circumstances.processors)
+            .filter(|_| !others.as_ref().is_some_and(Others::has_processors)),
+        find_failed_strategy(trial),
+        find_not_brought(trial),
+        find_taken_back(trial),
+        find_autovacuum(circumstances.log),
+        circumstances.tables.find_bloat(),
+        find_dear_account(trial, processors),
+        find_exceeded_processors(trial, processors),
+        trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
+        warnings::find_late_readings(&measured.seconds).map(|late| Finding::LateReadings {
+            late: late.count,
+            readings: measured.seconds.len(),
+            worst_ms: late.worst.as_millis() as u64,
+        }),
+        warnings::find_head_start(
+            measured.head_start_bytes.filter(|_| trial.point.start == StartAsked::Cold),
+            total_bytes,
+        )
+        .map(|bytes| Finding::HeadStart { bytes }),
+    ];
+    let fitting = circumstances.exceeded.into_iter().filter(|(_, size)| total_bytes <= *size);
+    let fitting = fitting.map(|(cache, cache_bytes)| Finding::FitsCache {
+        cache: cache.name().to_owned(),
+        database_bytes: total_bytes,
+        cache_bytes,
+    });
+    let unenforced = find_unenforced(&circumstances.disk_name, disk);
+    let read_by_others = measured.others.as_ref().map(|used| used.read_bytes).unwrap_or_default();
+    let exceeded = find_exceeded_limits(trial, (circumstances.seconds, read_by_others), disk, &circumstances.parts);
+    let found = found.into_iter().flatten().chain(exceeded);
+    let findings = circumstances.start.into_iter().chain(unenforced).chain(found).chain(fitting);
+    findings.map(MeasurementVerdict::from).collect()
+}
+
+/// By so much the clocks of an account and of a machine may differ.
+const ACCOUNT_CLOSED: f64 = 1.02;
+
+fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
+    let figures = &trial.time.as_ref()?.figures;
+    let ratio = figures.total.cost_seconds / (figures.length_seconds * f64::from(processors));
+    (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
+}
+
+/// The arithmetic check of an account: seconds of processors used, by the time that there was. Looks cannot tell who runs from who is ready.
+fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
+    let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.is_exact())?.processors_used();
+    (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
+}
+
+fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
+    let (asked, state) = (trial.point.start, trial.start_state.as_ref()?);
+    let is_as_asked = asked == StartAsked::AsIs || state.verdict == asked.name();
+    (!is_as_asked).then(|| Finding::StartNotAsAsked {
+        asked: asked.name().to_owned(),
+        found: state.verdict.clone(),
+        resident_bytes: state.os_resident_bytes,
+        total_bytes: state.total_bytes,
+        memory_bytes: Some(memory),
+    })
+}
+
+/// By the same judge as `pgthaw judge`.
+pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
+    let verdict = match judgement.verdict {
+        Verdict::Steady | Verdict::Periodic => return None,
+        Verdict::NotReached => "not_reached",
+        Verdict::Degrading => "degrading",
+    };
+    Some(Finding::NeverSteady {
+        verdict: verdict.to_owned(),
+        reason: judgement.reason,
+        undecided: judgement.undecided,
+        should_have_run_seconds: judgement.should_have_run_seconds,
+        start: trial.point.start.name().to_owned(),
+    })
+}
+
+/// The model knows of no warmer but the load: what was measured decides.
+fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
+    let figures = trial.warming.as_ref().map(|warming| &warming.figures);
+    if figures.is_some_and(|figures| figures.warm_after_seconds.is_some() || figures.brought.is_some()) {
+        return None;
+    }
+    let (seconds, needed_seconds) = (trial.point.seconds?, forecast_warm_seconds(&trial.point, disk)?);
+    (f64::from(seconds) < needed_seconds).then_some(Finding::RuntimeTooShort { seconds, needed_seconds })
+}
+
+pub(super) fn find_few(trial: &SweepTrial) -> Option<Finding> {
+    let needed = (SAMPLES_BEYOND / (1.0 - PERCENTILE)).round() as u64;
+    // Those whose latency is kept: with `logged_share` fewer than there were.
+    let transactions = trial.latency.as_ref().filter(|_| trial.transactions > 0)?.count;
+    (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
+}
+
+/// Of trials with a load: without one there is something else to bring.
+pub(super) fn find_nothing_served(trial: &SweepTrial) -> Option<Finding> {
+    let is_idle = trial.warming.as_ref().is_some_and(|warming| warming.figures.brought.is_some());
+    let is_told = trial.transactions == 0 && !is_idle;
+    is_told.then_some(Finding::NothingServed { lasted_seconds: trial.lasted_seconds, failed: trial.failed })
+}
+
+/// Of trials that last so many seconds, not so many transactions.
+fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
+    let (asked_seconds, lasted_seconds) = (f64::from(trial.point.seconds?), trial.lasted_seconds);
+    let off = (lasted_seconds - asked_seconds).abs();
+    let is_told = off > DURATION_OFF_MIN && off > DURATION_OFF_RATIO * asked_seconds;
+    is_told.then_some(Finding::OtherDuration { asked_seconds, lasted_seconds })
+}
+
+pub(super) fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
+    let asked = trial.point.rate?;
+    // pgbench draws the moments at random: how many there are scatters by the root of them.
+    let scatter = 3.0 / (asked * trial.lasted_seconds).max(1.0).sqrt();
+    let is_missed = trial.tps < asked * (1.0 - RATE_MISSED.max(scatter));
+    is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
+}
+
+/// Of a trial that started cold, how it got warm says whether it was long enough.
+pub(super) fn find_short_run(trial: &SweepTrial) -> Option<Finding> {
+    let &SweepTrial { lasted_seconds, transactions, .. } = trial;
+    let is_short = lasted_seconds < LONG_SECONDS && transactions < LONG_TRANSACTIONS;
+    let is_told = is_short && transactions > 0 && trial.point.start != StartAsked::Cold;
+    is_told.then_some(Finding::ShortRun { lasted_seconds, transactions })
+}
+
+/// pgbench's tpcb-like updates one of as many branches as the scale in each transaction, and keeps it until its end.
+fn find_row_waiters(trial: &SweepTrial) -> Option<Finding> {
+    let &Point { clients, scale, ref script, .. } = &trial.point;
+    let is_meant = clients > scale && script.contains("tpcb-like");
+    let waits_for_row = |wait: &Wait| {
+        wait.event_type.as_deref() == Some("Lock")
+            && wait.event.as_deref().is_some_and(|event| ["tuple", "transactionid"].contains(&event))
+    };
+    let waiting = trial.waits.mean(waits_for_row);
+    let is_told = is_meant && waiting >= ROW_WAITERS * f64::from(clients);
+    is_told.then_some(Finding::ClientsBeyondScale { clients, scale, waiting })
+}
+
+fn find_generators_apart(trial: &SweepTrial) -> Option<Finding> {
+    let generators = trial.generators.as_ref()?;
+    let (spread_ms, uncertainty_ms) = (generators.start_spread_ms, generators.start_uncertainty_ms());
+    (spread_ms > START_SPREAD_MS_MAX).then_some(Finding::GeneratorsApart { spread_ms, uncertainty_ms })
+}
+
+fn find_differing_generators(trial: &SweepTrial) -> Option<Finding> {
+    let hosts = &trial.generators.as_ref()?.hosts;
+    let versions: BTreeSet<&str> = hosts.iter().map(|host| host.pgbench_version.as_str()).collect();
+    let told = |host: &TrialGenerator| format!("{} {}", host.host, host.pgbench_version);
+    (versions.len() > 1).then(|| Finding::GeneratorsDiffer { versions: hosts.iter().map(told).collect() })
+}
+
+fn find_shared_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {
+    let busy_ratio = compute_busy_ratio(samples, processors)?;
+    let generator_ratio = median_share(samples, processors, |one| one.generator().cpu_seconds)?;
+    let is_told = busy_ratio >= BUSY && generator_ratio >= GENERATOR_MIN;
+    is_told.then_some(Finding::SharedProcessors { busy_ratio, generator_ratio, processors })
+}
+
+fn compute_busy_ratio(samples: &[OsSample], processors: u32) -> Option<f64> {
+    Some(median_share(samples, processors, |one| one.processors_busy_seconds)?.min(1.0))
+}
+
+fn median_share(samples: &[OsSample], processors: u32, of: fn(&OsSample) -> f64) -> Option<f64> {
+    compute_median(samples.iter().map(|sample| of(sample) / f64::from(processors.max(1))).collect())
+}
+
+fn find_failed_strategy(trial: &SweepTrial) -> Option<Finding> {
+    let reason = trial.strategy_outcome.as_ref()?.failure.clone()?;
+    Some(Finding::StrategyFailed { strategy: trial.point.strategy.clone(), reason })
+}
+
+fn find_not_brought(trial: &SweepTrial) -> Option<Finding> {
+    let figures = &trial.warming.as_ref()?.figures;
+    let (brought, wanted_bytes) = (figures.brought.as_ref()?, figures.wanted_bytes?);
+    let is_missed = trial.point.strategy().fills_cache() && brought.resident_after_seconds.is_none();
+    is_missed.then_some(Finding::NotBroughtBack { resident_bytes: brought.resident_bytes, wanted_bytes })
+}
+
+/// What was seen resident, and was not when all was over.
+fn find_taken_back(trial: &SweepTrial) -> Option<Finding> {
+    let Warming { figures, looks, .. } = trial.warming.as_ref()?;
+    let (seen, left) = match &figures.brought {
+        Some(brought) => {
+            let exact = looks.iter().filter(|look| look.is_exact);
+            (exact.map(|look| look.resident_bytes).max()?, brought.resident_bytes)
+        }
+        None => {
+            let resident = || trial.samples.iter().map(|sample| sample.os_resident_bytes);
+            (resident().max()?, resident().next_back()?)
+        }
+    };
+    let bytes = Bytes(seen.0.saturating_sub(left.0));
+    let is_much = bytes.0 as f64 > (1.0 - RESIDENT_SHARE) * figures.wanted_bytes?.0 as f64;
+    is_much.then_some(Finding::TakenBack { bytes })
+}
+
+fn find_autovacuum(log: &str) -> Option<Finding> {
+    let table = |line: &str| {
+        let rest = AUTOVACUUM.iter().find_map(|sign| line.split_once(sign))?.1;
+        // `"database.schema.table": index scans: 0`
+        rest.split('"').nth(1).map(str::to_owned)
+    };
+    let tables: Vec<String> = log.lines().filter_map(table).collect();
+    let runs = tables.len() as u32;
+    let tables: BTreeSet<String> = tables.into_iter().collect();
+    (runs > 0).then(|| Finding::Autovacuum { runs, tables: tables.into_iter().collect() })
+}
+
+/// What was asked of a disk and cannot be had here. `name` is what the sweep calls it.
+pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
+    let asked = [
+        ("limit", &disk.not_enforced),
+        ("limit on writes", &disk.writes_not_enforced),
+        ("read-ahead", &disk.read_ahead_not_enforced),
+    ];
+    let not_in_force = |(what, reason): (&str, &Option<String>)| {
+        Some(Finding::NotInForce { what: format!("the {what} of the disk {name}"), reason: reason.clone()? })
+    };
+    asked.into_iter().filter_map(not_in_force).collect()
+}
+
+/// Limits that the server's device did not keep to, as far as it was not others who read past them; each of several has its own.
+fn find_exceeded_limits(
+    trial: &SweepTrial,
+    (seconds, others): (&[Sample], Bytes),
+    disk: &Disk,
+    parts: &[(&'static str, Disk)],
+) -> Vec<Finding> {
+    let uses = |of: &dyn Fn(&OsSample) -> Option<DeviceUse>| trial.os_samples.iter().filter_map(of).collect::<Vec<_>>();
+    let of_one = |reads: Option<DeviceRates>, device: &[DeviceUse], disk: &Disk, on: &str| {
+        let writes = warnings::find_missing_write_limit(device, disk);
+        let reads = reads.map(|rates| Finding::NotInForce {
+            what: format!("the limit of the disk {}{on}", disk.name),
+            reason: format!("it delivered {} and {:.0} reads per second for a while", rates.bytes, rates.requests),
+        });
+        let writes = writes.map(|rates| Finding::NotInForce {
+            what: format!("the limit on writes of the disk {}{on}", disk.name),
+            reason: format!("it took {} and {:.0} writes per second for a while", rates.bytes, rates.requests),
+        });
+        reads.into_iter().chain(writes)
+    };
+    if parts.is_empty() {
+        let device = uses(&|sample| sample.device);
+        return of_one(warnings::find_missing_limit(seconds, disk, others), &device, disk, "").collect();
+    }
+    let of_part = |(part, disk): &(&'static str, Disk)| {
+        let device = uses(&|sample| sample.parts.get(*part).copied());
+        let reads = warnings::find_missing_read_limit(&device, disk, others);
+        of_one(reads, &device, disk, &format!(", of the device for the {part}"))
+    };
+    parts.iter().flat_map(of_part).collect()
+}
+
+const TABLES_VIEW: &str = "pg_stat_user_tables";
+
+/// So much of what the tables had before, or of their rows, is told.
+const BLOAT_SHARE: f64 = 0.1;
+
+/// Names of tables that are told, the worst first.
+const TABLES_MAX: usize = 3;
+
+/// The benchmark's tables around a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct TableGrowth<'a> {
+    pub before: &'a ServerStatistics,
+    pub after: &'a ServerStatistics,
+}
+
+/// A table that nothing was inserted into.
+struct Table<'a> {
+    name: &'a str,
+    bytes_before: f64,
+    grown_bytes: f64,
+    dead: f64,
+    rows: f64,
+}
+
+impl TableGrowth<'_> {
+    /// A table with inserts grows by what it was asked for, and says nothing.
+    pub fn find_bloat(&self) -> Option<Finding> {
+        let column = |statistics: &ServerStatistics, name: &str, table: &str| {
+            statistics.column(TABLES_VIEW, name).get(table).copied().unwrap_or(0.0)
+        };
+        let after = self.after.column(TABLES_VIEW, "total_bytes");
+        let tables = after.iter().map(|(name, bytes)| {
+            let bytes_before = column(self.before, "total_bytes", name);
+            let dead = column(self.after, "n_dead_tup", name);
+            let inserted = column(self.after, "n_tup_ins", name) - column(self.before, "n_tup_ins", name);
+            let rows = dead + column(self.after, "n_live_tup", name);
+            (inserted, Table { name, bytes_before, grown_bytes: (bytes - bytes_before).max(0.0), dead, rows })
+        });
+        let mut tables: Vec<Table<'_>> =
+            tables.filter(|(inserted, _)| *inserted == 0.0).map(|(_, table)| table).collect();
+        let sum = |of: fn(&Table<'_>) -> f64| tables.iter().map(of).sum::<f64>();
+        let grown_ratio = sum(|one| one.grown_bytes) / sum(|one| one.bytes_before).max(1.0);
+        let dead_ratio = sum(|one| one.dead) / sum(|one| one.rows).max(1.0);
+        if grown_ratio < BLOAT_SHARE && dead_ratio < BLOAT_SHARE {
+            return None;
+        }
+        tables.retain(|one| one.grown_bytes > 0.0 || one.dead > 0.0);
+        let left = |one: &Table<'_>| one.grown_bytes / one.bytes_before.max(1.0) + one.dead / one.rows.max(1.0);
+        tables.sort_by(|one, other| left(other).total_cmp(&left(one)));
+        let tables = tables.iter().take(TABLES_MAX).map(|one| one.name.to_owned()).collect();
+        Some(Finding::Bloat { grown_ratio, dead_ratio, tables })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::ground::disk_tests::named;
+    use crate::study::record::tests::sample;
+    use crate::study::record::tests::trial;
+    use crate::study::{TrialGenerators, WarmingFigures};
+    use crate::verdict::judge_samples;
+    use observe::{ObservedWait, Waits};
+
+    #[test]
+    fn each_of_several_devices_is_held_to_its_own_limit() {
+        let of = |writes: u64| DeviceUse {
+            reads: 0,
+            read_bytes: Bytes(0),
+            writes,
+            written_bytes: Bytes(8192 * writes),
+            read_await_us: None,
+            write_await_us: None,
+            queue: 0.0,
+            busy_ratio: 0.0,
+        };
+        let second = |rest: u64, wal: u64| OsSample {
+            device: Some(of(rest + wal)),
+            parts: [("rest".to_owned(), of(rest)), ("wal".to_owned(), of(wal))].into(),
+            ..OsSample::default()
+        };
+        let limited = |name: &str| Disk { name: name.into(), wiops: Some(100), ..named("native") };
+        let parts = [("rest", limited("volume")), ("wal", limited("log"))];
+        let told = |rest, wal| {
+            let trial = SweepTrial { os_samples: vec![second(rest, wal); 5], ..trial() };
+            let found = find_exceeded_limits(&trial, (&[], Bytes(0)), &parts[0].1, &parts);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        // Together they may exceed what one of them may.
+        assert_eq!(told(100, 100), Vec::<String>::new());
+        let exceeded = told(100, 200);
+        assert!(exceeded.len() == 1 && exceeded[0].contains("log, of the device for the wal"), "{exceeded:?}");
+    }
+
+    #[test]
+    fn what_a_disk_cannot_have_here_is_told_of_each_trial() {
+        let disk = Disk {
+            not_enforced: Some("no cgroups".into()),
+            read_ahead_not_enforced: Some("btrfs".into()),
+            ..named("gp3")
+        };
+        let told: Vec<String> = find_unenforced("gp3 on xfs", &disk).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "the limit of the disk gp3 on xfs is not in force: no cgroups",
+                "the read-ahead of the disk gp3 on xfs is not in force: btrfs"
+            ]
+        );
+        assert!(find_unenforced("gp3", &named("gp3")).is_empty());
+    }
+
+    #[test]
+    fn a_plateau_beside_a_warmer_is_not_believed() {
+        // Each transaction reads two blocks from the device, and it stays so.
+        let samples = (1..=30).map(|second| sample(second, 400, 800 * 8192)).collect();
+        let flat = SweepTrial { samples, ..trial() };
+        let beside = |strategy: &str| {
+            let point = Point { strategy: strategy.into(), start: StartAsked::Cold, ..flat.point.clone() };
+            let judgement = judge_samples(&flat.samples, Bytes(8192), point.facts(true)).unwrap();
+            find_unsteady(&SweepTrial { point, ..flat.clone() }, judgement)
+        };
+        let Some(Finding::NeverSteady { reason, start, .. }) = beside("cat") else { panic!("it is believed") };
+        assert!(reason.contains("beside a warmer") && start == "cold", "{reason}");
+    }
+
+    #[test]
+    fn a_trial_that_was_warm_was_not_too_short() {
+        let mut cold = trial();
+        (cold.point.scale, cold.point.start, cold.point.seconds) = (1000, StartAsked::Cold, Some(60));
+        let of = |warm_after_seconds| {
+            let figures = WarmingFigures { warm_after_seconds, ..WarmingFigures::default() };
+            let warming = Some(Warming { figures, ..Warming::default() });
+            find_short(&SweepTrial { warming, ..cold.clone() }, &named("gp3")).is_some()
+        };
+        assert_eq!((of(None), of(Some(50.0))), (true, false));
+    }
+
+    #[test]
+    fn a_minute_or_many_transactions_are_enough() {
+        let of = |lasted_seconds, transactions, start| {
+            let point = Point { start, ..trial().point };
+            find_short_run(&SweepTrial { lasted_seconds, transactions, point, ..trial() }).is_some()
+        };
+        assert!(of(59.9, 99_999, StartAsked::Warm));
+        assert!(!of(60.0, 99_999, StartAsked::Warm) && !of(10.0, 100_000, StartAsked::Warm));
+        // Its own rule says it of a cold one, and another of one that served nothing.
+        assert!(!of(10.0, 5, StartAsked::Cold) && !of(10.0, 0, StartAsked::Warm));
+    }
+
+    #[test]
+    fn clients_beyond_the_scale_are_told_by_the_rows_that_they_wait_for() {
+        let of = |script: &str, scale, event: &str, observed| {
+            let text = |text: &str| Some(text.to_owned());
+            let wait = Wait {
+                backend: "client backend".into(),
+                state: text("active"),
+                event_type: text("Lock"),
+                event: text(event),
+            };
+            let waits = Waits { looks: 10, waits: vec![ObservedWait { wait, observed }], ..Waits::default() };
+            let point = Point { script: script.into(), clients: 8, scale, ..trial().point };
+            find_row_waiters(&SweepTrial { waits, point, ..trial() })
+        };
+        let told = Finding::ClientsBeyondScale { clients: 8, scale: 1, waiting: 5.0 };
+        assert_eq!(of("tpcb-like", 1, "transactionid", 50), Some(told));
+        assert!(of("tpcb-like@9 + select-only@1", 7, "tuple", 8).is_some());
+        for (script, scale, event, observed) in [
+            ("tpcb-like", 8, "tuple", 50),
+            ("tpcb-like", 1, "tuple", 7),
+            ("tpcb-like", 1, "extend", 50),
+            ("simple-update", 1, "tuple", 50),
+        ] {
+            assert_eq!(of(script, scale, event, observed), None, "{script} {scale} {event} {observed}");
+        }
+    }
+
+    #[test]
+    fn autovacuum_is_found_in_the_log() {
+        let log = "1763793000.1 [7] LOG:  automatic vacuum of table \"b.public.pgbench_tellers\": index scans: 1\n\
+                   \tpages: 0 removed\n\
+                   1763793000.2 [7] LOG:  automatic analyze of table \"b.public.pgbench_tellers\"\n\
+                   1763793000.3 [7] LOG:  automatic vacuum to prevent wraparound of table \"b.public.y\": index scans: 0\n\
+                   1763793000.3 [7] LOG:  automatic aggressive vacuum to prevent wraparound of table \"b.public.y\": x\n\
+                   1763793000.3 [7] LOG:  automatic analyze of table \"b.public.x\" system usage: CPU\n";
+        let Some(Finding::Autovacuum { runs, tables }) = find_autovacuum(log) else { panic!("nothing was found") };
+        assert_eq!((runs, tables.len()), (5, 3));
+        assert_eq!(tables[0], "b.public.pgbench_tellers");
+        assert_eq!(find_autovacuum("LOG:  checkpoint starting: time\n"), None);
+    }
+
+    #[test]
+    fn a_load_that_was_not_as_long_or_as_much_as_it_was_asked_for_is_told() {
+        let of = |lasted_seconds, rate, tps| {
+            let mut trial = SweepTrial { lasted_seconds, tps, ..trial() };
+            (trial.point.seconds, trial.point.rate) = (Some(10), rate);
+            (find_other_duration(&trial).is_some(), find_missed_rate(&trial).is_some())
+        };
+        assert_eq!(of(10.4, None, 5.0), (false, false));
+        assert_eq!(of(12.0, Some(300.0), 95.0), (true, true));
+        assert_eq!(of(10.0, Some(300.0), 285.0), (false, false));
+        // Of thirty transactions five less is chance.
+        assert_eq!(of(10.0, Some(3.0), 2.5), (false, false));
+    }
+
+    #[test]
+    fn hosts_with_another_pgbench_are_told() {
+        let host = |host: &str, version: &str| TrialGenerator {
+            host: host.into(),
+            clients: 1,
+            jobs: 1,
+            pgbench_version: version.into(),
+            clock_offset_ms: 0.0,
+            clock_uncertainty_ms: 0.0,
+            started_after_ms: 0.0,
+            transactions: 1,
+            tps: 1.0,
+            is_seen: true,
+        };
+        let with = |version: &str| {
+            let hosts = vec![host("bench1", "pgbench 15"), host("bench2", version)];
+            find_differing_generators(&SweepTrial { generators: Some(TrialGenerators::new(hosts)), ..trial() })
+        };
+        assert_eq!(with("pgbench 15"), None);
+        let told = with("pgbench 18").unwrap().to_string();
+        assert!(told.ends_with("bench1 pgbench 15, bench2 pgbench 18"), "{told}");
+    }
+
+    #[test]
+    fn shared_processors_are_told_when_there_are_none_to_spare() {
+        let sample = |busy: f64, generator: f64, steal: f64| {
+            serde_json::from_value::<OsSample>(serde_json::json!({
+                "second": 1,
+                "generator_threads": [{"tasks": 1, "cpu_seconds": generator, "run_delay_seconds": 0.0, "involuntary_switches": 0.0}],
+                "server": {}, "pgthaw_cpu_seconds": 0.0, "processors_busy_seconds": busy,
+                "processors_iowait_seconds": 0.0, "processors_steal_seconds": steal, "device": null,
+                "available_bytes": 0, "cached_bytes": 0, "dirty_bytes": 0, "writeback_bytes": 0,
+                "pressure": {"cpu_some": null, "io_some": null, "io_full": null, "memory_some": null, "memory_full": null},
+            }))
+            .unwrap()
+        };
+        assert!(find_shared_processors(&[sample(1.95, 0.6, 0.0)], 2).is_some());
+        assert_eq!(find_shared_processors(&[sample(1.2, 0.6, 0.0)], 2), None);
+        assert_eq!(find_shared_processors(&[sample(1.95, 0.1, 0.0)], 2), None);
+        assert_eq!(find_shared_processors(&[], 2), None);
+    }
+}
+
+#[cfg(test)]
+mod bloat_tests {
+    use super::*;
+    use postgres::statistics_of;
+
+    fn tables(rows: &[(&str, u64, u64, u64, u64)]) -> ServerStatistics {
+        let counters = |(name, bytes, inserted, live, dead): &(&str, u64, u64, u64, u64)| {
+            format!(
+                r#"{{"schemaname": "public", "relname": "{name}", "total_bytes": {bytes}, "n_tup_ins": {inserted}, "n_live_tup": {live}, "n_dead_tup": {dead}}}"#
+            )
+        };
+        statistics_of(rows.iter().map(|row| (TABLES_VIEW.to_owned(), counters(row))))
+    }
+
+    #[test]
+    fn growth_without_inserts_and_dead_rows_are_bloat() {
+        let before = tables(&[("a", 1000, 5, 100, 0), ("b", 1000, 0, 100, 0)]);
+        let found =
+            |after: &[(&str, u64, u64, u64, u64)]| TableGrowth { before: &before, after: &tables(after) }.find_bloat();
+        assert_eq!(found(&[("a", 1000, 5, 100, 9), ("b", 1100, 0, 100, 9)]), None);
+        // What was inserted is no bloat.
+        assert_eq!(found(&[("a", 9000, 500, 600, 0), ("b", 1000, 0, 100, 0)]), None);
+        let Some(Finding::Bloat { grown_ratio, tables, .. }) = found(&[("a", 1000, 5, 100, 0), ("b", 1400, 0, 100, 1)])
+        else {
+            panic!("not told");
+        };
+        assert_eq!((grown_ratio, tables), (0.2, vec!["b".to_owned()]));
+        let Some(Finding::Bloat { dead_ratio, tables, .. }) =
+            found(&[("a", 1000, 5, 100, 100), ("b", 1000, 0, 100, 0)])
+        else {
+            panic!("not told");
+        };
+        assert_eq!((dead_ratio, tables), (100.0 / 300.0, vec!["a".to_owned()]));
+    }
+}

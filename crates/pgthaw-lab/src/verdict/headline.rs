@@ -1,0 +1,391 @@
+//! The answer of a sweep in one sentence: the best throughput, what it hides, and what it may be mistaken for.
+
+use std::collections::BTreeMap;
+
+use super::metric::Metric;
+use super::statistics::{Spread, missing_last};
+use super::summary::PointSummary;
+use crate::study::{NOTHING, PGTHAW, STRATEGY};
+use host::units::counted;
+use model::tell_after;
+
+/// A worst second or a percentile that is this much better elsewhere is worth a word.
+const TELLING: f64 = 1.25;
+
+/// Which point of cold ones was there soonest; then which served most, what its worst second and its slowest hundredth were, which
+/// point is calmer, and which others the trials do not tell from it.
+pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
+    let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
+    let soonest =
+        soonest.into_iter().find_map(|(state, metric)| Some((metric, render_soonest(varied, points, state, metric)?)));
+    // Of a few transactions that somebody waits for nobody asks how many there were in a second, nor of warmers.
+    let is_answer = soonest.as_ref().is_some_and(|(metric, _)| *metric == Metric::Whole || varied == [STRATEGY]);
+    let most = if is_answer { None } else { render_most(points) };
+    let soonest = soonest.map(|(_, told)| told);
+    let told: Vec<String> = soonest.into_iter().chain(most).collect();
+    if told.is_empty() { "No trial has figures.".to_owned() } else { told.join(" ") }
+}
+
+/// Where the warmer is all that varies the warmers' sentence, otherwise which of them won how often.
+fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metric: Metric) -> Option<String> {
+    let seconds = |point: &PointSummary| point.median(metric).unwrap_or(f64::INFINITY);
+    let mut known: Vec<&PointSummary> = points.iter().filter(|point| point.figure(metric).is_some()).collect();
+    known.sort_by(|one, other| seconds(one).total_cmp(&seconds(other)));
+    match varied {
+        [axis] if axis == STRATEGY => Warmers { state, metric, known: &known }.render(),
+        _ => render_wins(varied, &known, state),
+    }
+}
+
+/// A warmer that was done before this part of the bound did not need all that the bound is about.
+const BOUND_HOLDS_FROM: f64 = 0.95;
+
+/// Is the bound one? Where most of the work needs a part of what was resident, a server is warm before the rest is loaded.
+pub fn is_bounded(points: &[&PointSummary]) -> bool {
+    let ratios = || points.iter().filter_map(|point| point.figure(Metric::BoundRatio)?.min);
+    ratios().all(|ratio| ratio >= BOUND_HOLDS_FROM)
+}
+
+/// Points that differ by their warmer, the soonest first.
+struct Warmers<'a> {
+    state: &'a str,
+    metric: Metric,
+    known: &'a [&'a PointSummary],
+}
+
+impl Warmers<'_> {
+    /// `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 60 s.` The soonest
+    /// takes pgthaw's place where that did not take part.
+    fn render(&self) -> Option<String> {
+        let find = |name: &str| self.known.iter().copied().find(|point| point.label == name);
+        let subject = find(PGTHAW).or_else(|| self.known.first().copied())?;
+        let is_peer = |point: &&&PointSummary| point.label != subject.label && point.label != NOTHING;
+        let mut clauses = vec![self.subject(subject)];
+        clauses.extend(self.known.iter().find(is_peer).map(|peer| self.peer(peer, subject)));
+        clauses.extend(find(NOTHING).filter(|nothing| nothing.label != subject.label).map(|nothing| {
+            self.after(nothing).map_or_else(
+                || format!("doing nothing was not {}", self.within(nothing)),
+                |after| format!("doing nothing, {after}"),
+            )
+        }));
+        Some(format!("{}.", clauses.join("; ")))
+    }
+
+    /// `after 6.1 s`, or at once; of what is often told apart by less than a tenth in hundredths.
+    fn after(&self, point: &PointSummary) -> Option<String> {
+        let seconds = point.median(self.metric)?;
+        let shown = if self.metric == Metric::WarmAfter { format!("{seconds:.1}") } else { format!("{seconds:.2}") };
+        Some(tell_after(seconds, &format!("{shown} s")))
+    }
+
+    fn within(&self, point: &PointSummary) -> String {
+        format!("within {} s", point.measured_seconds.unwrap_or_default())
+    }
+
+    fn subject(&self, subject: &PointSummary) -> String {
+        let name = if subject.label == NOTHING { "left to itself, the server" } else { &subject.label };
+        let Some(after) = self.after(subject) else {
+            return format!("{name} was not {} {}", self.state, self.within(subject));
+        };
+        let ratio = subject.median(Metric::BoundRatio).filter(|_| is_bounded(self.known));
+        let ratio = ratio.map(|ratio| format!(", {ratio:.2} × the bound")).unwrap_or_default();
+        format!("{name} was {} {after}{ratio}", self.state)
+    }
+
+    fn peer(&self, peer: &PointSummary, subject: &PointSummary) -> String {
+        let (name, within) = (&peer.label, self.within(peer));
+        match (self.after(peer), self.after(subject)) {
+            (None, None) if subject.label == NOTHING => "nor was it with any warmer".to_owned(),
+            (None, _) if subject.label == NOTHING => format!("with none of the warmers it was {within}"),
+            (None, None) => "nor was any other warmer".to_owned(),
+            (None, _) => format!("no other warmer was {within}"),
+            // As they are shown: what reads the same is no order.
+            (Some(peer), Some(subject)) if peer == subject => format!("{name} was too, at the same time"),
+            (Some(after), Some(_)) if peer.median(self.metric) < subject.median(self.metric) => {
+                format!("{name} was sooner, {after}")
+            }
+            (Some(after), None) => format!("{name} was, {after}"),
+            (Some(after), _) => format!("the next, {name}, {after}"),
+        }
+    }
+}
+
+/// `known` have the soonest first.
+fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Option<String> {
+    let place = varied.iter().position(|axis| axis == STRATEGY)?;
+    let mut cells: Vec<Vec<&String>> = Vec::new();
+    let mut wins: BTreeMap<&str, u32> = BTreeMap::new();
+    for point in known {
+        let mut cell: Vec<&String> = point.values.iter().collect();
+        let strategy = if place < cell.len() { cell.remove(place) } else { continue };
+        if !cells.contains(&cell) {
+            cells.push(cell);
+            *wins.entry(strategy).or_default() += 1;
+        }
+    }
+    let mut wins: Vec<(&str, u32)> = wins.into_iter().collect();
+    wins.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    let (first, times) = wins.first()?;
+    let others: String = wins[1..].iter().map(|(name, times)| format!(", {name} at {times}")).collect();
+    Some(format!("Soonest {state}: {first} at {times} of {} of the other axes{others}.", counted(cells.len(), "point")))
+}
+
+fn render_most(points: &[PointSummary]) -> Option<String> {
+    let tps = |point: &PointSummary| point.median(Metric::Tps).unwrap_or(f64::NEG_INFINITY);
+    let measured: Vec<&PointSummary> = points.iter().filter(|point| point.figure(Metric::Tps).is_some()).collect();
+    let as_asked: Vec<&PointSummary> = measured.iter().copied().filter(|point| !is_refused(point)).collect();
+    let mut refused: Vec<&PointSummary> = measured.iter().copied().filter(|point| is_refused(point)).collect();
+    refused.sort_by(|a, b| tps(b).total_cmp(&tps(a)));
+    let points = if as_asked.is_empty() { measured } else { as_asked };
+    let best = points.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b)))?;
+    let mut sentence =
+        format!("Most transactions per second: {} at {}", median_and_range(best.figure(Metric::Tps)), best.label);
+    let hidden = [
+        best.median(Metric::WorstSecond)
+            .map(|worst| format!("its worst second served {} in the median trial", whole(worst))),
+        best.median(Metric::P99).map(|p99| format!("one in a hundred waited {} or longer", latency(p99))),
+    ];
+    let hidden: Vec<String> = hidden.into_iter().flatten().collect();
+    if !hidden.is_empty() {
+        sentence += &format!("; {}", hidden.join(", "));
+    }
+    if let Some(calmer) = find_calmer(best, &points) {
+        sentence += &format!("; {calmer}");
+    }
+    if let Some(rivals) = render_rivals(best, &points) {
+        sentence += &format!("; {rivals}");
+    }
+    if is_refused(best) {
+        sentence += "; no point measured what was asked for";
+    } else if let Some(fastest) = refused.first().filter(|fastest| tps(fastest) > tps(best)) {
+        let more = refused.iter().filter(|point| tps(point) > tps(best)).count() - 1;
+        let (others, does, it) = match more {
+            0 => (String::new(), "does", "it"),
+            _ => (format!(", and {} more,", counted(more as u64, "point")), "do", "they"),
+        };
+        let figures = median_and_range(fastest.figure(Metric::Tps));
+        sentence += &format!(
+            "; {} with {figures}{others} {does} not count: {it} measured something else than was asked for",
+            fastest.label
+        );
+    }
+    Some(sentence + ".")
+}
+
+/// Did a trial of it measure something else than was asked for?
+fn is_refused(point: &PointSummary) -> bool {
+    point.verdicts.iter().any(|verdict| verdict.is_refusing)
+}
+
+/// `2,936 (2,900–2,990)`, where the trials differ.
+fn median_and_range(spread: Option<Spread>) -> String {
+    let Some(spread) = spread else { return "–".to_owned() };
+    let [median, min, max] = [spread.median, spread.min, spread.max].map(|end| whole(end.unwrap_or_default()));
+    if min == max { median } else { format!("{median} ({min}–{max})") }
+}
+
+/// The points of which a trial was as fast as one of the fastest point's, the fastest of them by name.
+fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
+    let slowest = best.figure(Metric::Tps)?.min;
+    let others = points.iter().copied().filter(|point| point.number != best.number);
+    let rivals = others.filter_map(|point| Some((point, point.figure(Metric::Tps)?)));
+    let mut rivals: Vec<(&PointSummary, Spread)> = rivals.filter(|(_, tps)| tps.max >= slowest).collect();
+    rivals.sort_by(|(_, one), (_, other)| missing_last(other.median, one.median));
+    let (first, tps) = rivals.first()?;
+    let more = match rivals.len() - 1 {
+        0 => String::new(),
+        1 => ", or one point more,".to_owned(),
+        count => format!(", or {count} points more,"),
+    };
+    let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
+    Some(format!("whether {first}{more} is slower at all, these trials do not decide"))
+}
+
+/// The point whose worst second, or else whose 99th percentile, is the best, when that is not the fastest point's and
+/// much better than it.
+fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
+    let others = || points.iter().copied().filter(|point| point.number != best.number);
+    let worst = |point: &PointSummary| point.median(Metric::WorstSecond).unwrap_or_default();
+    let steadiest = others().max_by(|a, b| worst(a).total_cmp(&worst(b)));
+    if let Some(point) = steadiest.filter(|point| worst(point) > worst(best) * TELLING) {
+        return Some(format!("the best worst second, {}, is at {}", whole(worst(point)), point.label));
+    }
+    let p99 = |point: &PointSummary| point.median(Metric::P99).unwrap_or(f64::INFINITY);
+    let quickest = others().min_by(|a, b| p99(a).total_cmp(&p99(b)));
+    let point = quickest.filter(|point| p99(point) * TELLING < p99(best))?;
+    let served = point.median(Metric::Tps).map_or_else(|| "–".to_owned(), whole);
+    Some(format!("at {} one in a hundred waited {}, with {served} per second", point.label, latency(p99(point))))
+}
+
+fn whole(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+fn latency(us: f64) -> String {
+    match us {
+        ..1000.0 => format!("{us:.0} µs"),
+        ..10_000.0 => format!("{:.1} ms", us / 1000.0),
+        ..1_000_000.0 => format!("{:.0} ms", us / 1000.0),
+        _ => format!("{:.1} s", us / 1_000_000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::{Finding, MeasurementVerdict};
+    use crate::verdict::summary::PointVerdict;
+
+    fn point(number: u32, tps: f64, worst: f64, p99: f64) -> PointSummary {
+        let figures = [(Metric::Tps, tps), (Metric::WorstSecond, worst), (Metric::P99, p99)];
+        let figures = figures.into_iter().map(|(metric, figure)| (metric, Some(Spread::of([Some(figure)]))));
+        PointSummary {
+            number,
+            label: format!("clients {number}"),
+            trials: 1,
+            figures: figures.collect(),
+            ..PointSummary::default()
+        }
+    }
+
+    #[test]
+    fn the_fastest_point_is_told_with_what_it_hides() {
+        let told =
+            render_sweep_headline(&[], &[point(1, 12_345.0, 100.0, 90_000.0), point(2, 11_000.0, 9000.0, 2000.0)]);
+        assert_eq!(
+            told,
+            "Most transactions per second: 12,345 at clients 1; its worst second served 100 in the median trial, one in \
+             a hundred waited 90 ms or longer; the best worst second, 9,000, is at clients 2."
+        );
+        let told = render_sweep_headline(&[], &[point(1, 10.0, 9.0, 9000.0), point(2, 9.0, 9.0, 500.0)]);
+        assert!(told.ends_with("; at clients 2 one in a hundred waited 500 µs, with 9 per second."), "{told}");
+        let told = render_sweep_headline(&[], &[point(1, 10.0, 9.0, 1000.0), point(2, 9.0, 9.0, 950.0)]);
+        assert!(told.ends_with("waited 1.0 ms or longer."), "{told}");
+        assert_eq!(render_sweep_headline(&[], &[]), "No trial has figures.");
+    }
+
+    #[test]
+    fn what_measured_something_else_is_not_the_answer() {
+        let verdict = MeasurementVerdict::from(Finding::StrategyFailed { strategy: "cat".into(), reason: "no".into() });
+        let fast = PointSummary { verdicts: vec![PointVerdict::new(&verdict)], ..point(1, 12_000.0, 9.0, 1000.0) };
+        let told = render_sweep_headline(&[], &[fast.clone(), point(2, 10.0, 9.0, 1000.0)]);
+        assert!(told.starts_with("Most transactions per second: 10 at clients 2;"), "{told}");
+        assert!(told.contains("clients 1 with 12,000 does not count"), "{told}");
+        let told = render_sweep_headline(&[], &[fast]);
+        assert!(told.contains("12,000") && told.ends_with("; no point measured what was asked for."), "{told}");
+    }
+
+    #[test]
+    fn what_the_trials_do_not_tell_apart_is_told() {
+        let between = |number, median, min, max| {
+            let mut point = point(number, median, 9.0, 1000.0);
+            point.figures.set(Metric::Tps, Some(Spread::of([min, median, max].map(Some))));
+            point
+        };
+        let (best, rival) = (between(1, 2000.0, 1900.0, 2050.0), between(2, 1850.0, 1700.0, 1900.0));
+        let (slow, other) = (between(3, 1800.0, 1700.0, 1899.0), between(4, 1840.0, 1700.0, 1950.0));
+        let told = render_sweep_headline(&[], &[best.clone(), rival.clone(), slow.clone()]);
+        assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
+        assert!(
+            told.ends_with(
+                "; whether clients 2 with 1,850 (1,700–1,900) is slower at all, these trials do not decide."
+            ),
+            "{told}"
+        );
+        let told = render_sweep_headline(&[], &[other, slow.clone(), rival, best.clone()]);
+        assert!(told.contains("(1,700–1,900), or one point more, is slower at all"), "{told}");
+        assert!(!render_sweep_headline(&[], &[best, slow]).contains("decide"));
+    }
+
+    #[test]
+    fn cold_points_begin_with_who_was_there_soonest() {
+        let idle = |number: u32, scale: &str, strategy: &str, seconds: f64| PointSummary {
+            number,
+            label: strategy.into(),
+            values: vec![scale.into(), strategy.into()],
+            figures: [(Metric::ResidentAfter, Some(Spread::of([Some(seconds)])))].into_iter().collect(),
+            ..PointSummary::default()
+        };
+        let points = [idle(0, "1", "cat", 5.0), idle(1, "1", "pgthaw-os", 4.0), idle(2, "9", "cat", 50.0)];
+        let told = render_sweep_headline(&["strategy".into()], &points[..2]);
+        assert_eq!(told, "pgthaw-os was resident after 4.00 s; the next, cat, after 5.00 s.");
+        let job = |strategy: &str, seconds: f64| PointSummary {
+            figures: [Metric::Whole, Metric::Tps]
+                .map(|metric| (metric, Some(Spread::of([Some(seconds)]))))
+                .into_iter()
+                .collect(),
+            ..idle(0, "1", strategy, 0.0)
+        };
+        let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
+        assert_eq!(told, "pgthaw was done after 2.50 s; the next, cat, after 5.00 s.");
+        // The larger of two databases is not the slower warmer's fault.
+        let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
+        assert_eq!(told, "Soonest resident: cat at 1 of 2 points of the other axes, pgthaw-os at 1.");
+    }
+
+    /// A warmer, and the warm time of each of its repeats.
+    type Times<'a> = (&'a str, &'a [Option<f64>]);
+
+    #[test]
+    fn the_sentence_of_warmers_tells_the_answer_whatever_it_is() {
+        // Within 10 s, with a bound of 5.
+        let told = |all: &[Times<'_>]| {
+            let point = |(strategy, times): &Times<'_>| {
+                let warm = Spread::of(times.iter().copied());
+                let figures =
+                    [(Metric::WarmAfter, warm), (Metric::BoundRatio, warm.divided_by(5.0)), (Metric::Tps, warm)];
+                PointSummary {
+                    label: (*strategy).into(),
+                    figures: figures.map(|(metric, spread)| (metric, Some(spread))).into_iter().collect(),
+                    measured_seconds: Some(10),
+                    ..PointSummary::default()
+                }
+            };
+            render_sweep_headline(&["strategy".into()], &all.iter().map(point).collect::<Vec<_>>())
+        };
+        let cases: [(&[Times<'_>], &str); 11] = [
+            (
+                &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
+                "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 10 s.",
+            ),
+            (
+                &[("nothing", &[Some(9.0)]), ("cat", &[Some(5.1)]), ("pgthaw", &[Some(6.0)])],
+                "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was sooner, after 5.1 s; doing nothing, after 9.0 s.",
+            ),
+            // Who was warm long before all could be read shows that not all was needed.
+            (
+                &[("cat", &[Some(2.0)]), ("pgthaw", &[Some(6.0)])],
+                "pgthaw was warm after 6.0 s; cat was sooner, after 2.0 s.",
+            ),
+            (
+                &[("nothing", &[None]), ("cat", &[Some(4.9)]), ("pgthaw", &[None])],
+                "pgthaw was not warm within 10 s; cat was, after 4.9 s; doing nothing was not within 10 s.",
+            ),
+            (
+                &[("pgthaw", &[Some(6.0)]), ("cat", &[None])],
+                "pgthaw was warm after 6.0 s, 1.20 × the bound; no other warmer was within 10 s.",
+            ),
+            // What reads the same is no order of the two.
+            (
+                &[("cat", &[Some(5.0), Some(6.02), Some(7.0)]), ("pgthaw", &[Some(6.0), Some(6.0), Some(6.0)])],
+                "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was too, at the same time.",
+            ),
+            (&[("nothing", &[Some(9.0)])], "left to itself, the server was warm after 9.0 s, 1.80 × the bound."),
+            (
+                &[("nothing", &[None]), ("cat", &[None])],
+                "left to itself, the server was not warm within 10 s; nor was it with any warmer.",
+            ),
+            (
+                &[("nothing", &[Some(9.0)]), ("cat", &[None])],
+                "left to itself, the server was warm after 9.0 s, 1.80 × the bound; with none of the warmers it was within 10 s.",
+            ),
+            (&[("cat", &[None]), ("pgthaw", &[None])], "pgthaw was not warm within 10 s; nor was any other warmer."),
+            (&[], "No trial has figures."),
+        ];
+        for (times, expected) in cases {
+            assert_eq!(told(times), expected);
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! What is told of a trial in one number: declared once for tables, comparisons, exports and pages.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use strum::VariantArray;
+
+use crate::study::{Error, SweepTrial};
+
+/// A figure of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+pub enum Metric {
+    Tps,
+    WorstSecond,
+    P50,
+    P95,
+    P99,
+    P999,
+    WarmAfter,
+    To50,
+    To90,
+    To95,
+    BoundRatio,
+    Bound,
+    ServedUntilWarm,
+    Served,
+    Warmer,
+    Load,
+    Whole,
+    ResidentAfter,
+    BuffersAfter,
+    LoadRate,
+    CpuPerGb,
+    DeviceReads,
+    DeviceRead,
+    ReadsPerSecond,
+    PeakReads,
+    UnevenReads,
+    DeviceWrites,
+    DeviceWritten,
+    WriteSize,
+    CpuPerTransaction,
+    Late,
+    Skipped,
+    Checkpoints,
+}
+
+/// What a figure is, for those who show it.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct MetricFacts {
+    /// For the command line and for addresses of pages.
+    pub name: &'static str,
+    /// Its field in `--json` (docs/formats.md).
+    pub key: &'static str,
+    /// For people: short, and as a caption.
+    pub label: &'static str,
+    pub caption: &'static str,
+    pub kind: MetricKind,
+    pub is_low_better: bool,
+}
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum MetricKind {
+    /// Transactions, or requests, per second.
+    Rate,
+    PerSecond,
+    /// Microseconds, which differ by orders of magnitude.
+    Latency,
+    /// Seconds until something; missing where it was not reached.
+    Time,
+    Bytes,
+    /// Bytes per second: more is better.
+    ByteRate,
+    Count,
+    /// Seconds per 10⁹ bytes.
+    Cost,
+    /// A quotient of two times; missing where one was not reached.
+    Ratio,
+}
+
+const fn facts(
+    name: &'static str,
+    key: &'static str,
+    label: &'static str,
+    caption: &'static str,
+    kind: MetricKind,
+) -> MetricFacts {
+    let is_low_better = !matches!(kind, MetricKind::Rate | MetricKind::ByteRate);
+    MetricFacts { name, key, label, caption, kind, is_low_better }
+}
+
+const fn more_is_better(facts: MetricFacts) -> MetricFacts {
+    MetricFacts { is_low_better: false, ..facts }
+}
+
+use MetricKind::{ByteRate, Bytes, Cost, Count, Latency, PerSecond, Rate, Ratio, Time};
+
+/// Of each figure, in the order in which they are declared.
+const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
+    facts("tps", "tps", "throughput", "transactions per second", Rate),
+    facts("worst-second", "worst_second_tps", "worst second", "transactions in the worst second", Rate),
+    facts("p50", "latency_us_p50", "median latency", "median latency", Latency),
+    facts("p95", "latency_us_p95", "95th percentile", "95th percentile of latency", Latency),
+    facts("p99", "latency_us_p99", "99th percentile", "99th percentile of latency", Latency),
+    facts("p999", "latency_us_p999", "99.9th percentile", "99.9th percentile of latency", Latency),
+    facts(
+        "warm-after",
+        "warm_after_seconds",
+        "warm after",
+        "seconds until fewer than 1 % of transactions read from the device",
+        Time,
+    ),
+    facts("to-50", "to_50_seconds", "to 50 %", "seconds until 50 % of steady", Time),
+    facts("to-90", "to_90_seconds", "to 90 %", "seconds until 90 % of steady", Time),
+    facts("to-95", "to_95_seconds", "to 95 %", "seconds until 95 % of steady", Time),
+    facts("bound-ratio", "bound_ratio", "× bound", "time until warm ÷ the bound of the disk", Ratio),
+    facts("bound", "bound_seconds", "bound", "seconds below which no warmer can be warm", Time),
+    more_is_better(facts(
+        "served-until-warm",
+        "served_until_warm",
+        "served until warm",
+        "transactions served until it was warm, or in the whole trial",
+        Count,
+    )),
+    more_is_better(facts(
+        "served",
+        "served",
+        "served",
+        "transactions served in the whole trial, of one that began cold",
+        Count,
+    )),
+    facts(
+        "warmer",
+        "warmer_seconds",
+        "warmer or job",
+        "seconds that the warmer, or the job beside the load, took",
+        Time,
+    ),
+    facts("load", "load_seconds", "load", "seconds from the beginning of the load to its end", Time),
+    facts(
+        "whole",
+        "whole_seconds",
+        "in all",
+        "seconds from a cold start to the end of the load, those of a warmer before it included",
+        Time,
+    ),
+    facts(
+        "resident-after",
+        "resident_after_seconds",
+        "resident after",
+        "seconds until 99 % of what is wanted was seen in the page cache",
+        Time,
+    ),
+    facts(
+        "buffers-after",
+        "buffers_after_seconds",
+        "buffers back after",
+        "seconds until 90 % of the former shared_buffers were back",
+        Time,
+    ),
+    facts("load-rate", "load_bytes_per_second", "loaded", "wanted bytes per second until they were resident", ByteRate),
+    facts(
+        "cpu-per-gb",
+        "cpu_seconds_per_gb",
+        "CPU per GB",
+        "processor seconds of the warmer's own processes (not of the server's) per 10⁹ bytes wanted",
+        Cost,
+    ),
+    facts("reads", "device_reads", "reads (by anybody)", "reads of the device in a trial, by anybody", Count),
+    facts(
+        "read",
+        "device_read_bytes",
+        "device reads (by anybody)",
+        "bytes read from the device in a trial, by anybody",
+        Bytes,
+    ),
+    facts(
+        "reads-per-second",
+        "device_reads_per_second",
+        "reads/s (by anybody)",
+        "reads of the device per second, the mean of a trial, by anybody",
+        PerSecond,
+    ),
+    facts(
+        "peak-reads",
+        "device_reads_per_second_max",
+        "peak reads/s (by anybody)",
+        "reads of the device in the second with the most, by anybody",
+        PerSecond,
+    ),
+    facts(
+        "uneven-reads",
+        "device_reads_unevenness",
+        "unevenness of reads (by anybody)",
+        "standard deviation of the reads of a second over their mean, until the last second that read 1 % of the peak",
+        Ratio,
+    ),
+    facts(
+        "writes",
+        "device_writes_per_second",
+        "device writes (by anybody)",
+        "writes of the device per second, by anybody",
+        PerSecond,
+    ),
+    facts(
+        "written",
+        "device_written_bytes",
+        "device written (by anybody)",
+        "bytes written to the device in a trial, by anybody",
+        Bytes,
+    ),
+    more_is_better(facts(
+        "write-size",
+        "device_bytes_per_write",
+        "bytes per write (by anybody)",
+        "bytes of a write to the device, the mean of a trial, by anybody",
+        Bytes,
+    )),
+    facts(
+        "cpu-per-transaction",
+        "server_cpu_us_per_transaction",
+        "CPU per transaction",
+        "processor time of the server for a transaction",
+        Latency,
+    ),
+    facts("late", "late", "late", "transactions above the latency limit", Count),
+    facts("skipped", "skipped", "skipped", "transactions that were due too long ago", Count),
+    facts("checkpoints", "checkpoints", "checkpoints", "checkpoints that ended in a trial", Count),
+];
+
+impl Metric {
+    pub const ALL: &[Metric] = Metric::VARIANTS;
+
+    /// What it is.
+    pub const fn facts(self) -> MetricFacts {
+        FACTS[self as usize]
+    }
+
+    /// For the command line and for tables.
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// Is it a figure of seconds, that a part of a trial has as well? The others are of whole trials.
+    pub fn is_by_second(self) -> bool {
+        matches!(self, Metric::Tps | Metric::WorstSecond)
+    }
+
+    /// May a trial that was measured end before it is reached?
+    pub fn may_be_missed(self) -> bool {
+        use Metric::{BoundRatio, BuffersAfter, ResidentAfter, To50, To90, To95, WarmAfter, Warmer};
+        matches!(self, Warmer | WarmAfter | To50 | To90 | To95 | BoundRatio | ResidentAfter | BuffersAfter)
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for Metric {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Metric, Error> {
+        let known = Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>().join(", ");
+        let found = Metric::ALL.iter().copied().find(|metric| metric.name() == text);
+        found.ok_or_else(|| Error::Selection(format!("there is no figure \"{text}\": {known} are known")))
+    }
+}
+
+/// Something of each metric that is known. As JSON every metric has its field, and those that are not known are null.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByMetric<T>(BTreeMap<Metric, T>);
+
+impl<T> Default for ByMetric<T> {
+    fn default() -> ByMetric<T> {
+        ByMetric(BTreeMap::new())
+    }
+}
+
+impl<T: Copy> ByMetric<T> {
+    pub fn get(&self, metric: Metric) -> Option<T> {
+        self.0.get(&metric).copied()
+    }
+
+    /// `None`: it is not known.
+    pub fn set(&mut self, metric: Metric, value: Option<T>) {
+        match value {
+            Some(value) => drop(self.0.insert(metric, value)),
+            None => drop(self.0.remove(&metric)),
+        }
+    }
+}
+
+impl<T> FromIterator<(Metric, Option<T>)> for ByMetric<T> {
+    fn from_iter<I: IntoIterator<Item = (Metric, Option<T>)>>(figures: I) -> ByMetric<T> {
+        ByMetric(figures.into_iter().filter_map(|(metric, value)| Some((metric, value?))).collect())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ByMetric<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ByMetric<T>, D::Error> {
+        let mut known: BTreeMap<String, Option<T>> = BTreeMap::deserialize(deserializer)?;
+        let figure = |metric: &Metric| Some((*metric, known.remove(metric.facts().key)??));
+        Ok(ByMetric(Metric::ALL.iter().filter_map(figure).collect()))
+    }
+}
+
+impl<T: Serialize> Serialize for ByMetric<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Metric::ALL.iter().map(|metric| (metric.facts().key, self.0.get(metric))))
+    }
+}
+
+/// The figures that a trial has by itself; those that other trials decide come later.
+pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
+    let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us as f64);
+    let device = || trial.os_samples.iter().filter_map(|sample| sample.device);
+    let gauged = device().count();
+    let writes: f64 = device().map(|second| second.writes as f64).sum();
+    let written: f64 = device().map(|second| second.written_bytes.0 as f64).sum();
+    let reads = || device().map(|second| second.reads as f64);
+    let server_cpu: f64 = trial.os_samples.iter().map(|second| second.server_total().cpu_seconds).sum();
+    let has_cpu = !trial.os_samples.is_empty() && trial.transactions > 0;
+    let own = [
+        (Metric::Tps, Some(trial.tps)),
+        // A document from elsewhere may say one that is above the throughput beside it.
+        (Metric::WorstSecond, trial.worst_second_tps.filter(|worst| *worst <= trial.tps)),
+        (Metric::P50, percentile(0.5)),
+        (Metric::P95, percentile(0.95)),
+        (Metric::P99, percentile(0.99)),
+        (Metric::P999, percentile(0.999)),
+        (Metric::Warmer, trial.strategy_outcome.as_ref().and_then(|outcome| outcome.ended_after_seconds)),
+        (Metric::DeviceRead, Some(trial.device_read_bytes.0 as f64)),
+        (Metric::DeviceWrites, (gauged > 0).then(|| writes / gauged as f64)),
+        (Metric::DeviceWritten, (gauged > 0).then_some(written)),
+        (Metric::ReadsPerSecond, (gauged > 0).then(|| reads().sum::<f64>() / gauged as f64)),
+        (Metric::PeakReads, reads().reduce(f64::max)),
+        (Metric::UnevenReads, compute_unevenness(&reads().collect::<Vec<_>>())),
+        (Metric::WriteSize, (writes > 0.0).then(|| written / writes)),
+        (Metric::CpuPerTransaction, has_cpu.then(|| 1e6 * server_cpu / trial.transactions as f64)),
+        (Metric::Late, Some(trial.late as f64)),
+        (Metric::Skipped, Some(trial.skipped as f64)),
+        (Metric::Checkpoints, Some(trial.checkpoints.len() as f64)),
+    ];
+    own.into_iter().collect()
+}
+
+/// How uneven the reads of the seconds are while there is anything to read: their standard deviation (of the population) over
+/// their mean. What follows the last second with 1 % of the most is rest, not unevenness. `None`: nothing or one second to compare.
+fn compute_unevenness(reads: &[f64]) -> Option<f64> {
+    let peak = reads.iter().copied().reduce(f64::max).filter(|peak| *peak > 0.0)?;
+    let end = reads.iter().rposition(|second| *second >= peak / 100.0)?;
+    let busy = &reads[..=end];
+    let mean = busy.iter().sum::<f64>() / busy.len() as f64;
+    let variance = busy.iter().map(|second| (second - mean).powi(2)).sum::<f64>() / busy.len() as f64;
+    (busy.len() > 1).then(|| variance.sqrt() / mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::record::tests::trial;
+    use observe::OsSample;
+
+    #[test]
+    fn every_metric_has_a_name_and_a_field_of_its_own() {
+        let mut keys: Vec<&str> = Metric::ALL.iter().map(|metric| metric.facts().key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), Metric::ALL.len());
+        for (place, metric) in Metric::ALL.iter().copied().enumerate() {
+            assert_eq!(metric as usize, place);
+            assert_eq!(metric.name().parse::<Metric>().unwrap(), metric);
+        }
+        assert!("p98".parse::<Metric>().unwrap_err().to_string().contains("tps, worst-second, p50, p95, p99, p999"));
+    }
+
+    #[test]
+    fn seconds_of_the_machine_become_figures_of_the_trial() {
+        let second = |cpu_seconds: f64, reads: u64, writes: u64| -> OsSample {
+            serde_json::from_value(serde_json::json!({
+                "second": 1, "generator_threads": [], "server": { "client backend": { "tasks": 1,
+                "cpu_seconds": cpu_seconds, "run_delay_seconds": 0.0, "involuntary_switches": 0.0 } }, "pgthaw_cpu_seconds": 0.0,
+                "processors_busy_seconds": 0.0, "processors_iowait_seconds": 0.0, "processors_steal_seconds": 0.0,
+                "device": { "reads": reads, "read_bytes": 0, "writes": writes, "written_bytes": 8192 * writes,
+                "read_await_us": null, "write_await_us": null, "queue": 0.0, "busy_ratio": 0.0 },
+                "available_bytes": 0, "cached_bytes": 0, "dirty_bytes": 0, "writeback_bytes": 0,
+                "pressure": { "cpu_some": null, "io_some": null, "io_full": null, "memory_some": null,
+                "memory_full": null },
+            }))
+            .unwrap()
+        };
+        let os_samples = vec![second(0.5, 100, 10), second(1.5, 300, 0)];
+        let figures = compute_figures(&SweepTrial { os_samples, transactions: 4000, ..trial() });
+        let told = [Metric::ReadsPerSecond, Metric::PeakReads, Metric::WriteSize, Metric::CpuPerTransaction];
+        assert_eq!(told.map(|metric| figures.get(metric)), [200.0, 300.0, 8192.0, 500.0].map(Some));
+        let figures = compute_figures(&trial());
+        assert_eq!(told.map(|metric| figures.get(metric)), [None; 4]);
+    }
+
+    #[test]
+    fn rest_after_the_last_reads_is_not_uneven() {
+        assert_eq!(compute_unevenness(&[100.0, 300.0, 0.0, 0.0]), Some(0.5));
+        assert_eq!(compute_unevenness(&[200.0, 0.0, 200.0]).map(|uneven| (uneven * 100.0).round()), Some(71.0));
+        assert_eq!(compute_unevenness(&[7.0, 7.0, 7.0]), Some(0.0));
+        assert_eq!([&[][..], &[0.0, 0.0], &[5.0, 0.0]].map(compute_unevenness), [None; 3]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_null() {
+        let figures: ByMetric<f64> = [(Metric::Tps, Some(5.0)), (Metric::P50, None)].into_iter().collect();
+        let json = serde_json::to_value(&figures).unwrap();
+        assert_eq!((json["tps"].as_f64(), json["latency_us_p50"].is_null()), (Some(5.0), true));
+        assert_eq!(json.as_object().unwrap().len(), Metric::ALL.len());
+    }
+}

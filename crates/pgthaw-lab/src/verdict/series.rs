@@ -1,0 +1,532 @@
+//! The seconds of a trial as they are drawn: joined to spans where there are many, with the ends of each span kept.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::study::{Checkpoint, Join, MEASURES, Sample, SweepTrial};
+use model::{StallSpan, find_stalls};
+use observe::{OsSample, WaitSample, Waits};
+use postgres::Wait;
+
+/// A trial's curves, column by column. In spans of more than a second each has its least and its most beside its mean: a
+/// stall of one second stays visible however many are joined.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct TrialSeries {
+    /// Seconds that a span joins.
+    pub width: u32,
+    /// The end of each span, since the start of pgbench.
+    pub second: Vec<u32>,
+    /// Transactions per second.
+    pub tps: Envelope,
+    /// Microseconds; nothing in a span without any transaction.
+    pub latency_us_mean: Vec<Option<f64>>,
+    pub latency_us_min: Vec<Option<u64>>,
+    pub latency_us_max: Vec<Option<u64>>,
+    pub latency_us_deviation: Vec<Option<f64>>,
+    /// Bytes per second, by the workload's own backends and by anybody.
+    pub foreground_read_bytes: Vec<f64>,
+    pub device_read_bytes: Envelope,
+    pub device_reads: Vec<f64>,
+    /// At its least, because it is what has gone that matters.
+    pub os_resident_bytes: Vec<u64>,
+    /// The columns of [`crate::study::MEASURES`]; `None` when the machine was not gauged.
+    pub machine: Option<BTreeMap<String, Column>>,
+    /// What the workload's backends did; nothing when nobody looked.
+    pub waits: Vec<WaitSeries>,
+    pub stalls: Vec<Stall>,
+    /// Of the log, over the whole trial.
+    pub flushes: Option<FlushFigures>,
+}
+
+/// A quantity over the seconds of each span.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Envelope {
+    pub mean: Vec<f64>,
+    pub min: Vec<f64>,
+    pub max: Vec<f64>,
+}
+
+impl Envelope {
+    fn push(&mut self, values: impl Iterator<Item = f64> + Clone) {
+        self.mean.push(mean(values.clone()));
+        self.min.push(values.clone().fold(f64::INFINITY, f64::min));
+        self.max.push(values.fold(f64::NEG_INFINITY, f64::max));
+    }
+}
+
+impl TrialSeries {
+    /// The curves in at most so many spans.
+    pub fn new(trial: &SweepTrial, spans_max: u32) -> TrialSeries {
+        let width = (trial.samples.len() as u32).div_ceil(spans_max.max(1)).max(1);
+        let mut series = TrialSeries { width, ..TrialSeries::default() };
+        for span in trial.samples.chunks(width as usize) {
+            series.push(span);
+        }
+        if !trial.os_samples.is_empty() {
+            let spans = spans_of(&series.second, &trial.os_samples, |sample| sample.second);
+            series.machine = Some(compute_machine_series(&spans));
+        }
+        series.waits = compute_wait_series(&spans_of(&series.second, &trial.wait_samples, |sample| sample.second));
+        series.stalls = compute_stalls(trial);
+        series.flushes = FlushFigures::of(trial);
+        series
+    }
+
+    /// `span` has a second at least.
+    fn push(&mut self, span: &[Sample]) {
+        self.second.push(span.last().map_or(0, |sample| sample.second));
+        self.tps.push(span.iter().map(|sample| sample.transactions as f64));
+        self.latency_us_mean.push(mean_latency(span));
+        self.latency_us_min.push(span.iter().filter_map(|sample| sample.latency_us_min).min());
+        self.latency_us_max.push(span.iter().filter_map(|sample| sample.latency_us_max).max());
+        self.latency_us_deviation.push(latency_deviation(span));
+        self.foreground_read_bytes.push(mean(span.iter().map(|sample| sample.foreground_read_bytes.0 as f64)));
+        self.device_read_bytes.push(span.iter().map(|sample| sample.device_read_bytes.0 as f64));
+        self.device_reads.push(mean(span.iter().map(|sample| sample.device_reads as f64)));
+        self.os_resident_bytes.push(span.iter().map(|sample| sample.os_resident_bytes.0).min().unwrap_or(0));
+    }
+}
+
+/// What belongs to each span, by the seconds at which the spans end. Samples are in order.
+fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -> Vec<&'a [T]> {
+    let mut from = 0;
+    let mut span = |end: &u32| {
+        let until = from + samples[from..].partition_point(|sample| second(sample) <= *end);
+        &samples[std::mem::replace(&mut from, until)..until]
+    };
+    ends.iter().map(&mut span).collect()
+}
+
+/// Of the transactions, wherever in the span they were.
+fn mean_latency(span: &[Sample]) -> Option<f64> {
+    let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample.transactions as f64)));
+    let (sum, count) = served.fold((0.0, 0.0), |(sum, count), (mean, served)| (sum + mean * served, count + served));
+    (count > 0.0).then(|| round(sum / count))
+}
+
+/// The same of their standard deviation: within the seconds, and between them. Nothing where one is not known.
+fn latency_deviation(span: &[Sample]) -> Option<f64> {
+    let all = mean_latency(span)?;
+    let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample)));
+    let (mut squares, mut count) = (0.0, 0.0);
+    for (mean, sample) in served.filter(|(_, sample)| sample.transactions > 0) {
+        let transactions = sample.transactions as f64;
+        squares += transactions * (sample.latency_us_deviation?.powi(2) + (mean - all).powi(2));
+        count += transactions;
+    }
+    Some(round((squares / count).sqrt()))
+}
+
+/// A value for each span; `None` where there is none.
+pub type Column = Vec<Option<f64>>;
+
+pub fn mean_of<T>(span: &[T], of: impl Fn(&T) -> Option<f64>) -> Option<f64> {
+    let (sum, count) = span.iter().filter_map(of).fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
+pub fn most_of<T>(span: &[T], of: impl Fn(&T) -> Option<f64>) -> Option<f64> {
+    span.iter().filter_map(of).reduce(f64::max)
+}
+
+/// To three decimals: a page holds many of them.
+pub fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+pub fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    if count > 0.0 { round(sum / count) } else { 0.0 }
+}
+
+/// The columns of the measures that have one, by their names; `None` in a span that was not gauged. A span may be empty.
+pub fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
+    let mut series = BTreeMap::new();
+    for measure in MEASURES {
+        let Some(name) = measure.column else { continue };
+        let column = |of: &dyn Fn(&[OsSample]) -> Option<f64>| spans.iter().map(|span| of(span)).collect::<Column>();
+        let most = column(&|span| most_of(span, measure.of).map(f64::round));
+        if measure.join == Join::Most {
+            series.insert(name.to_owned(), most);
+            continue;
+        }
+        series.insert(name.to_owned(), column(&|span| mean_of(span, measure.of).map(round)));
+        if measure.join == Join::Band {
+            let least = |span: &[OsSample]| most_of(span, |one| (measure.of)(one).map(|value| -value));
+            series.insert(format!("{name}_min"), column(&|span| least(span).map(|value| -value)));
+            series.insert(format!("{name}_max"), most);
+        }
+    }
+    series
+}
+
+/// So many kinds of waiting have curves of their own; what is left is added up.
+const KINDS_MAX: usize = 7;
+
+/// Backends of the workload that did the same.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct WaitSeries {
+    /// `IO` and `DataFileRead`; `None`: on a processor, or ready to be. `Others` is what has no curve of its own.
+    pub kind: Option<String>,
+    pub event: Option<String>,
+    /// How many of them, in the mean; `None` in a span in which nobody looked.
+    pub processes: Column,
+}
+
+/// What a backend waited for: type and event.
+pub type Event = (Option<String>, Option<String>);
+
+/// The kinds that were seen most often, the most frequent first.
+pub fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
+    let spans: Vec<BackendWaits> = spans.iter().map(|span| BackendWaits::of(span)).collect();
+    let mut totals: BTreeMap<&Event, u64> = BTreeMap::new();
+    for (event, observed) in spans.iter().flat_map(|span| &span.observed) {
+        *totals.entry(event).or_default() += u64::from(*observed);
+    }
+    let mut kinds: Vec<(&Event, u64)> = totals.into_iter().collect();
+    kinds.sort_by_key(|(_, observed)| std::cmp::Reverse(*observed));
+    // A single one that is left over may as well have its own name.
+    let shown = if kinds.len() > KINDS_MAX + 1 { KINDS_MAX } else { kinds.len() };
+    let (own, left) = kinds.split_at(shown);
+    let series = |event: &Event, counted: &[&Event]| WaitSeries {
+        kind: event.0.clone(),
+        event: event.1.clone(),
+        processes: spans.iter().map(|span| span.mean(counted)).collect(),
+    };
+    let mut all: Vec<WaitSeries> = own.iter().map(|(event, _)| series(event, &[event])).collect();
+    if !left.is_empty() {
+        let counted: Vec<&Event> = left.iter().map(|(event, _)| *event).collect();
+        all.push(series(&(Some("Others".into()), None), &counted));
+    }
+    all
+}
+
+/// What was seen of the workload's backends within some seconds.
+#[derive(Clone, Debug, Default)]
+pub struct BackendWaits {
+    looks: u32,
+    observed: BTreeMap<Event, u32>,
+}
+
+impl BackendWaits {
+    pub fn of(samples: &[WaitSample]) -> BackendWaits {
+        let Waits { looks, waits, .. } = Waits::total(samples);
+        let mut observed = BTreeMap::new();
+        for one in waits.into_iter().filter(|one| is_of_workload(&one.wait)) {
+            let known: &mut u32 = observed.entry((one.wait.event_type, one.wait.event)).or_default();
+            *known = known.saturating_add(one.observed);
+        }
+        BackendWaits { looks, observed }
+    }
+
+    /// Backends that did one of these, in the mean; `None` when nobody looked.
+    fn mean(&self, counted: &[&Event]) -> Option<f64> {
+        let observed: f64 =
+            counted.iter().filter_map(|event| self.observed.get(event)).map(|seen| f64::from(*seen)).sum();
+        (self.looks > 0).then(|| round(observed / f64::from(self.looks)))
+    }
+
+    /// Every event with the backends that waited for it, in the mean.
+    pub fn means(&self) -> impl Iterator<Item = (&Event, f64)> {
+        self.observed.iter().map(|(event, observed)| (event, f64::from(*observed) / f64::from(self.looks.max(1))))
+    }
+
+    /// The same for one event.
+    pub fn mean_of(&self, event: &Event) -> f64 {
+        f64::from(self.observed.get(event).copied().unwrap_or_default()) / f64::from(self.looks.max(1))
+    }
+}
+
+/// Background processes wait for work of their own.
+fn is_of_workload(wait: &Wait) -> bool {
+    matches!(wait.backend.as_str(), "client backend" | "parallel worker")
+}
+
+/// What was seen in so many seconds before a stall is compared with what was seen in it.
+const SECONDS_BEFORE: u32 = 30;
+
+/// A wait that grew by less than this share of the backends names nothing.
+const TELLING: f64 = 0.1;
+
+/// Seconds in which throughput fell far below its surroundings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Stall {
+    /// It begins at the end of this second of the trial, and ends with that one.
+    pub from_second: u32,
+    pub until_second: u32,
+    /// Transactions of its slowest second, and what was usual around it.
+    pub least_tps: f64,
+    pub usual_tps: f64,
+    /// What was seen meanwhile and not before: a wait of the backends, a checkpoint; empty when nothing was.
+    pub seen: Vec<String>,
+}
+
+/// The stalls of a trial, in their order.
+pub fn compute_stalls(trial: &SweepTrial) -> Vec<Stall> {
+    let rates: Vec<f64> = trial.samples.iter().map(|sample| sample.transactions as f64).collect();
+    find_stalls(&rates, 1).into_iter().map(|span| describe(trial, span)).collect()
+}
+
+fn describe(trial: &SweepTrial, span: StallSpan) -> Stall {
+    let second = |place: usize| trial.samples.get(place).map_or(0, |sample| sample.second);
+    let (from_second, until_second) = (second(span.steps.start).saturating_sub(1), second(span.steps.end - 1));
+    let within = |from: u32, until: u32| -> Vec<WaitSample> {
+        trial.wait_samples.iter().filter(|one| one.second > from && one.second <= until).cloned().collect()
+    };
+    let before = within(from_second.saturating_sub(SECONDS_BEFORE), from_second);
+    let wait = find_wait(&within(from_second, until_second), &before, trial.point.clients);
+    let checkpoints = trial.checkpoints.iter().filter_map(|one| overlap(one, from_second, until_second));
+    Stall {
+        from_second,
+        until_second,
+        least_tps: span.least,
+        usual_tps: span.usual,
+        seen: wait.into_iter().chain(checkpoints).collect(),
+    }
+}
+
+/// The wait that more backends were in than before.
+fn find_wait(during: &[WaitSample], before: &[WaitSample], clients: u32) -> Option<String> {
+    let (during, before) = (BackendWaits::of(during), BackendWaits::of(before));
+    let grown = |(event, now): (&Event, f64)| (event.clone(), now, now - before.mean_of(event));
+    let most = during.means().map(grown).max_by(|one, other| one.2.total_cmp(&other.2));
+    let ((kind, event), now, _) = most.filter(|(_, _, more)| *more >= TELLING * f64::from(clients))?;
+    let earlier = before.mean_of(&(kind.clone(), event.clone()));
+    let what = match (kind.as_deref(), event.as_deref()) {
+        (Some("Client"), _) => "waited for pgbench".to_owned(),
+        (Some(kind), Some(event)) => format!("waited for {kind} {event}"),
+        _ => "were on a processor or ready to be".to_owned(),
+    };
+    Some(format!("{now:.1} of {clients} backends {what} ({earlier:.1} before)"))
+}
+
+/// What a checkpoint did within these seconds.
+fn overlap(checkpoint: &Checkpoint, from_second: u32, until_second: u32) -> Option<String> {
+    let common = |begin: f64, end: f64| end.min(f64::from(until_second)) - begin.max(f64::from(from_second));
+    let Checkpoint { ended_after_seconds: end, write_seconds, total_seconds, reason, .. } = checkpoint;
+    let begin = end - total_seconds;
+    let written = begin + write_seconds;
+    let phases = [("wrote buffers", common(begin, written)), ("synchronised files", common(written, *end))];
+    let did: Vec<&str> = phases.into_iter().filter(|(_, seconds)| *seconds > 0.0).map(|(phase, _)| phase).collect();
+    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    (!did.is_empty()).then(|| format!("a checkpoint{reason} {}", did.join(" and ")))
+}
+
+/// PostgreSQL's own.
+const COMMIT_SIBLINGS: &str = "5";
+
+/// Flushes of the log, counted by the server and seen by looks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct FlushFigures {
+    /// By everybody, as the server counts them; `None` where it does not (before PostgreSQL 14).
+    pub per_second: Option<f64>,
+    /// Looks, and those that saw one under way.
+    pub looks: u32,
+    pub seen: u32,
+    /// Other transactions under way then, in the mean: they have written, and waited for no lock. `None` where none was seen.
+    pub others: Option<f64>,
+    pub commit_siblings: String,
+}
+
+impl FlushFigures {
+    /// `None` where neither the server nor a look has seen one.
+    pub fn of(trial: &SweepTrial) -> Option<FlushFigures> {
+        let flushes = trial.waits.flushes;
+        let seconds = trial.lasted_seconds;
+        let per_second = count_flushes(trial).filter(|_| seconds > 0.0).map(|count| count / seconds);
+        let is_set = |name: &str| name == "commit_siblings";
+        let set = trial.settings.iter().find(|(name, _)| is_set(name)).map(|(_, value)| value.clone());
+        let figures = FlushFigures {
+            per_second,
+            looks: trial.waits.looks,
+            seen: flushes.looks,
+            others: (flushes.looks > 0).then(|| f64::from(flushes.others) / f64::from(flushes.looks)),
+            commit_siblings: set.unwrap_or_else(|| COMMIT_SIBLINGS.to_owned()),
+        };
+        (per_second.is_some() || flushes.looks > 0).then_some(figures)
+    }
+}
+
+/// pg_stat_wal counts them until PostgreSQL 17, pg_stat_io since 18.
+fn count_flushes(trial: &SweepTrial) -> Option<f64> {
+    let own = trial.statistics.0.get("pg_stat_wal").into_iter().flatten();
+    let of_wal =
+        |key: &std::collections::BTreeMap<String, String>| key.get("object").is_some_and(|object| object == "wal");
+    let of_io = trial.statistics.0.get("pg_stat_io").into_iter().flatten().filter(|row| of_wal(&row.key));
+    let counted =
+        own.filter_map(|row| row.added.get("wal_sync")).chain(of_io.filter_map(|row| row.added.get("fsyncs")));
+    counted.copied().reduce(|sum, added| sum + added)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::units::Bytes;
+
+    fn second(second: u32, transactions: u64, latency: u64) -> Sample {
+        Sample {
+            second,
+            monotonic_ms: 0,
+            wall_ms: 0,
+            transactions,
+            latency_us_mean: (transactions > 0).then_some(latency as f64),
+            latency_us_min: (transactions > 0).then_some(latency / 2),
+            latency_us_max: (transactions > 0).then_some(latency * 2),
+            latency_us_deviation: (transactions > 0).then_some(3.0),
+            foreground_read_bytes: Bytes(0),
+            device_read_bytes: Bytes(1000 * u64::from(second)),
+            device_reads: 1,
+            os_resident_bytes: Bytes(100 - u64::from(second)),
+        }
+    }
+
+    #[test]
+    fn a_stall_of_a_second_stays_visible_however_many_are_joined() {
+        let mut series = TrialSeries { width: 3, ..TrialSeries::default() };
+        series.push(&[second(1, 100, 10), second(2, 0, 0), second(3, 200, 40)]);
+        assert_eq!(series.second, [3]);
+        assert_eq!((series.tps.mean[0], series.tps.min[0], series.tps.max[0]), (100.0, 0.0, 200.0));
+        assert_eq!((series.latency_us_min[0], series.latency_us_max[0]), (Some(5), Some(80)));
+        assert_eq!(series.latency_us_mean[0], Some(30.0));
+        // Of 100 around 10 and 200 around 40: 200 between the means, and 9 within.
+        assert_eq!(series.latency_us_deviation[0], Some(14.457));
+        assert_eq!((series.device_read_bytes.max[0], series.os_resident_bytes[0]), (3000.0, 97));
+        series.push(&[second(4, 0, 0)]);
+        assert_eq!((series.latency_us_mean[1], series.latency_us_max[1]), (None, None));
+    }
+
+    #[test]
+    fn samples_stand_in_the_span_of_their_second() {
+        let spans = spans_of(&[3, 6, 9], &[1, 2, 3, 5, 8], |second| *second);
+        assert_eq!(spans, [&[1, 2, 3][..], &[5], &[8]]);
+        assert_eq!(spans_of(&[3, 6], &[5], |second| *second), [&[][..], &[5]]);
+        assert_eq!(mean_of(&[1.0, 2.0], |value| (*value > 1.0).then_some(*value)), Some(2.0));
+    }
+}
+
+#[cfg(test)]
+mod waits_tests {
+    use super::*;
+    use observe::ObservedWait;
+
+    fn sample(second: u32, seen: &[(&str, Option<&str>, u32)]) -> WaitSample {
+        let waits = seen.iter().map(|(backend, event, observed)| ObservedWait {
+            wait: Wait {
+                backend: (*backend).into(),
+                state: Some("active".into()),
+                event_type: event.map(|_| "IO".into()),
+                event: event.map(str::to_owned),
+            },
+            observed: *observed,
+        });
+        WaitSample { second, seen: Waits { looks: 4, waits: waits.collect(), ..Waits::default() } }
+    }
+
+    #[test]
+    fn the_most_frequent_kinds_have_curves_and_the_rest_are_added_up() {
+        let names: Vec<String> = (0..10).map(|number| format!("Event{number}")).collect();
+        let mut seen: Vec<(&str, Option<&str>, u32)> =
+            names.iter().map(|name| ("client backend", Some(name.as_str()), 4)).collect();
+        seen.push(("client backend", None, 40));
+        seen.push(("checkpointer", Some("DataFileSync"), 400));
+        let (one, none) = ([sample(1, &seen)], []);
+        let series = compute_wait_series(&[&one, &none]);
+        assert_eq!(series.len(), KINDS_MAX + 1);
+        assert_eq!((&series[0].event, &series[0].processes), (&None, &vec![Some(10.0), None]));
+        let last = series.last().unwrap();
+        assert_eq!((last.kind.as_deref(), last.processes[0]), (Some("Others"), Some(4.0)));
+        assert!(compute_wait_series(&[&none]).is_empty());
+    }
+}
+
+#[cfg(test)]
+mod stall_tests {
+    use super::*;
+    use observe::{ObservedWait, Waits};
+    use postgres::Wait;
+
+    #[test]
+    fn what_was_seen_is_named() {
+        let sample = |second: u32, event: Option<&str>, observed: u32| WaitSample {
+            second,
+            seen: Waits {
+                looks: 4,
+                waits: vec![ObservedWait {
+                    wait: Wait {
+                        backend: "client backend".into(),
+                        state: Some("active".into()),
+                        event_type: event.map(|_| "LWLock".into()),
+                        event: event.map(str::to_owned),
+                    },
+                    observed,
+                }],
+                ..Waits::default()
+            },
+        };
+        let before: Vec<WaitSample> = (1..10).map(|second| sample(second, None, 32)).collect();
+        let told = find_wait(&[sample(10, Some("WALWrite"), 28)], &before, 8).unwrap();
+        assert_eq!(told, "7.0 of 8 backends waited for LWLock WALWrite (0.0 before)");
+        assert_eq!(find_wait(&[sample(10, None, 33)], &before, 8), None);
+        let checkpoint = Checkpoint {
+            began_after_seconds: 10.0,
+            ended_after_seconds: 20.0,
+            reason: "time".into(),
+            buffers: 1,
+            write_seconds: 8.0,
+            sync_seconds: 2.0,
+            total_seconds: 10.0,
+            sync_files: 1,
+            longest_sync_seconds: 1.0,
+        };
+        assert_eq!(overlap(&checkpoint, 12, 14).unwrap(), "a checkpoint (time) wrote buffers");
+        assert_eq!(overlap(&checkpoint, 18, 19).unwrap(), "a checkpoint (time) synchronised files");
+        assert_eq!(overlap(&checkpoint, 20, 22), None);
+    }
+}
+
+#[cfg(test)]
+mod flushes_tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::study::record::tests::trial;
+    use observe::{Flushes, Waits};
+
+    #[test]
+    fn flushes_are_told_beside_commit_siblings() {
+        assert_eq!(FlushFigures::of(&trial()), None);
+        let waits = Waits { looks: 40, flushes: Flushes { looks: 10, others: 35 }, ..Waits::default() };
+        let of = |statistics: serde_json::Value, settings: Vec<(String, String)>| {
+            let statistics = serde_json::from_value(statistics).unwrap();
+            FlushFigures::of(&crate::study::SweepTrial {
+                lasted_seconds: 10.0,
+                waits: waits.clone(),
+                statistics,
+                settings,
+                ..trial()
+            })
+            .unwrap()
+        };
+        let of_wal_view = of(json!({ "pg_stat_wal": [{ "key": {}, "added": { "wal_sync": 500.0 } }] }), Vec::new());
+        assert_eq!(
+            (of_wal_view.per_second, of_wal_view.others, of_wal_view.commit_siblings.as_str()),
+            (Some(50.0), Some(3.5), "5")
+        );
+        let row = |object: &str| json!({ "key": { "object": object }, "added": { "fsyncs": 300.0 } });
+        let of_io_view = of(
+            json!({ "pg_stat_io": [row("wal"), row("relation"), row("wal")] }),
+            vec![("commit_siblings".into(), "9".into())],
+        );
+        assert_eq!(
+            (of_io_view.per_second, of_io_view.seen, of_io_view.commit_siblings.as_str()),
+            (Some(60.0), 10, "9")
+        );
+        assert_eq!(of(json!({}), Vec::new()).per_second, None);
+    }
+}

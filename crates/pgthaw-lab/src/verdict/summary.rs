@@ -1,0 +1,288 @@
+//! What the trials of each point say together.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::metric::{ByMetric, Metric};
+use super::outline::{BackgroundWrites, TrialOutline};
+use super::statistics::{Spread, missing_last};
+use super::warming::{job_limit, might_have};
+use crate::study::{MeasurementVerdict, SweepRun};
+use model::{Verdict, compute_median};
+use observe::time::TimeFigures;
+
+/// What speaks against trials of a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct PointVerdict {
+    pub kind: &'static str,
+    /// Of how many trials it was told.
+    pub trials: u32,
+    /// As of the first of them.
+    pub sentence: String,
+    pub remedy: String,
+    /// Was something else measured than was asked for?
+    pub is_refusing: bool,
+}
+
+impl PointVerdict {
+    /// Of one trial.
+    pub fn new(verdict: &MeasurementVerdict) -> PointVerdict {
+        PointVerdict {
+            kind: verdict.finding.kind(),
+            trials: 1,
+            sentence: verdict.sentence.clone(),
+            remedy: verdict.remedy.clone(),
+            is_refusing: verdict.finding.is_refusing(),
+        }
+    }
+}
+
+/// One point of a sweep, with what its trials measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct PointSummary {
+    pub number: u32,
+    /// The point by what varies.
+    pub label: String,
+    /// Values of the axes that vary, in the order of [`SweepRun::varied`].
+    pub values: Vec<String>,
+    /// Trials that ended, and those of them that have no figures.
+    pub trials: u32,
+    pub failures: u32,
+    /// Over the trials that have the figure; a time that some did not reach is longer than all others there.
+    #[serde(flatten)]
+    pub figures: ByMetric<Spread>,
+    /// Seconds that its cold trials, or those beside a job, were measured: what a time that was not reached is longer than.
+    pub measured_seconds: Option<u32>,
+    /// Medians.
+    pub background: Option<BackgroundWrites>,
+    /// Where the time of the server's processes went: the mean of its trials; `None` where nobody looked. `TimedPoint` tells it.
+    #[serde(skip)]
+    pub time: Option<TimeFigures>,
+    /// What speaks against its trials.
+    pub verdicts: Vec<PointVerdict>,
+    /// Failures that no verdict tells, each text once, with how many trials have it.
+    pub warnings: BTreeMap<String, u32>,
+}
+
+impl PointSummary {
+    /// A figure over its trials; `None` when no trial has it.
+    pub fn figure(&self, metric: Metric) -> Option<Spread> {
+        self.figures.get(metric)
+    }
+
+    /// The middle of a figure over its trials; `None` also when half of them did not reach it.
+    pub fn median(&self, metric: Metric) -> Option<f64> {
+        self.figure(metric)?.median
+    }
+}
+
+/// The points of which a trial has ended, in the order of their numbers; where the warmer is all that varies the soonest first.
+pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
+    let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
+    for trial in trials {
+        points.entry(trial.number).or_default().push(trial);
+    }
+    let mut points: Vec<PointSummary> = points.into_values().map(|trials| summarize(run, &trials)).collect();
+    if run.compares_warmers() {
+        points.sort_by(soonest_first);
+    }
+    points
+}
+
+/// By the median time, then by the soonest repeat; among those that did not get there, who served most comes first.
+fn soonest_first(a: &PointSummary, b: &PointSummary) -> Ordering {
+    let reached = |point: &PointSummary, of: fn(&Spread) -> Option<f64>| {
+        let metrics = [Metric::Whole, Metric::ResidentAfter, Metric::WarmAfter];
+        metrics.into_iter().find_map(|metric| point.figure(metric)).and_then(|spread| of(&spread))
+    };
+    missing_last(reached(a, |spread| spread.median), reached(b, |spread| spread.median))
+        .then_with(|| missing_last(reached(a, |spread| spread.min), reached(b, |spread| spread.min)))
+        .then_with(|| missing_last(b.median(Metric::Served), a.median(Metric::Served)))
+        .then_with(|| a.number.cmp(&b.number))
+}
+
+/// `trials` are all of one point, and at least one.
+fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
+    let good: Vec<&TrialOutline> = trials.iter().copied().filter(|trial| trial.failure.is_none()).collect();
+    let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
+    for trial in trials {
+        let is_told = |failure: &&String| trial.verdicts.iter().any(|verdict| verdict.sentence == **failure);
+        let failure = trial.failure.as_ref().filter(|failure| !is_told(failure));
+        let failure = failure.map(|failure| format!("failed: {failure}"));
+        for warning in failure.into_iter().chain(find_lost_verdict(trial)) {
+            *warnings.entry(warning).or_default() += 1;
+        }
+    }
+    let point = &trials[0].point;
+    PointSummary {
+        number: trials[0].number,
+        label: point.render(&run.varied),
+        values: run.varied.iter().map(|axis| point.value(axis).unwrap_or_default()).collect(),
+        trials: trials.len() as u32,
+        failures: (trials.len() - good.len()) as u32,
+        figures: Metric::ALL.iter().copied().map(|metric| (metric, compute_spread(metric, &good))).collect(),
+        measured_seconds: good
+            .iter()
+            .filter_map(|trial| trial.warming.as_ref().map(|warming| warming.measured_seconds).or(job_limit(trial)))
+            .min(),
+        background: compute_background(&good),
+        time: TimeFigures::mean(&good.iter().filter_map(|trial| trial.time.as_ref()).collect::<Vec<_>>()),
+        verdicts: collect_verdicts(trials),
+        warnings,
+    }
+}
+
+/// A trial that ended as it looked steady, which its whole curve does not bear out: pgbench tells of its seconds a little differently than
+/// the samples do.
+fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
+    let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
+    let ended_early =
+        warming.brought.is_none() && warming.job.is_none() && warming.measured_seconds.saturating_add(1) < asked;
+    let verdict = trial.judgement.as_ref().map(|judgement| judgement.verdict);
+    let is_borne_out = matches!(verdict, Some(Verdict::Steady | Verdict::Periodic));
+    (ended_early && !is_borne_out).then(|| {
+        let lasted = warming.measured_seconds;
+        format!("it ended after {lasted} s as it looked steady, and is not by its whole curve: repeat it without until = \"steady\"")
+    })
+}
+
+/// One of each kind and subject, the first that was told.
+fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
+    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut collected: Vec<PointVerdict> = Vec::new();
+    for trial in trials {
+        // A trial counts once.
+        let mut seen = BTreeSet::new();
+        for verdict in &trial.verdicts {
+            let key = (verdict.finding.kind(), verdict.finding.subject());
+            if !seen.insert(key) {
+                continue;
+            }
+            let place = *places.entry(key).or_insert(collected.len());
+            match collected.get_mut(place) {
+                Some(known) => known.trials += 1,
+                None => collected.push(PointVerdict::new(verdict)),
+            }
+        }
+    }
+    collected
+}
+
+fn compute_background(trials: &[&TrialOutline]) -> Option<BackgroundWrites> {
+    let median =
+        |of: fn(&BackgroundWrites) -> f64| compute_median(trials.iter().map(|trial| of(&trial.background)).collect());
+    Some(BackgroundWrites {
+        checkpoints_timed: median(|one| one.checkpoints_timed)?,
+        checkpoints_requested: median(|one| one.checkpoints_requested)?,
+        buffers_checkpoint: median(|one| one.buffers_checkpoint)?,
+        buffers_clean: median(|one| one.buffers_clean)?,
+        buffers_backend: median(|one| one.buffers_backend)?,
+        maxwritten_clean: median(|one| one.maxwritten_clean)?,
+        buffers_alloc: median(|one| one.buffers_alloc)?,
+    })
+}
+
+fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
+    let figures = trials.iter().map(|trial| trial.figures.get(metric));
+    let spread = match metric.may_be_missed() {
+        true => Spread::of(figures.zip(trials).filter(|(_, trial)| might_have(trial, metric)).map(|(value, _)| value)),
+        false => Spread::of(figures.flatten().map(Some)),
+    };
+    (spread.repeats > 0).then_some(spread)
+}
+
+/// The name of the axis.
+const CLIENTS: &str = "clients";
+
+/// A point with the account of its trials.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct TimedPoint {
+    pub number: u32,
+    /// `None` of what was imported.
+    pub clients: Option<u32>,
+    /// What varies beside the clients, or nothing.
+    pub others: String,
+    /// Medians: transactions per second, and the mean response of a closed loop by that (clients ÷ tps), in microseconds; `None` under
+    /// a rate.
+    pub tps: Option<f64>,
+    pub response_us: Option<f64>,
+    /// Of each client backend, by the sums of the source.
+    pub explained_seconds: Option<f64>,
+    /// Means over the trials.
+    #[serde(flatten)]
+    pub time: TimeFigures,
+    /// Waiting for commands and receiving them.
+    pub reading_seconds: f64,
+    /// Processors that the server used in the mean.
+    pub processors_used: f64,
+}
+
+/// The points of which somebody looked, in their order.
+pub fn compute_timed_points(run: &SweepRun, points: &[PointSummary]) -> Vec<TimedPoint> {
+    let axes = run.axes();
+    let timed = |summary: &PointSummary| {
+        let time = summary.time.clone()?;
+        let point = axes.as_ref().map(|axes| axes.point(summary.number.into()));
+        let clients = point.as_ref().map(|point| point.clients);
+        let varied = run.varied.iter().zip(&summary.values).filter(|(axis, _)| axis.as_str() != CLIENTS);
+        let others: Vec<String> = varied.map(|(axis, value)| format!("{axis} {value}")).collect();
+        let tps = summary.median(Metric::Tps);
+        let is_closed = point.is_some_and(|point| point.rate.is_none());
+        let response_us = tps.zip(clients).filter(|(tps, _)| is_closed && *tps > 0.0);
+        Some(TimedPoint {
+            number: summary.number,
+            clients,
+            others: others.join(", "),
+            tps,
+            response_us: response_us.map(|(tps, clients)| 1e6 * f64::from(clients) / tps),
+            explained_seconds: clients.map(|clients| time.explained_seconds() / f64::from(clients)),
+            reading_seconds: time.reading_seconds(),
+            processors_used: time.processors_used(),
+            time,
+        })
+    };
+    points.iter().filter_map(timed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::study::record::tests::run;
+    use crate::study::spec::tests::sweep;
+    use observe::time::TimeUse;
+
+    #[test]
+    fn a_response_follows_from_users_and_throughput() {
+        let study = sweep("[points]\nclients = [1, 64]\n[settings]\nwork_mem = ['4MB', '8MB']\n").unwrap();
+        let run = SweepRun { study: serde_json::to_value(&study).unwrap(), varied: study.axes.varied(), ..run() };
+        let total =
+            TimeUse { running_seconds: 32.0, client_seconds: 608.0, handled_seconds: 40.0, ..TimeUse::default() };
+        let time = TimeFigures { length_seconds: 10.0, total, ..TimeFigures::default() };
+        let spread = crate::verdict::Spread::of([Some(3200.0)]);
+        let number = (0..4).find(|number| study.point(*number).clients == 64).unwrap();
+        let points = [
+            PointSummary { number: 0, ..PointSummary::default() },
+            PointSummary {
+                number,
+                values: vec!["64".into(), "8MB".into()],
+                figures: [(Metric::Tps, Some(spread))].into_iter().collect(),
+                time: Some(time),
+                ..PointSummary::default()
+            },
+        ];
+        let timed = compute_timed_points(&run, &points);
+        assert_eq!(timed.len(), 1, "nobody looked at the other");
+        let one = &timed[0];
+        assert_eq!((one.clients, one.others.as_str()), (Some(64), "work_mem 8MB"));
+        assert_eq!((one.response_us, one.explained_seconds), (Some(20_000.0), Some(10.0)));
+        assert_eq!((one.reading_seconds, one.processors_used), (600.0, 3.2));
+        assert_eq!(serde_json::to_value(one).unwrap()["handled_seconds"], json!(40.0));
+    }
+}

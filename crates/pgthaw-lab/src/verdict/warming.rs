@@ -1,0 +1,371 @@
+//! How a cold trial got warm, and when it reached shares of a level that other trials decide. Pure.
+
+use std::collections::BTreeMap;
+
+use super::metric::{ByMetric, Metric};
+use super::outline::TrialOutline;
+use super::statistics::{Limits, compute_median};
+use super::warm::{SUSTAINED_SECONDS, compute_running_median, compute_warm_after, served_by};
+use crate::study::{
+    Brought, Climb, Point, RESIDENT_SHARE, RelationResidency, Sample, SweepRun, SweepTrial, Warming, WarmingFigures,
+};
+use host::units::Bytes;
+use model::{Collector, Facts, Judgement, Series, judge};
+
+/// What a trial that began cold has measured.
+#[derive(Debug)]
+pub struct ColdTrial<'a> {
+    pub samples: &'a [Sample],
+    /// Read by the workload's own backends in each tenth of a second.
+    pub foreground_tenths: Vec<Bytes>,
+    /// Of the server's blocks.
+    pub block_size: Bytes,
+    /// Of the warm state in the page cache, and the least time in which the disk can bring it, where these are known.
+    pub wanted_bytes: Option<Bytes>,
+    pub bound_seconds: Option<f64>,
+    pub residency: Vec<RelationResidency>,
+    /// What the model says of the curve, or why it says nothing.
+    pub judgement: Result<Judgement, String>,
+}
+
+/// What is kept of it.
+pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
+    let ColdTrial { samples, foreground_tenths, wanted_bytes, bound_seconds, residency, .. } = cold;
+    let warm_after_seconds = compute_warm_after(samples, &foreground_tenths, cold.block_size);
+    let (judgement, no_verdict) = match cold.judgement {
+        Ok(judgement) => (Some(judgement), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    let served: Vec<u64> = samples.iter().map(|sample| sample.transactions).collect();
+    let figures = WarmingFigures {
+        measured_seconds: samples.len() as u32,
+        warm_after_seconds,
+        served_until_warm: served_by(&served, warm_after_seconds.unwrap_or(f64::INFINITY)).round() as u64,
+        served: served.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)),
+        warm_tps: warm_after_seconds.and_then(|warm| compute_warm_tps(samples, warm)),
+        climb: compute_climb(samples),
+        wanted_bytes,
+        bound_seconds,
+        judgement,
+        no_verdict,
+        brought: None,
+        job: None,
+    };
+    Warming { figures, foreground_tenths, residency, looks: Vec::new() }
+}
+
+/// The median over the seconds that began when it was warm.
+fn compute_warm_tps(samples: &[Sample], warm_after: f64) -> Option<f64> {
+    let warm = samples.iter().filter(|sample| f64::from(sample.second) - 1.0 >= warm_after);
+    compute_median(warm.map(|sample| sample.transactions as f64).collect())
+}
+
+fn compute_climb(samples: &[Sample]) -> Vec<Climb> {
+    let levels = samples.iter().zip(compute_running_median(samples)).zip(0_u32..);
+    let mut climb: Vec<Climb> = Vec::new();
+    for ((sample, smooth), before) in levels {
+        let tps = smooth.min(sample.transactions as f64);
+        if tps > climb.last().map_or(0.0, |highest| highest.tps) {
+            climb.push(Climb { seconds: before.into(), tps });
+        }
+    }
+    climb
+}
+
+/// The trials of one sweep, with the figures that follow from all of them.
+pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> Vec<TrialOutline> {
+    let mut outlines: Vec<TrialOutline> = trials.into_iter().map(TrialOutline::from).collect();
+    add_warming_figures(&mut outlines);
+    outlines
+}
+
+/// Gives cold trials the figures that follow from how they got warm. The steady throughput that shares are of is common to
+/// trials that differ in nothing but what warmed the server: the median of their `warm_tps`, of those that got warm.
+pub fn add_warming_figures(trials: &mut [TrialOutline]) {
+    let mut warm: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.failure.is_none()) {
+        let tps = trial.warming.as_ref().and_then(|warming| warming.warm_tps);
+        warm.entry(group_of(&trial.point)).or_default().extend(tps);
+    }
+    let steady: BTreeMap<String, f64> =
+        warm.into_iter().filter_map(|(group, levels)| Some((group, compute_median(levels)?))).collect();
+    for trial in trials {
+        let Some(warming) = &trial.warming else { continue };
+        trial.steady_tps = steady.get(&group_of(&trial.point)).copied();
+        let to = |share: f64| warming.seconds_to(share * trial.steady_tps?);
+        let bound = warming.bound_seconds.filter(|bound| *bound > 0.0);
+        let reached = match &warming.brought {
+            Some(brought) => {
+                add_brought_figures(&mut trial.figures, brought, warming.wanted_bytes);
+                brought.resident_after_seconds
+            }
+            None if warming.job.is_some_and(|job| job.is_without_curve()) => None,
+            None => {
+                let figures = [
+                    (Metric::WarmAfter, warming.warm_after_seconds),
+                    (Metric::To50, to(0.50)),
+                    (Metric::To90, to(0.90)),
+                    (Metric::To95, to(0.95)),
+                    (Metric::ServedUntilWarm, Some(warming.served_until_warm as f64)),
+                    (Metric::Served, Some(warming.served as f64)),
+                ];
+                figures.into_iter().for_each(|(metric, figure)| trial.figures.set(metric, figure));
+                warming.warm_after_seconds
+            }
+        };
+        trial.judgement.clone_from(&warming.judgement);
+        trial.no_verdict.clone_from(&warming.no_verdict);
+        let (common, to_95_seconds) = (trial.steady_tps, trial.figures.get(Metric::To95));
+        trial.judgement.iter_mut().for_each(|judgement| settle(judgement, common, to_95_seconds));
+        let job = warming.job.as_ref();
+        trial.figures.set(Metric::Load, job.map(|job| job.load_seconds));
+        trial.figures.set(Metric::Whole, job.map(|job| job.whole_seconds));
+        trial.figures.set(Metric::BoundRatio, reached.zip(bound).map(|(reached, bound)| reached / bound));
+        trial.figures.set(Metric::Bound, bound);
+    }
+}
+
+/// Of a trial without a load, in which nobody served anything. fio's direct reads leave nothing to see, and are believed.
+fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: Option<Bytes>) {
+    let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
+    let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);
+    let seen = || Some(RESIDENT_SHARE * wanted? / brought.resident_after_seconds.filter(|seconds| *seconds > 0.0)?);
+    let known = [
+        (Metric::Tps, None),
+        (Metric::WorstSecond, None),
+        (Metric::Late, None),
+        (Metric::Skipped, None),
+        (Metric::ResidentAfter, brought.resident_after_seconds),
+        (Metric::BuffersAfter, brought.buffers_after_seconds),
+        (Metric::LoadRate, seen().or_else(own)),
+        (Metric::CpuPerGb, brought.cpu_seconds.zip(wanted).map(|(cpu, wanted)| cpu / (wanted / 1e9))),
+        (Metric::DeviceReads, brought.device_reads.map(|reads| reads as f64)),
+    ];
+    known.into_iter().for_each(|(metric, figure)| figures.set(metric, figure));
+}
+
+/// Would a trial have this figure, had it lasted long enough? Shares need a level, and quotients a bound.
+pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
+    if metric == Metric::Warmer {
+        return trial.figures.get(metric).is_some() || job_limit(trial).is_some();
+    }
+    let Some(warming) = &trial.warming else { return false };
+    let (is_idle, strategy) = (warming.brought.is_some(), trial.point.strategy());
+    if warming.job.is_some_and(|job| job.is_without_curve()) {
+        return false;
+    }
+    match metric {
+        Metric::WarmAfter => !is_idle,
+        Metric::To50 | Metric::To90 | Metric::To95 => !is_idle && trial.steady_tps.is_some(),
+        Metric::ResidentAfter => is_idle && strategy.fills_cache(),
+        Metric::BuffersAfter => is_idle && strategy.fills_buffers(),
+        Metric::BoundRatio => trial.figures.get(Metric::Bound).is_some() && (!is_idle || strategy.fills_cache()),
+        _ => false,
+    }
+}
+
+/// Seconds that a job beside the load may take to be seen to end; `None` where there is none, or the trial lasts as long as its load does.
+pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
+    trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
+}
+
+/// What is known of a figure of a trial: the number, or that it is larger than what was seen. `None` when it has none.
+pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
+    let value = trial.figures.get(metric);
+    if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {
+        return Some(Limits::reached(None, limit.into()));
+    }
+    if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
+        let measured = f64::from(warming.measured_seconds);
+        // One that was not warm at its end had a cold second among its last three, and so was at least not warm before.
+        let cold = if warming.brought.is_some() { measured } else { measured - SUSTAINED_SECONDS as f64 };
+        let observed = match metric {
+            Metric::WarmAfter => cold,
+            Metric::BoundRatio => cold / warming.bound_seconds.filter(|bound| *bound > 0.0)?,
+            _ => measured,
+        };
+        return Some(Limits::reached(None, observed.max(0.0)));
+    }
+    // Nothing can be divided by nothing.
+    value.filter(|value| *value > 0.0).map(Limits::exactly)
+}
+
+/// All of a point but its warmer, and which of two equal sides it is on.
+pub fn group_of(point: &Point) -> String {
+    let of_all = point.values().into_iter().filter(|(axis, _)| axis != "strategy" && axis != "side");
+    of_all.map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join("\n")
+}
+
+/// The transactions of each second, with the reads of the workload's own backends in blocks of this size; `None`: nobody saw them.
+fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Series, model::Error> {
+    let mut collector = Collector::new(1.0);
+    for sample in samples {
+        let end = f64::from(sample.second);
+        let reads = block_size.map(|block| sample.foreground_read_bytes.0 as f64 / block.0.max(1) as f64);
+        collector.add(end - 1.0, end, sample.transactions as f64, reads);
+    }
+    collector.finish(facts, Vec::new()).check()
+}
+
+/// What the model says of a trial's seconds.
+///
+/// # Errors
+/// When they are too few, or none of them served anything.
+pub fn judge_samples(samples: &[Sample], block_size: Bytes, facts: Facts) -> Result<Judgement, model::Error> {
+    Ok(judge(&compute_series(samples, Some(block_size), facts)?, None))
+}
+
+/// What the model says of a trial's seconds where nobody saw what was read.
+///
+/// # Errors
+/// When they are too few, or none of them served anything.
+pub fn judge_unseen_samples(samples: &[Sample], facts: Facts) -> Result<Judgement, model::Error> {
+    Ok(judge(&compute_series(samples, None, facts)?, None))
+}
+
+/// A trial's curve and what is said of it among the trials of its study, with so many `pages` where somebody knows.
+///
+/// # Errors
+/// When its seconds are too few, or none of them served anything.
+pub fn judge_curve(
+    run: &SweepRun,
+    trial: &SweepTrial,
+    outline: &TrialOutline,
+    pages: Option<f64>,
+) -> Result<(Series, Judgement), model::Error> {
+    // What a script of one's own reads is not known by the scale.
+    let is_builtin = ["select-only", "simple-update", "tpcb-like"].contains(&trial.point.script_name().as_str());
+    let block_size = Bytes(run.server.block_size.into());
+    let series = compute_series(&trial.samples, Some(block_size), trial.point.facts(!is_builtin))?;
+    let mut judgement = judge(&series, pages);
+    settle(&mut judgement, outline.steady_tps, outline.figures.get(Metric::To95));
+    Ok((series, judgement))
+}
+
+/// Takes back what the time to 95 % of the `common` level contradicts, and tells of a level that never gets there.
+pub fn settle(judgement: &mut Judgement, common: Option<f64>, to_95_seconds: Option<f64>) {
+    judgement.settle(judgement.to_95_seconds);
+    judgement.settle(to_95_seconds);
+    if let (Some(steady), Some(common), None) = (judgement.steady_tps, common, to_95_seconds) {
+        judgement.tell_share(steady / common);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::StrategyOutcome;
+    use crate::study::record::tests::sample;
+    use crate::study::record::tests::trial;
+    use crate::verdict::warm::tests::compute_seconds_to;
+
+    fn seconds(transactions: &[u64]) -> Vec<Sample> {
+        (1..).zip(transactions).map(|(second, count)| sample(second, *count, 0)).collect()
+    }
+
+    #[test]
+    fn the_climb_says_when_any_level_was_reached_as_all_seconds_do() {
+        let samples = seconds(&[10, 10, 100, 10, 10, 60, 95, 100, 30, 100, 120]);
+        let figures = WarmingFigures { climb: compute_climb(&samples), ..WarmingFigures::default() };
+        for level in [1.0, 10.0, 11.0, 60.0, 61.0, 95.0, 100.0, 101.0, 121.0] {
+            assert_eq!(figures.seconds_to(level), compute_seconds_to(&samples, 1.0, level), "{level}");
+        }
+        assert_eq!(compute_climb(&[]), []);
+    }
+
+    const BLOCK: Bytes = Bytes(8192);
+
+    /// Six seconds, of which the first three read 100, 50 and 10 blocks.
+    fn cold() -> Warming {
+        let seconds = [(100, 100), (200, 50), (400, 10), (400, 0), (420, 0), (380, 0)];
+        let samples: Vec<Sample> =
+            (1..).zip(seconds).map(|(second, (count, blocks))| sample(second, count, blocks * BLOCK.0)).collect();
+        let blocks = [[10; 10], [5; 10], [4, 3, 2, 1, 0, 0, 0, 0, 0, 0], [0; 10], [0; 10], [0; 10]];
+        compute_warming(ColdTrial {
+            samples: &samples,
+            foreground_tenths: blocks.as_flattened().iter().map(|blocks| Bytes(blocks * BLOCK.0)).collect(),
+            block_size: BLOCK,
+            wanted_bytes: Some(Bytes(9000)),
+            bound_seconds: Some(1.2),
+            residency: Vec::new(),
+            judgement: Err("too short".to_owned()),
+        })
+    }
+
+    #[test]
+    fn an_example_has_the_figures_that_it_has_by_hand() {
+        let warming = cold();
+        let climb = [(0.0, 100.0), (1.0, 200.0), (2.0, 400.0)].map(|(seconds, tps)| Climb { seconds, tps });
+        let by_hand = WarmingFigures {
+            measured_seconds: 6,
+            // The last tenth with a read is the fourth of the third second.
+            warm_after_seconds: Some(2.4),
+            // 100 + 200 + 0.4 × 400.
+            served_until_warm: 460,
+            // Of 400, 420 and 380, which began after 2.4 s.
+            warm_tps: Some(400.0),
+            climb: climb.to_vec(),
+            wanted_bytes: Some(Bytes(9000)),
+            served: 1900,
+            bound_seconds: Some(1.2),
+            judgement: None,
+            no_verdict: Some("too short".into()),
+            brought: None,
+            job: None,
+        };
+        assert_eq!(warming.figures, by_hand);
+    }
+
+    #[test]
+    fn shares_are_of_a_level_that_trials_of_all_warmers_have_in_common() {
+        let of = |strategy: &str, scale: u32, warm_tps: Option<f64>| {
+            let mut one = trial();
+            (one.point.strategy, one.point.scale) = (strategy.to_owned(), scale);
+            let figures = WarmingFigures { warm_tps, ..cold().figures };
+            one.warming = Some(Warming { figures, ..Warming::default() });
+            one
+        };
+        // The median of 400, 440 and 800 is 440; nothing of another scale counts.
+        let mut trials =
+            [of("cat", 1, Some(440.0)), of("nothing", 1, Some(400.0)), of("cat", 1, Some(800.0)), of("cat", 2, None)];
+        trials[3].warming.as_mut().unwrap().figures.warm_after_seconds = None;
+        let outlines = outline_trials(&trials);
+        let figure = |number: usize, metric| outlines[number].figures.get(metric);
+        for number in 0..3 {
+            let shares = [Metric::To50, Metric::To90, Metric::To95].map(|metric| figure(number, metric));
+            assert_eq!(shares, [Some(2.0), Some(2.0), None], "220, 396 and 418 of a second's 100, 200 and 400");
+            assert_eq!((figure(number, Metric::WarmAfter), figure(number, Metric::Bound)), (Some(2.4), Some(1.2)));
+            assert!((figure(number, Metric::BoundRatio).unwrap() - 2.0).abs() < 1e-9);
+            assert_eq!(figure(number, Metric::ServedUntilWarm), Some(460.0));
+        }
+        let missed = [Metric::WarmAfter, Metric::To50, Metric::BoundRatio].map(|metric| figure(3, metric));
+        assert_eq!(missed, [None; 3]);
+        // Its last three seconds were not all warm, so it was not warm within the first three.
+        let at_least = limits_of(&outlines[3], Metric::WarmAfter);
+        assert_eq!(at_least, Some(Limits::reached(None, 3.0)));
+        // Nobody knows half of what.
+        assert_eq!(limits_of(&outlines[3], Metric::To50), None);
+        assert_eq!(limits_of(&outlines[0], Metric::To95), Some(Limits::reached(None, 6.0)));
+    }
+
+    #[test]
+    fn a_job_that_did_not_end_took_longer_than_its_trial() {
+        let of = |strategy: &str, ended_after_seconds: Option<f64>| {
+            let mut one = trial();
+            (one.point.strategy, one.point.seconds) = (strategy.to_owned(), Some(20));
+            one.strategy_outcome = Some(StrategyOutcome { ended_after_seconds, ..StrategyOutcome::default() });
+            one
+        };
+        let outlines = outline_trials(&[of("job", Some(7.5)), of("run", None), of("cat", None)]);
+        let known = outlines.iter().map(|outline| limits_of(outline, Metric::Warmer)).collect::<Vec<_>>();
+        assert_eq!(known, [Some(Limits::exactly(7.5)), Some(Limits::reached(None, 20.0)), None]);
+    }
+
+    #[test]
+    fn warm_is_the_level_of_warm_seconds_alone() {
+        let samples = seconds(&[10, 10, 100, 110, 120]);
+        assert_eq!(compute_warm_tps(&samples, 2.0), Some(110.0));
+        assert_eq!(compute_warm_tps(&samples, 1.3), Some(110.0));
+        assert_eq!(compute_warm_tps(&samples, 9.0), None);
+    }
+}

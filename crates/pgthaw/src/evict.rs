@@ -1,0 +1,215 @@
+//! `pgthaw evict`: the work is done in `crates/cache/src/warm/evict.rs`.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+
+use super::restore::tiers;
+use super::{
+    ConnectionArguments, ExitStatus, LabArguments, OutputArguments, PositionalArguments, SelectionArguments,
+    SnapshotsArguments, Target, read_current_map, require_lab_server,
+};
+use crate::warm_progress::{WarmProgress, end_in_good_order};
+use cache::warm::Error;
+use cache::warm::evict::{BuffersStay, EvictReceipt, EvictedFork, EvictedTier, Eviction, Stay, StayReason};
+use cache::{Map, Selection};
+use host::failure::ErrorKind;
+use host::units::Bytes;
+use postgres::RelationName;
+use terminal::{Canvas, Column, printable, render_columns};
+
+/// Make relations, a database or the whole cluster cold
+///
+/// For measuring cold starts. Evicts from the OS page cache without being root (the files are written out first) and from
+/// shared_buffers where the server can (17 and later; before, restart it: exit status 3 unless --tier os). Looks again, and says what stayed and why.
+/// Refuses a server that is no lab server unless --yes.
+#[derive(Debug, Args)]
+pub struct EvictArguments {
+    #[command(flatten)]
+    connection: ConnectionArguments,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
+
+    #[command(flatten)]
+    selection: SelectionArguments,
+
+    /// Everything: all relations of all databases
+    #[arg(long)]
+    all: bool,
+
+    /// Which cache: os, buffers or both (default)
+    #[arg(long, value_parser = ["os", "buffers", "both"], default_value = "both")]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
+    tier: String,
+
+    /// Drop all that this machine has cached (root only)
+    ///
+    /// Other programs' files too.
+    #[arg(long)]
+    drop_caches: bool,
+
+    /// Print what is resident; evict nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// A row for every relation
+    #[arg(short, long)]
+    verbose: bool,
+
+    #[command(flatten)]
+    snapshots: SnapshotsArguments,
+
+    #[command(flatten)]
+    lab: LabArguments,
+}
+
+/// Runs the command.
+pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    if !arguments.names_something() {
+        return Err(Error::NothingNamed.into());
+    }
+    let target = Target::open(&arguments.named()).await?;
+    if !arguments.dry_run {
+        require_lab_server(&target, &arguments.lab, "evicting")?;
+    }
+    let control = end_in_good_order();
+    let map = arguments.choose(read_current_map(&target, &arguments.snapshots.open(), output).await?)?;
+    let progress = WarmProgress::new(output.shows_progress());
+    let eviction = Eviction {
+        map: &map,
+        tiers: tiers(&arguments.tier),
+        is_whole_cluster: arguments.all,
+        drop_caches: arguments.drop_caches,
+        is_dry_run: arguments.dry_run,
+        server: target.server.as_ref(),
+        directory: target.data_directory.as_ref().map(|directory| &*directory.path),
+        page_cache: &target.page_cache(),
+        control: &control,
+        watcher: &progress,
+    };
+    let receipt = eviction.run().await;
+    progress.finish();
+    let mut receipt = receipt?;
+    receipt.remarks.splice(0..0, map.remarks);
+    match output.json {
+        true => terminal::print_json(&receipt)?,
+        false => {
+            terminal::print_line(&render_evict_receipt(&receipt, arguments.verbose, Canvas::of_stdout(false).width))
+        }
+    }
+    Ok(match receipt {
+        EvictReceipt { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
+        // Who asked for a cold start would not get one.
+        EvictReceipt { buffers_stay: true, .. } => ExitStatus::Because(ErrorKind::Privilege),
+        _ => ExitStatus::Done,
+    })
+}
+
+impl EvictArguments {
+    /// Which server and databases were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.connection.clone().with(self.positional.clone())
+    }
+
+    /// Everything is not the default of a command that does harm.
+    fn names_something(&self) -> bool {
+        self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
+    }
+
+    /// The part of the map that is meant. `-d` does not mean the shared catalogs here.
+    fn choose(&self, mut map: Map) -> anyhow::Result<Map> {
+        let places = map.select(&self.selection.selection())?;
+        let databases = self.named().databases()?;
+        let is_meant = |place: usize| {
+            let database = &map.relations[place].relation.name.database;
+            places.binary_search(&place).is_ok() && (self.all || databases.is_empty() || databases.contains(database))
+        };
+        let meant: Vec<bool> = (0..map.relations.len()).map(is_meant).collect();
+        let mut meant = meant.into_iter();
+        map.relations.retain(|_| meant.next() == Some(true));
+        Ok(map)
+    }
+}
+
+// ---- receipt ----
+
+/// What went and what stayed, in a few lines; with `is_verbose` also a row for every fork, no wider than `width`.
+pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool, width: Option<usize>) -> String {
+    let mut lines = Vec::new();
+    if is_verbose && !receipt.relations.is_empty() {
+        lines.extend(render_relations(&receipt.relations, width));
+        lines.push(String::new());
+    }
+    lines.extend(receipt.os.map(|tier| tier_line("page cache", tier, receipt.is_dry_run)));
+    lines.extend(receipt.buffers.map(|tier| tier_line("shared_buffers", tier, receipt.is_dry_run)));
+    lines.extend(render_stayed(&receipt.stayed));
+    lines.extend(render_buffers_stayed(&receipt.buffers_stayed));
+    if receipt.is_interrupted {
+        lines.push("stopped early: interrupted".to_owned());
+    }
+    lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}
+
+fn tier_line(name: &str, tier: EvictedTier, is_dry_run: bool) -> String {
+    let amount = |bytes: Option<Bytes>| bytes.map_or("unknown".to_owned(), |bytes| bytes.to_string());
+    let before = amount(tier.resident_before_bytes);
+    match is_dry_run {
+        true => format!("{name}: would evict {before}"),
+        false => format!("{name}: {before} before, {} after", amount(tier.resident_after_bytes)),
+    }
+}
+
+fn render_relations(forks: &[EvictedFork], width: Option<usize>) -> Vec<String> {
+    let cells = |cell: &dyn Fn(&EvictedFork) -> String| forks.iter().map(cell).collect::<Vec<String>>();
+    let after = |row: &EvictedFork| row.resident_after_bytes.map_or("unknown".to_owned(), |bytes| bytes.to_string());
+    let columns = vec![
+        Column::text("relation", 32, cells(&|row| printable(&row.name.to_string()).into_owned())),
+        Column::word("fork", 0, cells(&|row| row.fork.to_string())),
+        Column::number("before", 0, cells(&|row| row.resident_before_bytes.to_string())),
+        Column::number("after", 0, cells(&after)),
+    ];
+    render_columns(columns, width, "…")
+}
+
+fn render_stayed(stayed: &[Stay]) -> Vec<String> {
+    let mut reasons: BTreeMap<StayReason, Vec<&Stay>> = BTreeMap::new();
+    stayed.iter().for_each(|stay| reasons.entry(stay.reason).or_default().push(stay));
+    let line = |(reason, stays): (StayReason, Vec<&Stay>)| {
+        let bytes: Bytes = stays.iter().map(|stay| stay.bytes).sum();
+        let names = render_names(stays.iter().map(|stay| &stay.name));
+        let detail = stays.iter().find_map(|stay| stay.detail.as_deref());
+        let detail = detail.map(|detail| format!(": {}", printable(detail))).unwrap_or_default();
+        format!("stayed: {bytes} of {names}: {}{detail}", reason_words(reason))
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+/// Pinned buffers, and those that the server has read again since: it does when a connection looks at its catalogs.
+fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
+    let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
+    let names = render_names(stayed.iter().map(|stay| &stay.name));
+    let text = format!("stayed in shared_buffers: {bytes} of {names}: the server was using them, or read them again");
+    (!stayed.is_empty()).then_some(text)
+}
+
+/// The first three, and how many more there are.
+pub fn render_names<'a>(names: impl Iterator<Item = &'a RelationName>) -> String {
+    let mut names: Vec<String> = names.map(|name| printable(&name.to_string()).into_owned()).collect();
+    names.dedup();
+    let more = names.len().saturating_sub(3);
+    names.truncate(3);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.join(", ") + &more
+}
+
+fn reason_words(reason: StayReason) -> &'static str {
+    match reason {
+        StayReason::Dirty => "written again since",
+        StayReason::Writeback => "being written",
+        StayReason::ServerRuns => "the server runs and read it again, or was using it",
+        StayReason::InUse => "another process has it mapped or locked",
+        StayReason::Refused => "refused",
+    }
+}

@@ -1,0 +1,166 @@
+//! `pgthaw hydrate`: the work is done in `crates/cache/src/warm/hydrate.rs`.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::restore::{DeviceArguments, PaceArguments};
+use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, situation_of};
+use crate::warm_progress::{WarmProgress, end_in_good_order};
+use cache::warm::hydrate::{FinishedRun, Hydration, HydrationReceipt, StateStore};
+use cache::warm::traffic::{ServerTraffic, Sharing};
+use cache::warm::{Error, TrafficReceipt, state_directory};
+use cache::{BEST, Chosen, NEWEST, Snapshot, Tiers};
+use host::failure::Explain as _;
+use host::linux::block_device::read_block_device;
+use host::units::{Bytes, counted};
+use postgres::DataDirectory;
+use terminal::{printable, render_age};
+
+/// Touch every block of a volume that was made from a volume snapshot, once
+///
+/// Such a volume fetches each block from far away when it is first read. Reads everything below the data directory past the
+/// page cache, so that nothing warm is pushed out; what a snapshot of pgthaw's knows to be hot comes first. What was done is
+/// kept: after Ctrl-C or a crash the next run goes on. It works while the server runs: as long as that works, only a few reads
+/// are in flight at a time. To bring memory back, use restore.
+#[derive(Debug, Args)]
+pub struct HydrateArguments {
+    /// The snapshot that says what is hot: best, newest, a name or a file
+    ///
+    /// `best` is the one that restore would take, a name the beginning of one that `pgthaw snapshot list` shows.
+    #[arg(default_value = BEST)]
+    snapshot: String,
+
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+
+    #[command(flatten, next_help_heading = "Hydrate")]
+    snapshots: SnapshotsArguments,
+
+    #[command(flatten)]
+    pace: PaceArguments,
+
+    /// Reads at a time
+    ///
+    /// A block that comes from far away takes long, so that many help; only a few of them while the server works.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+
+    /// Read all of it again, whatever earlier runs did
+    ///
+    /// For a volume that cannot be told from an earlier one.
+    #[arg(long)]
+    again: bool,
+}
+
+/// Runs the command.
+pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    if !arguments.connection.databases.is_empty() {
+        return Err(Error::DatabaseToHydrate.into());
+    }
+    let target = Target::open(&arguments.connection).await?;
+    let control = end_in_good_order();
+    let has_server = target.server.is_some();
+    let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
+    let (snapshot, remarks) = arguments.find_snapshot(&directory)?;
+    // Of a volume that was never read a profile is rare; one that was probed all the same says where to begin.
+    let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
+    let progress = Arc::new(WarmProgress::new(output.shows_progress()));
+    let watcher = Arc::clone(&progress);
+    let (sharing, max_rate) = arguments.pace.get();
+    let receipt = tokio::task::spawn_blocking(move || {
+        let hot = snapshot.as_ref().map(|snapshot| &snapshot.map);
+        let traffic = ServerTraffic::new(|| directory.find_postmaster_pid());
+        arguments.hydrate(&Hydration {
+            directory: &directory,
+            hot,
+            threads: arguments.threads.into(),
+            max_rate,
+            sharing,
+            device,
+            traffic: &traffic,
+            has_server,
+            control: &control,
+            watcher: &*watcher,
+        })
+    });
+    let receipt = receipt.await;
+    progress.finish();
+    let mut receipt = receipt??;
+    receipt.remarks.extend(remarks.into_iter().chain(unusable));
+    match output.json {
+        true => terminal::print_json(&receipt)?,
+        false => terminal::print_line(&render_hydration(&receipt)),
+    }
+    Ok(receipt.failure().map_or(ExitStatus::Done, ExitStatus::Because))
+}
+
+impl HydrateArguments {
+    /// What is hot, or why nobody knows: the order is a convenience, unless the user says which.
+    fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
+        let situation = situation_of(directory, Tiers::BOTH);
+        match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {
+            Ok(Chosen { snapshot, remarks, .. }) => Ok((Some(snapshot), remarks)),
+            Err(error) if matches!(&*self.snapshot, BEST | NEWEST) => {
+                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                Ok((None, vec![format!("the order is that of the files, as nothing says what is hot: {error}{hint}")]))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn hydrate(&self, hydration: &Hydration<'_>) -> Result<HydrationReceipt, Error> {
+        let device = read_block_device(&hydration.directory.path)?;
+        let store = StateStore::open(&state_directory(), hydration.directory, &device)?;
+        let (mut state, remark) = if self.again { (store.begin(), None) } else { store.read()? };
+        let mut receipt = hydration.run(&mut state, |state| store.keep(state))?;
+        receipt.remarks.extend(remark);
+        Ok(receipt)
+    }
+}
+
+// ---- receipt ----
+
+/// What was read, what is left, and what failed.
+pub fn render_hydration(receipt: &HydrationReceipt) -> String {
+    let mut lines = match &receipt.finished_before {
+        Some(FinishedRun { at, device }) => vec![format!(
+            "nothing read: an earlier run {} ({at:.0}) on {device} touched everything; --again reads it again",
+            render_age(*at)
+        )],
+        None => render_reads(receipt),
+    };
+    let TrafficReceipt { waiting_seconds, flowing_seconds, .. } = receipt.traffic;
+    if receipt.traffic.sharing != Sharing::FullSpeed && waiting_seconds + flowing_seconds >= 1.0 {
+        lines.push(format!(
+            "the server worked for {:.1} s of it: few reads at a time meanwhile (--pace full does not yield)",
+            waiting_seconds + flowing_seconds
+        ));
+    }
+    if receipt.failed_reads > 0 {
+        lines.push(format!("{} failed:", counted(receipt.failed_reads, "read")));
+        lines.extend(receipt.failures.iter().map(|failure| format!("  {}", printable(&failure.detail))));
+    }
+    lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}
+
+fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
+    let HydrationReceipt { read_bytes, seconds, files, total_bytes, done_before_bytes, left_bytes, .. } = receipt;
+    let rate = Bytes((read_bytes.0 as f64 / seconds.max(1e-3)) as u64).per_second();
+    let mut lines =
+        vec![format!("read {read_bytes} in {seconds:.1} s ({rate}), of {total_bytes} in {}", counted(*files, "file"))];
+    lines.extend(
+        receipt
+            .resumed_from
+            .map(|at| format!("{done_before_bytes} were done {} already; --again begins anew", render_age(at))),
+    );
+    match left_bytes {
+        Bytes(0) if receipt.failed_reads > 0 => {
+            lines.push("every block that could be listed has been touched".to_owned())
+        }
+        Bytes(0) => lines.push("every block has been touched".to_owned()),
+        left => lines.push(format!("{left} are left: the next run goes on from here")),
+    }
+    lines
+}

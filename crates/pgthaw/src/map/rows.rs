@@ -1,0 +1,223 @@
+//! `pgthaw map --rows`: the figures are computed in `crates/model/src/fill.rs`.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+
+use crate::evict::render_names;
+use crate::{ExitStatus, OutputArguments, Target};
+use command::read_device_with;
+use host::units::{Bytes, Fork};
+use model::{Error, FillTime, RowDensity, parse_hit, parse_reads};
+use postgres::{
+    Database, RelationKind, RelationName, RowCount, Server, read_fork_blocks, read_relations, read_row_counts,
+};
+use terminal::{Canvas, Column, printable, render_columns, render_seconds, render_short, wrap_text};
+
+/// What the time is computed for.
+#[derive(Debug, Args)]
+pub struct FillArguments {
+    /// Random reads that the device serves in a second, a block each [default: as probed, else 3000]
+    #[arg(long, value_name = "READS", hide_short_help = true, value_parser = parse_reads, requires = "rows")]
+    riops: Option<f64>,
+
+    /// What a transaction of one row takes when all is cached
+    #[arg(long, value_name = "TIME", hide_short_help = true, value_parser = parse_hit, default_value = "0.1ms", requires = "rows")]
+    hit: f64,
+}
+
+impl FillArguments {
+    /// Rows, bytes of a row, rows of a page and of a megabyte; then the time until a device that seeks for each row has brought in
+    /// the table: by the estimate of Greg Smith's pgbench slides, and by pgthaw's own model of rows that are asked for at random
+    /// through their index. Rows are counted by the last ANALYZE. Needs SQL alone.
+    pub async fn print(
+        &self,
+        target: &Target,
+        with_system: bool,
+        output: OutputArguments,
+    ) -> anyhow::Result<ExitStatus> {
+        let Some(server) = &target.server else { bail!(Error::NoRows) };
+        let path = target.data_directory.as_ref().map(|directory| &*directory.path);
+        let (device, device_remark) = read_device_with(self.riops, None, path)?;
+        let block_bytes = f64::from(server.facts.block_size);
+        let (tables, unknown, closed) = read_databases(server, &target.databases().await?, with_system).await?;
+        let fill = |table: CountedTable| {
+            let blocks = [Some(table.blocks), table.index_blocks].into_iter().flatten();
+            let pages: Vec<f64> = blocks.map(|blocks| blocks as f64).collect();
+            let density = RowDensity::new(table.rows, table.blocks as f64 * block_bytes, block_bytes)?;
+            let fill = FillTime::new(table.rows, density, &pages, block_bytes, device.reads_per_second, self.hit)?;
+            let CountedTable { database, name, rows, blocks, .. } = table;
+            let bytes = Bytes(blocks * u64::from(server.facts.block_size));
+            Ok(RowsOfTable { database, relation: name.to_string(), rows, bytes, density, fill })
+        };
+        let mut relations: Vec<_> = tables.into_iter().map(fill).collect::<Result<_, Error>>()?;
+        relations.sort_by_key(|one| (Reverse(one.bytes), one.database.clone(), one.relation.clone()));
+        let names = render_names(unknown.iter());
+        let unknown = (!unknown.is_empty()).then(|| format!("not analysed, or empty: {names}"));
+        let rows = RowsTable {
+            database: server.database.clone(),
+            reads_per_second: device.reads_per_second,
+            hit_seconds: self.hit,
+            relations,
+            remarks: target.remarks.iter().cloned().chain(closed).chain([device_remark]).chain(unknown).collect(),
+        };
+        match output.json {
+            true => terminal::print_json(&rows)?,
+            false => terminal::print_line(&render_rows(&rows, Canvas::of_stdout(false).width)),
+        }
+        Ok(ExitStatus::Done)
+    }
+}
+
+struct CountedTable {
+    database: String,
+    name: RelationName,
+    rows: f64,
+    blocks: u64,
+    index_blocks: Option<u64>,
+}
+
+/// The tables of the databases, the names of those whose rows nobody has counted, and which databases let nobody in.
+async fn read_databases(
+    server: &Server,
+    databases: &[Database],
+    has_system: bool,
+) -> Result<(Vec<CountedTable>, Vec<RelationName>, Vec<String>), postgres::Error> {
+    let (mut tables, mut unknown, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+    for database in databases.iter().filter(|database| database.allows_connections) {
+        match read_tables(server, database, has_system).await {
+            Ok((counted, uncounted)) => {
+                tables.extend(counted);
+                unknown.extend(uncounted);
+            }
+            // What one database does to its visitors is no reason to go without the others.
+            Err(error) if error.is_about_database() && databases.len() > 1 => {
+                closed.push(format!("the tables of database \"{}\" are not here: {error}", database.name));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((tables, unknown, closed))
+}
+
+async fn read_tables(
+    server: &Server,
+    database: &Database,
+    has_system: bool,
+) -> Result<(Vec<CountedTable>, Vec<RelationName>), postgres::Error> {
+    let mut connection = server.connect_to(&database.name).await?;
+    let relations = read_relations(&mut connection, database, false).await?;
+    let counts = read_row_counts(&mut connection).await?;
+    let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
+    let forks = read_fork_blocks(&mut connection, &oids).await?;
+    let main = forks.iter().filter(|fork| fork.fork == Fork::Main);
+    let blocks: HashMap<u32, u64> = main.map(|fork| (fork.relation_oid, fork.blocks)).collect();
+    let counts: HashMap<u32, RowCount> = counts.into_iter().map(|count| (count.relation_oid, count)).collect();
+    let (mut tables, mut unknown) = (Vec::new(), Vec::new());
+    for relation in relations {
+        let is_table = matches!(relation.kind, RelationKind::Table | RelationKind::MaterializedView);
+        if !is_table || (relation.is_system && !has_system) {
+            continue;
+        }
+        let name = relation.name;
+        match (counts.get(&relation.oid).filter(|count| count.rows > 0.0), blocks.get(&relation.oid)) {
+            (Some(count), Some(now)) => tables.push(CountedTable {
+                database: database.name.clone(),
+                name,
+                // As the planner does: what was counted, for the blocks that there are now.
+                rows: count.rows * (*now as f64 / count.blocks as f64),
+                blocks: *now,
+                index_blocks: count.index_oid.and_then(|oid| blocks.get(&oid).copied()),
+            }),
+            _ => unknown.push(name),
+        }
+    }
+    Ok((tables, unknown))
+}
+
+// ---- table ----
+
+/// What `map --rows --json` prints.
+#[derive(Debug, Serialize)]
+pub struct RowsTable {
+    /// The one that pgthaw came in by.
+    pub database: String,
+    /// Random reads of a block that the device serves.
+    pub reads_per_second: f64,
+    /// Of a warm transaction.
+    pub hit_seconds: f64,
+    /// The largest first.
+    pub relations: Vec<RowsOfTable>,
+    pub remarks: Vec<String>,
+}
+
+/// A table, without its indexes and what is kept out of line.
+#[derive(Debug, Serialize)]
+pub struct RowsOfTable {
+    pub database: String,
+    pub relation: String,
+    pub rows: f64,
+    pub bytes: Bytes,
+    #[serde(flatten)]
+    pub density: RowDensity,
+    #[serde(flatten)]
+    pub fill: FillTime,
+}
+
+/// A row for each table, no wider than `width`.
+pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
+    let cells = |cell: &dyn Fn(&RowsOfTable) -> String| rows.relations.iter().map(cell).collect::<Vec<String>>();
+    let databases: BTreeSet<&str> = rows.relations.iter().map(|row| row.database.as_str()).collect();
+    let mut columns = vec![
+        Column::text("table", 16, cells(&|row| printable(&row.relation).into_owned())),
+        Column::number("rows", 0, cells(&|row| render_short(row.rows))),
+        Column::number("size", 0, cells(&|row| row.bytes.to_string())),
+        Column::number("bytes/row", 2, cells(&|row| format!("{:.0}", row.density.bytes_per_row))),
+        Column::number("rows/page", 3, cells(&|row| format!("{:.1}", row.density.rows_per_page))),
+        Column::number("rows/MB", 0, cells(&|row| format!("{:.0}", row.density.rows_per_mb))),
+        Column::number("rows/s", 1, cells(&|row| render_short(row.fill.rows_per_second))),
+        Column::number("fill", 0, cells(&|row| render_seconds(row.fill.fill_seconds))),
+        Column::number("warm", 0, cells(&|row| render_seconds(row.fill.warm_after_seconds))),
+    ];
+    if databases.len() > 1 {
+        columns.insert(0, Column::text("database", 8, cells(&|row| printable(&row.database).into_owned())));
+    }
+    let mut lines = match rows.relations.is_empty() {
+        true => {
+            vec!["there is no table with rows that were counted: ANALYZE counts them".to_owned()]
+        }
+        false => render_columns(columns, width, "…"),
+    };
+    let legend = "fill: by the pgbench slides, rows ÷ rows/s, where random reads bring all rows of what they read; \
+                  warm: by the model, one client asks for rows at random, through the index, until fewer than 1 % of them are read";
+    lines.push(String::new());
+    lines.extend([legend.to_owned()].iter().chain(&rows.remarks).map(|text| wrap_text(&printable(text), width)));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod table_tests {
+    use super::*;
+
+    /// The legend says that fill follows from it.
+    #[test]
+    fn rows_a_second_are_there_at_80_columns_beside_databases() {
+        let row = |database: &str| RowsOfTable {
+            database: database.into(),
+            relation: "public.pgbench_accounts".into(),
+            rows: 1e8,
+            bytes: Bytes(13 << 30),
+            density: RowDensity { bytes_per_row: 134.0, rows_per_page: 61.1, rows_per_mb: 7825.0 },
+            fill: FillTime { rows_per_second: 183_000.0, fill_seconds: 546.0, warm_after_seconds: 1234.0 },
+        };
+        let (reads_per_second, hit_seconds, remarks) = (3000.0, 1e-4, Vec::new());
+        let relations = vec![row("shop"), row("archive")];
+        let table = RowsTable { database: "shop".into(), reads_per_second, hit_seconds, relations, remarks };
+        let shown = render_rows(&table, Some(80));
+        let titles = shown.lines().next().unwrap();
+        assert!(titles.contains("rows/s ") && titles.contains("database"), "{shown}");
+    }
+}

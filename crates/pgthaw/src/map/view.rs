@@ -1,0 +1,276 @@
+//! Which relations of a map are shown, and how: for `map` and `snapshot show`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::map::map_text::{MapView, render_map};
+use crate::{OutputArguments, Target};
+use cache::{
+    BarCell, ForkMap, Group, HeatInputs, Lookups, Map, MapInputs, RelationMap, Residency, RolledUp, Selection,
+    Snapshot, SnapshotStore, TierState, compute_bar, compute_groups, read_heat, read_map,
+};
+use host::files::EntryKind;
+use terminal::{Canvas, Progress};
+
+/// Which relations, and how.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ViewArguments {
+    #[command(flatten)]
+    selection: SelectionArguments,
+
+    /// The N largest (20, in JSON all); 0: all
+    ///
+    /// 0 shows system catalogs one by one, too.
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    /// A row for each table, partition, relation or fork
+    ///
+    /// A table has its indexes and TOAST with it, a partitioned one all partitions; a partition its indexes and TOAST; a relation stands
+    /// by itself, a fork too. By default table, with --json relation.
+    #[arg(long, value_name = "WHAT", hide_possible_values = true, value_parser = ["table", "partition", "relation", "fork"])]
+    by: Option<String>,
+
+    /// Draw with ASCII characters alone, as in a locale that is not UTF-8
+    #[arg(long, hide_short_help = true)]
+    pub ascii: bool,
+}
+
+/// Which relations.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SelectionArguments {
+    /// Only this relation or pattern, as of psql's \d
+    ///
+    /// With the indexes and the TOAST of a table and the partitions of a partitioned one: orders, public.orders, shop.public.orders,
+    /// '"Odd Name"', 'sal*.*', 'orders_202?'. May be repeated.
+    #[arg(short, long = "relation", value_name = "NAME")]
+    relations: Vec<String>,
+
+    /// Only this schema, or those of a pattern: sales, 'sal*'
+    #[arg(short = 'n', long, value_name = "NAME", hide_short_help = true)]
+    schema: Option<String>,
+}
+
+impl SelectionArguments {
+    /// What the arguments mean.
+    pub fn selection(&self) -> Selection {
+        Selection { relations: self.relations.clone(), schema: self.schema.clone() }
+    }
+}
+
+impl ViewArguments {
+    /// Prints the map once, as high as it is.
+    pub fn print(&self, map: &Map, output: OutputArguments) -> anyhow::Result<()> {
+        if output.json {
+            return Ok(terminal::print_json(&self.render_json(map)?)?);
+        }
+        let canvas = Canvas { height: None, ..Canvas::of_stdout(self.ascii) };
+        terminal::print_line(&self.render(map, None, canvas)?);
+        Ok(())
+    }
+
+    /// The map as text, with what changed since the look before.
+    pub fn render(&self, map: &Map, before: Option<&Map>, canvas: Canvas) -> anyhow::Result<String> {
+        let places = self.select(map)?;
+        let view = MapView {
+            before,
+            top: self.top.unwrap_or(20),
+            rolled_up: self.rolled_up("table"),
+            with_forks: self.by.as_deref() == Some("fork"),
+            with_system: self.shows_system(),
+        };
+        Ok(render_map(map, &places, view, canvas))
+    }
+
+    /// What a row stands for: where nobody says, `usually`.
+    fn rolled_up(&self, usually: &str) -> RolledUp {
+        match self.by.as_deref().unwrap_or(usually) {
+            "table" => RolledUp::ToTable,
+            "partition" => RolledUp::ToPartition,
+            _ => RolledUp::Not,
+        }
+    }
+
+    /// The places of the relations that are meant.
+    pub fn select(&self, map: &Map) -> anyhow::Result<Vec<usize>> {
+        Ok(map.select(&self.selection.selection())?)
+    }
+
+    /// Is all of it to be shown, system catalogs one by one?
+    pub fn shows_all(&self) -> bool {
+        self.top == Some(0)
+    }
+
+    /// Who asks for relations by name wants to see them, catalogs or not.
+    fn shows_system(&self) -> bool {
+        self.shows_all() || self.selection.selection() != Selection::default()
+    }
+
+    /// The map for programs.
+    pub fn render_json(&self, map: &Map) -> anyhow::Result<serde_json::Value> {
+        let places = self.select(map)?;
+        let rolled_up = self.rolled_up("relation");
+        Ok(render_map_json(map, &places, rolled_up, self.top.unwrap_or(0)))
+    }
+}
+
+// ---- json ----
+//
+// The map for programs. Field names are stable: docs/formats.md.
+
+/// Cells of a bar in JSON.
+const BAR_CELLS: usize = 40;
+
+/// The relations of `map` at `places`, each by itself or rolled up, the largest first; `top` of them, or all when it is 0.
+pub fn render_map_json(map: &Map, places: &[usize], rolled_up: RolledUp, top: usize) -> Value {
+    let mut groups = compute_groups(map, places, rolled_up);
+    groups.sort_by_cached_key(|group| std::cmp::Reverse(group.residency(map).blocks));
+    let totals: Residency = groups.iter().map(|group| group.residency(map)).sum();
+    let shown = if top == 0 { groups.len() } else { top };
+    let render = |group: &Group| match (rolled_up, group.members.as_slice()) {
+        (RolledUp::Not, [place]) => render_relation(&map.relations[*place], map),
+        _ => render_group(group, map),
+    };
+    json!({
+        "taken_at": map.taken_at,
+        "source": map.source,
+        "os": map.os,
+        "buffers": map.buffers,
+        "totals": render_residency(&totals, map),
+        "by": rolled_up.name(),
+        "relation_count": groups.len(),
+        "relations": groups.iter().take(shown).map(render).collect::<Vec<Value>>(),
+        "remarks": map.remarks,
+    })
+}
+
+fn render_relation(one: &RelationMap, map: &Map) -> Value {
+    let relation = &one.relation;
+    let mut value = json!({
+        "database": relation.name.database,
+        "schema": relation.name.schema,
+        "name": relation.name.name,
+        "kind": relation.kind.name(),
+        "oid": relation.oid,
+        "parent": relation.parent,
+        "path": relation.path.to_string(),
+        "tablespace": relation.tablespace,
+        "is_system": relation.is_system,
+        "forks": one.forks.iter().map(|fork| render_fork(fork, map)).collect::<Vec<Value>>(),
+    });
+    append(&mut value, render_residency(&one.residency(), map));
+    value
+}
+
+/// A table with what was summed up to it.
+fn render_group(group: &Group, map: &Map) -> Value {
+    let mut value = json!({
+        "database": group.name.database,
+        "schema": group.name.schema,
+        "name": group.name.name,
+        "kind": if group.partitions.is_some() { "partitioned_table" } else { group.kind.name() },
+        "is_system": group.is_system,
+        "partitions": group.partitions,
+        "members": group.relations(map).map(|one| one.relation.name.to_string()).collect::<Vec<String>>(),
+    });
+    append(&mut value, render_residency(&group.residency(map), map));
+    value
+}
+
+fn render_fork(fork: &ForkMap, map: &Map) -> Value {
+    let bar = compute_bar(&[fork], BAR_CELLS);
+    let ratios = |tier: fn(&BarCell) -> f64| -> Vec<f64> {
+        bar.iter().map(|cell| (tier(cell) * 1000.0).round() / 1000.0).collect()
+    };
+    let mut value = json!({
+        "fork": fork.fork.name(),
+        "os_bar": ratios(|cell| cell.os),
+        "buffers_bar": ratios(|cell| cell.buffers),
+    });
+    append(&mut value, render_residency(&fork.residency(), map));
+    value
+}
+
+/// Numbers of a tier that was not measured are null: 0 would be a lie.
+fn render_residency(residency: &Residency, map: &Map) -> Value {
+    let os = (map.os == TierState::Measured).then_some(residency.os);
+    let of_buffers = |value: u64| (map.buffers == TierState::Measured).then_some(value);
+    json!({
+        "blocks": residency.blocks,
+        "bytes": residency.blocks * u64::from(map.source.block_size),
+        "os_blocks": os,
+        "buffers_blocks": of_buffers(residency.buffers),
+        "dirty_blocks": of_buffers(residency.dirty),
+        "both_blocks": os.and(of_buffers(residency.both)),
+        "usage_counts": of_buffers(0).map(|_| residency.usage_counts),
+    })
+}
+
+fn append(value: &mut Value, more: Value) {
+    if let (Value::Object(fields), Value::Object(more)) = (value, more) {
+        fields.extend(more);
+    }
+}
+
+// ---- the current map ----
+
+/// Reads what of the target is resident now. Without a server the names come from the newest snapshot in `snapshots`.
+pub async fn read_current_map(
+    target: &Target,
+    snapshots: &SnapshotStore,
+    output: OutputArguments,
+) -> anyhow::Result<Map> {
+    let names = match (&target.server, target.system_identifier()) {
+        (None, Some(cluster)) => read_newest(snapshots, cluster),
+        _ => None,
+    };
+    let databases = target.databases().await?;
+    let progress = Progress::steps_when_slow("looking", output.shows_progress());
+    let inputs = MapInputs {
+        server: target.server.as_ref(),
+        data_directory: target.data_directory.as_ref(),
+        page_cache: &target.page_cache(),
+        databases: &databases,
+        named: None,
+        names: names.as_ref(),
+        progress: &|done, total| progress.reach(done as u64, total as u64),
+    };
+    let map = read_map(inputs).await;
+    progress.finish();
+    let mut map = map?;
+    if let (TierState::Unknown { reason }, Some(why)) = (&mut map.os, &target.directory_refusal) {
+        *reason = why.detail.clone().unwrap_or_default();
+    }
+    map.remarks.splice(0..0, target.remarks.iter().cloned());
+    Ok(map)
+}
+
+/// Adds to a target's map how hot the blocks of its page cache are, and how often its relations had been looked up by then.
+pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore) -> anyhow::Result<()> {
+    let earlier = snapshots.read_generations(map.source.system_identifier).unwrap_or_default();
+    let earlier: Vec<PathBuf> =
+        earlier.into_iter().filter(|one| one.kind == EntryKind::File).map(|one| one.path).collect();
+    let databases = target.databases().await?;
+    let inputs = HeatInputs {
+        server: target.server.as_ref(),
+        data_directory: target.data_directory.as_ref(),
+        page_cache: &target.page_cache(),
+        databases: &databases,
+        earlier: &earlier,
+    };
+    read_heat(map, inputs).await;
+    if let Some(server) = &target.server {
+        map.lookups = Lookups::read(server, &databases).await;
+    }
+    Ok(())
+}
+
+/// The newest snapshot that can be read and that knows names. They are a convenience, and a damaged file is no reason to
+/// go without.
+fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
+    let generations = store.read_generations(cluster).ok()?;
+    let readable = generations.iter().filter_map(|generation| generation.read().ok());
+    readable.into_iter().find(|snapshot| snapshot.map.relations.iter().any(|one| one.relation.oid != 0))
+}

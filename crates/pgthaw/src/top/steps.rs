@@ -1,0 +1,236 @@
+//! Steps as they come, and where they go: a record, the page for Prometheus, and lines of JSON. The screen is in `draw.rs`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::TopArguments;
+use crate::looking::{Looking, RETRY, open_again};
+use crate::{OutputArguments, Target, describe};
+use command::hear_signals;
+use command::http::{Error, ListenOptions, Listener, Token};
+use host::failure::Explain as _;
+use host::linux::block_device::read_block_device;
+use host::linux::{BlockDevice, Devices};
+use observe::time::By;
+use observe::top::{Here, Missing, RecordWriter, TopFrame, TopWatch, Totals, render_metrics};
+use postgres::Psql;
+
+/// Steps that may wait for who takes them.
+const WAITING: usize = 64;
+
+/// Steps as they come, on their way to the record and to Prometheus.
+#[derive(Debug)]
+pub struct Steps {
+    frames: Receiver<TopFrame>,
+    engine: JoinHandle<anyhow::Result<()>>,
+    record: Option<RecordWriter>,
+    endpoint: Option<Answering>,
+    /// How many there will be; `None`: until somebody wants an end.
+    left: Option<u64>,
+}
+
+impl Steps {
+    /// Begins to look on.
+    pub fn start(arguments: &TopArguments, target: Target, endpoint: Option<Endpoint>) -> anyhow::Result<Steps> {
+        let record = arguments.record.as_deref().map(RecordWriter::create).transpose()?;
+        let (sender, frames) = channel(WAITING);
+        let watch = TopWatch::new(arguments.by, arguments.source, arguments.interval, arguments.budget.share(), sender);
+        let length = arguments.seconds.map(|seconds| Duration::from_secs(seconds.into()));
+        let left = length.map(|length| length.as_nanos().div_ceil(arguments.interval.as_nanos()) as u64);
+        let endpoint = endpoint.map(Endpoint::start);
+        Ok(Steps { frames, engine: tokio::spawn(look_on(watch, target)), record, endpoint, left })
+    }
+
+    /// The next step; `None` after the last. To be dropped and asked again at any time.
+    pub async fn next(&mut self) -> anyhow::Result<Option<TopFrame>> {
+        if self.left == Some(0) {
+            return Ok(None);
+        }
+        let Some(frame) = self.frames.recv().await else {
+            // It ends by itself only when it cannot go on.
+            return (&mut self.engine).await?.map(|()| None);
+        };
+        self.left = self.left.map(|left| left - 1);
+        if let Some(record) = &mut self.record {
+            record.write(&frame)?;
+        }
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.totals.lock().unwrap_or_else(PoisonError::into_inner).add(&frame);
+        }
+        Ok(Some(frame))
+    }
+
+    /// Ends everything: the record is whole then.
+    pub async fn finish(self) -> anyhow::Result<()> {
+        let Steps { frames, engine, record, endpoint, .. } = self;
+        drop(frames);
+        // What it holds is let go where it waits.
+        engine.abort();
+        let _ = engine.await;
+        record.map(RecordWriter::finish).transpose()?;
+        if let Some(Answering { end, task, .. }) = endpoint {
+            // It answers what was asked before, and no more.
+            drop(end);
+            let _ = task.await;
+        }
+        Ok(())
+    }
+}
+
+/// A line of JSON for each step; beside an endpoint, and not asked for JSON, only where that is.
+pub async fn print(
+    arguments: TopArguments,
+    target: Target,
+    endpoint: Option<Endpoint>,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let mut end = std::pin::pin!(hear_signals()?);
+    let is_silent = endpoint.is_some() && !output.json;
+    let address = endpoint.as_ref().map(|endpoint| endpoint.address.clone());
+    let mut steps = Steps::start(&arguments, target, endpoint)?;
+    let mut is_told = false;
+    let ended = loop {
+        let frame = tokio::select! {
+            frame = steps.next() => frame,
+            () = &mut end => break Ok(()),
+        };
+        let frame = match frame {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        // From here on there is something to be asked for.
+        if let Some(address) = address.as_ref().filter(|_| !std::mem::replace(&mut is_told, true)) {
+            tell_address(address, is_silent, output);
+        }
+        if !is_silent {
+            terminal::print_json_part(&serde_json::to_string(&frame)?);
+        }
+        if !terminal::is_output_open() {
+            break Ok(());
+        }
+    };
+    steps.finish().await?;
+    ended
+}
+
+fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
+    match is_silent {
+        true => terminal::print_line(address),
+        // Standard output is the steps'.
+        false => terminal::print_remark(&format!("metrics: {address}")),
+    }
+    if is_silent && output.shows_progress() {
+        terminal::print_remark("answering until Ctrl-C");
+    }
+}
+
+// ---- the page for Prometheus ----
+
+/// An endpoint that listens, and answers from the first step on.
+pub struct Endpoint {
+    listener: Listener,
+    /// `http://127.0.0.1:9187/metrics`.
+    pub address: String,
+}
+
+impl Endpoint {
+    /// Listens where it is asked to.
+    pub async fn bind(arguments: &TopArguments) -> Result<Option<Endpoint>, Error> {
+        let Some(address) = arguments.listen else { return Ok(None) };
+        // Names of queries and of processes are without end: a series of each would be too.
+        if matches!(arguments.by, By::Query | By::Backend) {
+            return Err(Error::TooManySeries);
+        }
+        let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
+        let listener = Listener::bind(ListenOptions::listening(address, token)?).await?;
+        let address = format!("http://{}/metrics", listener.address()?);
+        Ok(Some(Endpoint { listener, address }))
+    }
+
+    fn start(self) -> Answering {
+        let totals = Arc::new(Mutex::new(Totals::default()));
+        let (end, ended) = oneshot::channel();
+        let to_read = Arc::clone(&totals);
+        let render = move || render_metrics(&to_read.lock().unwrap_or_else(PoisonError::into_inner));
+        let task = tokio::spawn(self.listener.run_metrics(render, async {
+            // Who tells no end is gone.
+            let _ = ended.await;
+        }));
+        Answering { totals, end, task }
+    }
+}
+
+/// An endpoint that answers until it is dropped.
+#[derive(Debug)]
+struct Answering {
+    totals: Arc<Mutex<Totals>>,
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+// ---- what there is to look at ----
+
+/// Looks on until nobody takes frames any more. A server that goes away is waited for, as long as this task lives.
+///
+/// # Errors
+/// When it could not be looked at in the first place.
+async fn look_on(mut watch: TopWatch, target: Target) -> anyhow::Result<()> {
+    let mut here = open(&target).await?;
+    loop {
+        let failure = match watch.watch(here).await {
+            _ if !watch.is_heard() => return Ok(()),
+            Ok(failure) => failure.unwrap_or_else(|| "it does not answer".to_owned()),
+            Err(error) if !watch.has_begun() => return Err(error.into()),
+            Err(error) => describe(&error.into()),
+        };
+        let tell = |error: Option<&anyhow::Error>| {
+            watch.tell_failure(&error.map_or_else(|| failure.clone(), describe), RETRY);
+        };
+        here = open_again(|| open(&target), tell).await;
+    }
+}
+
+async fn open(target: &Target) -> anyhow::Result<Here> {
+    let mut looking = Looking::open(target).await?;
+    let pulse = looking.connect().await?;
+    let Looking { server, looks, who, own_pids, version_num, postmaster_pid } = looking;
+    let (devices, device_name, missing) = find_devices(target);
+    let grant = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
+    Ok(Here {
+        looks,
+        who,
+        pulse,
+        own_pids,
+        postmaster_pid,
+        version_num,
+        block_size: server.facts.block_size,
+        data_directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
+        devices,
+        device_name,
+        grant,
+        missing,
+    })
+}
+
+/// The device of the data directory, and that of the log where it is another; what is not seen.
+fn find_devices(target: &Target) -> (Devices, Option<String>, Vec<Missing>) {
+    let missing = |what: &str, why: String, remedy| vec![Missing { what: what.to_owned(), why, remedy }];
+    let Some(directory) = &target.data_directory else {
+        let told = target.directory_refusal.as_ref().and_then(|refusal| refusal.detail.clone());
+        let what = "the device, memory, processors, and what was fetched from storage";
+        let why = told.unwrap_or_else(|| "the server is not on this host".to_owned());
+        return (Devices::default(), None, missing(what, why, None));
+    };
+    let data = match read_block_device(&directory.path) {
+        Ok(device) => device,
+        Err(error) => return (Devices::default(), None, missing("the device", error.to_string(), error.hint())),
+    };
+    let log = read_block_device(&directory.path.join("pg_wal")).ok().filter(|log| log.number != data.number);
+    let parts = |log: BlockDevice| [("data", data.number), ("wal", log.number)].into_iter().collect();
+    (Devices { main: Some(data.number), parts: log.map(parts).unwrap_or_default() }, Some(data.name), Vec::new())
+}

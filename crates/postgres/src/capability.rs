@@ -1,0 +1,390 @@
+//! What a server, its directory and its programs let pgthaw do. Every answer is tried.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use host::failure::{Capability, Lack};
+use host::units::Fork;
+use rustix::process::geteuid;
+use sqlx::postgres::PgConnection;
+
+use super::answer::in_time;
+use super::extension::read_lacking;
+use super::{
+    DataDirectory, Error, PG_BUFFERCACHE, PG_PREWARM, Programs, Psql, RelationPath, Server, ServerFacts, SystemUser,
+    find_extension, quote_argument, read_databases, read_usage_summary,
+};
+
+const SERVER: &str = "server";
+const EXTENSIONS: &str = "extensions";
+const PGFINCORE: &str = "pgfincore";
+
+/// The lines that need a server.
+const OF_SERVER: [(&str, &str); 6] = [
+    (SERVER, "role"),
+    (SERVER, "buffered-io"),
+    (EXTENSIONS, "buffers"),
+    (EXTENSIONS, PG_BUFFERCACHE),
+    (EXTENSIONS, PG_PREWARM),
+    (EXTENSIONS, PGFINCORE),
+];
+
+type Found = Result<String, Lack>;
+
+/// What was found out, and what the host's checks need of it.
+#[derive(Debug)]
+pub struct Checked {
+    pub capabilities: Vec<Capability>,
+    /// The data directory, when it can be read and is the server's own.
+    pub directory: Option<DataDirectory>,
+    /// A file of a relation in it.
+    pub relation_file: Option<PathBuf>,
+    pub server_pid: Option<u32>,
+}
+
+/// Checks the server, or the reason why there is none; the data directory `named`, or the server's; the extensions in
+/// `databases`, or in all.
+pub async fn check_server(connection: &Result<Server, Error>, databases: &[String], named: Option<&Path>) -> Checked {
+    let server = connection.as_ref().ok();
+    let answer = match connection {
+        Ok(server) => Capability::yes(SERVER, "server", describe_server(server)),
+        Err(error) => Capability::failed(SERVER, "server", error),
+    };
+    let found = find_data_directory(server, named);
+    let ownership = check_ownership(&found);
+    let directory = found.as_ref().ok().cloned();
+    let found = found.map(|directory| describe_directory(server, &directory));
+    let mut capabilities =
+        vec![answer, Capability::of(SERVER, "data-dir", found), Capability::of(SERVER, "ownership", ownership)];
+    match server {
+        Some(server) => {
+            capabilities.push(Capability::of(SERVER, "role", check_role(server).await));
+            capabilities.push(Capability::of(SERVER, "buffered-io", check_io(&server.facts)));
+            capabilities.extend(check_extensions(server, databases).await);
+        }
+        None => {
+            let remedy = "start the server, or say where it is: -h, -p, -U, -d";
+            capabilities
+                .extend(OF_SERVER.map(|(group, name)| Capability::no(group, name, "no server answered", remedy)));
+        }
+    }
+    let server_pid = match server {
+        Some(server) => server.facts.postmaster_pid,
+        None => directory.as_ref().and_then(DataDirectory::read_postmaster).map(|postmaster| postmaster.pid),
+    };
+    let relation_file = directory.as_ref().and_then(find_relation_file);
+    Checked { capabilities, directory, relation_file, server_pid }
+}
+
+/// Looks for pgbench, which makes the load of a benchmark.
+pub fn check_pgbench() -> Capability {
+    let found = Programs::find(None).and_then(|programs| programs.path("pgbench"));
+    Capability::of("other tools", "pgbench", found.map(|path| path.display().to_string()).map_err(Lack::from))
+}
+
+fn describe_server(server: &Server) -> String {
+    let facts = &server.facts;
+    let state = if facts.in_recovery { "standby" } else { "primary" };
+    let buffers = facts.shared_buffers_bytes.0 / u64::from(facts.block_size);
+    let remark = server.version_remark().map(|remark| format!("; {remark}")).unwrap_or_default();
+    format!(
+        "PostgreSQL {} at {}, {state}, block size {}, shared_buffers {buffers} blocks ({}){remark}",
+        facts.version, server.address, facts.block_size, facts.shared_buffers_bytes
+    )
+}
+
+async fn check_role(server: &Server) -> Found {
+    let role = &server.facts.role;
+    let mut connection = server.connect_to(&server.database).await?;
+    let asked = sqlx::query_scalar("SELECT pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')");
+    let is_monitor = in_time("ask for the role's privileges", asked.fetch_one(&mut connection)).await?;
+    match is_monitor {
+        _ if server.facts.is_superuser => Ok(format!("{role} is a superuser")),
+        true => Ok(format!("{role} has the privileges of pg_monitor")),
+        false => Err(Lack::new(
+            format!("{role} has not the privileges of pg_monitor"),
+            Psql::anywhere().grant(&server.database, "pg_monitor", role),
+        )),
+    }
+}
+
+/// Does the server read through the page cache? Otherwise loading it is useless.
+fn check_io(facts: &ServerFacts) -> Found {
+    if facts.io_direct {
+        let detail = "debug_io_direct has data: the server reads past the page cache, only the buffers tier helps it";
+        return Err(Lack::new(detail, "`psql -c 'ALTER SYSTEM RESET debug_io_direct'`, then restart it"));
+    }
+    let method = facts.io_method.as_deref().map_or(String::new(), |method| format!(" (io_method {method})"));
+    Ok(format!("the server reads through the page cache{method}"))
+}
+
+// ---- directory ----
+
+/// The data directory, if it can be read and belongs to the server.
+fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<DataDirectory, Lack> {
+    let path = named.or_else(|| server?.facts.data_directory.as_deref());
+    let Some(path) = path else {
+        return Err(match (server, server.and_then(Server::closed_owner)) {
+            // A role that may know the path sees no more of the files.
+            (_, Some(owner)) => Lack::new(
+                format!("it is {}'s: nobody else but root sees what the page cache has of it", owner.name),
+                run_as(owner.uid),
+            ),
+            (Some(server), None) => {
+                let grant = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
+                Lack::new("the role may not know where it is", format!("{grant}, or `pgthaw doctor -D DIRECTORY`"))
+            }
+            (None, None) => Lack::new("no server answered and none was named", "`pgthaw doctor --data-dir DIRECTORY`"),
+        });
+    };
+    open_own(server, path).map_err(|error| {
+        let lack = Lack::from(error);
+        Lack { remedy: owner_of_closed(path).map(run_as).or(lack.remedy), ..lack }
+    })
+}
+
+fn owner_of_closed(path: &Path) -> Option<u32> {
+    let owner = path.metadata().ok()?.uid();
+    (std::fs::read_dir(path).err()?.kind() == std::io::ErrorKind::PermissionDenied).then_some(owner)
+}
+
+fn run_as(uid: u32) -> String {
+    // Of a user without a name sudo takes the number.
+    let name = SystemUser::of_uid(uid).map_or_else(|| format!("#{uid}"), |user| user.name);
+    format!("`sudo -u {} pgthaw doctor` (as the owner of the data directory)", quote_argument(&name))
+}
+
+fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory, Error> {
+    let directory = DataDirectory::open(path)?;
+    match server {
+        Some(server) if server.facts.system_identifier != directory.system_identifier => Err(Error::OtherCluster {
+            path: path.to_owned(),
+            directory: directory.system_identifier,
+            server: server.facts.system_identifier,
+            address: server.address.clone(),
+        }),
+        _ => Ok(directory),
+    }
+}
+
+fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> String {
+    let path = directory.path.display();
+    let identifier = directory.system_identifier;
+    match server.map(|server| server.facts.postmaster_pid) {
+        Some(Some(pid)) => format!("{path} is this server's (cluster {identifier}, postmaster {pid})"),
+        Some(None) => format!("{path} is of this cluster ({identifier}), but no process here serves it"),
+        None => format!("{path} holds cluster {identifier} of PostgreSQL {}", directory.version_major),
+    }
+}
+
+/// Does pgthaw run as the directory's owner, or as root?
+fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
+    let directory = found
+        .as_ref()
+        .map_err(|lack| Lack::new("no data directory can be read", lack.remedy.clone().unwrap_or_default()))?;
+    let user = |uid: u32| SystemUser::of_uid(uid).map_or_else(|| uid.to_string(), |user| user.name);
+    let (owner, own) = (directory.owner_uid, geteuid().as_raw());
+    match own {
+        0 => Ok(format!("the directory is user {}'s, pgthaw runs as root", user(owner))),
+        _ if own == owner => Ok(format!("pgthaw runs as its owner, user {}", user(owner))),
+        _ => Err(Lack::new(
+            format!("the directory is user {}'s, pgthaw runs as user {}", user(owner), user(own)),
+            run_as(owner),
+        )),
+    }
+}
+
+/// A file that holds a block at least: any of the shared catalogs.
+fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
+    let entries = directory.files.directory("global").ok()?.entries().ok()?;
+    let relations = entries.iter().filter_map(|entry| format!("global/{}", entry.name.to_str()?).parse().ok());
+    let has_blocks = |path: &PathBuf| {
+        let file = directory.files.open_file(path).and_then(|file| file.metadata());
+        file.is_ok_and(|file| file.len() > 0)
+    };
+    let mut files = relations.map(|path: RelationPath| path.segment_file(Path::new(""), Fork::Main, 0));
+    files.find(has_blocks).map(|below| directory.path.join(below))
+}
+
+// ---- extensions ----
+//
+// The contrib modules, database by database.
+
+/// The extensions, and whether one database is enough: pg_buffercache shows all buffers, pg_prewarm loads only its own.
+const LOOKED_FOR: [(&str, bool); 3] = [(PG_BUFFERCACHE, true), (PG_PREWARM, false), (PGFINCORE, true)];
+
+/// Nobody's data is in it.
+const TEMPLATE: &str = "template1";
+
+#[derive(Debug, Default)]
+struct Presence {
+    present: Vec<(String, String)>,
+    absent: Vec<String>,
+    unreachable: Vec<String>,
+    /// Databases with the number of tables that the role may not read, which pg_prewarm skips.
+    unreadable: Vec<(String, i64)>,
+    /// Databases in which the role lacks this privilege.
+    lacking: Vec<(String, String)>,
+    installable: Option<String>,
+}
+
+/// Checks the extensions in `named`, else in every accessible database.
+async fn check_extensions(server: &Server, named: &[String]) -> Vec<Capability> {
+    let databases = match named {
+        [] => match list_databases(server).await {
+            Ok(databases) => databases,
+            Err(error) => return vec![Capability::failed(EXTENSIONS, PG_PREWARM, &error)],
+        },
+        named => named.to_vec(),
+    };
+    let mut lines = vec![Capability::of(EXTENSIONS, "buffers", check_buffers(server, &databases).await)];
+    let presences = find_presences(server, &databases).await;
+    lines.extend(LOOKED_FOR.iter().zip(presences).map(|(extension, presence)| match presence {
+        Ok(presence) => describe_extension(server, *extension, &presence),
+        Err(error) => Capability::failed(EXTENSIONS, extension.0, &error),
+    }));
+    lines
+}
+
+async fn list_databases(server: &Server) -> Result<Vec<String>, Error> {
+    let mut connection = server.connect_to(&server.database).await?;
+    let databases = read_databases(&mut connection).await?;
+    let ours = databases.into_iter().filter(|database| database.allows_connections && database.name != TEMPLATE);
+    Ok(ours.map(|database| database.name).collect())
+}
+
+async fn check_buffers(server: &Server, databases: &[String]) -> Found {
+    let mut connection = match server.connect_with_extension(PG_BUFFERCACHE, databases).await {
+        Err(Error::ExtensionMissing { .. }) => {
+            let remedy = install_remedy(server, PG_BUFFERCACHE, std::slice::from_ref(&server.database));
+            return Err(Lack::new("no database has the extension pg_buffercache", remedy));
+        }
+        connected => connected?,
+    };
+    let used: u64 = read_usage_summary(&mut connection).await?.iter().map(|level| level.buffers).sum();
+    Ok(format!("pg_buffercache tells what is in the {used} used buffers"))
+}
+
+/// Where each of [`LOOKED_FOR`] is: one connection a database.
+async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presence, Error>; LOOKED_FOR.len()] {
+    let mut presences = LOOKED_FOR.map(|_| Ok(Presence::default()));
+    for database in databases {
+        let connection = server.connect_to(database).await;
+        let refusal = connection.as_ref().err().map(|error| format!("{database}: {error}"));
+        let mut connection = connection.ok();
+        for ((name, _), presence) in LOOKED_FOR.iter().zip(&mut presences) {
+            let Ok(found) = presence else { continue };
+            let looked = match &mut connection {
+                Some(connection) => look_for(connection, name, database, found).await,
+                None => {
+                    found.unreachable.extend(refusal.clone());
+                    Ok(())
+                }
+            };
+            match looked {
+                Ok(()) => {}
+                Err(error) if *database == server.database => *presence = Err(error),
+                // What one database does to its visitors is no matter of the others.
+                Err(error) => found.unreachable.push(format!("{database}: {error}")),
+            }
+        }
+    }
+    presences
+}
+
+async fn look_for(
+    connection: &mut PgConnection,
+    name: &'static str,
+    database: &str,
+    found: &mut Presence,
+) -> Result<(), Error> {
+    match find_extension(connection, name).await? {
+        Some(extension) => {
+            found.present.push((database.to_owned(), extension.version));
+            if name == PG_PREWARM {
+                let unreadable = count_unreadable(connection).await?;
+                found.unreadable.extend((unreadable > 0).then(|| (database.to_owned(), unreadable)));
+                let lacking = in_time("ask what the role may use", read_lacking(connection, name)).await?;
+                found.lacking.extend(lacking.map(|privilege| (database.to_owned(), privilege)));
+            }
+        }
+        None => found.absent.push(database.to_owned()),
+    }
+    if found.installable.is_none() {
+        found.installable = read_installable(connection, name).await?;
+    }
+    Ok(())
+}
+
+/// User tables (oid from 16384 on) that the role, and so its pg_prewarm, may not read.
+async fn count_unreadable(connection: &mut PgConnection) -> Result<i64, Error> {
+    let asked = sqlx::query_scalar(
+        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \
+         WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",
+    );
+    in_time("ask which tables the role may read", asked.fetch_one(connection)).await
+}
+
+async fn read_installable(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
+    let asked = sqlx::query_scalar("SELECT default_version FROM pg_catalog.pg_available_extensions WHERE name = $1");
+    in_time("look for an installable extension", asked.bind(name).fetch_optional(connection)).await
+}
+
+fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, bool), presence: &Presence) -> Capability {
+    let present = presence.present.iter().map(|(database, version)| format!("version {version} in {database}"));
+    let unreachable = presence.unreachable.iter().map(|reason| format!("could not look into {reason}"));
+    let mut found: Vec<String> = present.chain(unreachable).collect();
+    let is_everywhere = presence.absent.is_empty() && presence.unreachable.is_empty();
+    if let Some((database, privilege)) = presence.lacking.first() {
+        let role = &server.facts.role;
+        let told: Vec<&str> = presence.lacking.iter().map(|(database, _)| database.as_str()).collect();
+        found.push(format!("but {role} may not use it in {}", told.join(", ")));
+        let remedy = Psql::anywhere().grant(database, privilege, role);
+        let refused = Capability::no(EXTENSIONS, name, found.join(", "), remedy);
+        return Capability { is_partly: told.len() < presence.present.len(), ..refused };
+    }
+    if !presence.unreadable.is_empty() && is_everywhere {
+        let told = presence.unreadable.iter().map(|(database, tables)| format!("{tables} of {database}"));
+        let (role, tables) = (&server.facts.role, told.collect::<Vec<_>>().join(", "));
+        found.push(format!("but {role} may not read all tables, which it asks for: not {tables}"));
+        let refused = Capability::no(EXTENSIONS, name, found.join(", "), reading_remedy(server));
+        return Capability { is_partly: true, ..refused };
+    }
+    if is_everywhere || (is_one_enough && !presence.present.is_empty()) {
+        return Capability::yes(EXTENSIONS, name, found.join(", "));
+    }
+    let is_partly = !presence.present.is_empty();
+    let (detail, remedy) = match &presence.installable {
+        _ if presence.absent.is_empty() => (found.join(", "), "name the databases to look into: -d".to_owned()),
+        None => {
+            let remedy = package_remedy(name, server.facts.version_num / 10_000);
+            ("its files are not on the server's host".to_owned(), remedy)
+        }
+        Some(version) => {
+            found.push(format!("not created in {}, where version {version} can be", presence.absent.join(", ")));
+            (found.join("; "), install_remedy(server, name, &presence.absent))
+        }
+    };
+    Capability { is_partly, ..Capability::no(EXTENSIONS, name, detail, remedy) }
+}
+
+/// What lets the role read every table.
+fn reading_remedy(server: &Server) -> String {
+    if server.facts.version_num < 140_000 {
+        return "connect as a superuser".to_owned();
+    }
+    let command = Psql::anywhere().grant(&server.database, "pg_read_all_data", &server.facts.role);
+    format!("{command} (as a superuser)")
+}
+
+fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
+    let command = Psql::anywhere().create_extension(databases, name);
+    if server.facts.in_recovery { format!("{command} (on the primary)") } else { command }
+}
+
+fn package_remedy(name: &str, major: u32) -> String {
+    match name {
+        PGFINCORE => format!("`apt-get install postgresql-{major}-pgfincore`"),
+        _ => format!("`apt-get install postgresql-contrib postgresql-{major}`"),
+    }
+}

@@ -1,1 +1,0 @@
-SELECT pg_catalog.pg_backend_pid()

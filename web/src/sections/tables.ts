@@ -1,0 +1,148 @@
+// The tables of a study: its points, what their users got, who wrote the buffers, the noise, and two points beside each other.
+
+import { readAddress, remember, linkTo } from "../address";
+import { cell, type Child, code, element, folded, ofPoints, type Option, paragraph, select, table } from "../element";
+import { count, percent, ratio, ratioText } from "../format";
+import { columnOf, type Metric, METRICS, metricsOf, P50, P99, rangeText, renderMedian, TPS, WORST } from "../metrics";
+import { doubtOf, type StudyState } from "../pivot";
+import type { BackgroundWrites, PointSummary, StudyData, SweepTrial } from "../../generated/record";
+import type { Source } from "../source";
+
+/** Every point as a row, and every trial of it as a link. */
+export function everyPoint(study: StudyData): HTMLElement {
+  const { points, sweep: { id, varied } } = study;
+  const metrics = metricsOf(study);
+  // The links come first: a table of many figures is wider than its page.
+  const named = ["trials, by repeat", ...(varied.length > 0 ? varied : ["point"])];
+  const linksOf = (point: PointSummary): HTMLElement => {
+    const trials = study.trials.filter(({ number }) => number === point.number).sort((a, b) => a.repeat - b.repeat);
+    return element("span", { class: "repeats" }, ...trials.map(({ number, repeat, failure }) =>
+      element("a", { href: linkTo(["study", id, "trial", number, repeat]), title: failure ?? "Open this trial", class: failure === null ? null : "against" }, String(repeat))));
+  };
+  const figureOf = (metric: Metric, point: PointSummary): HTMLElement => {
+    const range = metric.of(point);
+    return cell(renderMedian(metric, point), range === null ? "" : rangeText(range, metric.renderAxis));
+  };
+  return ofPoints(points.length, () => table("Every point", [...named, ...metrics.map(columnOf)],
+    points.map((point): Child[] => [linksOf(point), ...(varied.length > 0 ? point.values : [point.label]), ...metrics.map((metric) => figureOf(metric, point))]),
+    { id: "points", className: "low", texts: named.map((_, place) => place) }));
+}
+
+/** Rows of the table before it is opened whole. */
+const FIRST = 12;
+
+/** "Don't be fooled": the points by throughput, with their worst second and their slowest hundredth beside it. */
+export function fooled(state: StudyState): HTMLElement {
+  const metrics = [TPS, WORST, P50, P99];
+  const by = (metric: Metric) => (a: PointSummary, b: PointSummary): number => ((metric.of(b)?.median ?? 0) - (metric.of(a)?.median ?? 0)) * (metric.isLowBetter ? -1 : 1);
+  const points = state.study.points.filter((point) => TPS.of(point) !== null).sort(by(TPS));
+  const best = metrics.map((metric) => points.filter((point) => metric.of(point) !== null && doubtOf(point) !== "refused").sort(by(metric))[0]);
+  const most = metrics.map((metric) => Math.max(...points.map((point) => metric.of(point)?.median ?? 0)));
+  const bar = (metric: Metric, place: number, point: PointSummary): HTMLElement => {
+    const range = metric.of(point);
+    if (range === null) return element("span", { class: "soft" }, "–");
+    const length = element("span", { class: metric.isLowBetter ? "bar-length low-better" : "bar-length", "aria-hidden": "true" });
+    length.style.width = `${(100 * range.median) / (most[place] || 1)}%`;
+    const isBest = best[place] === point;
+    return element("span", { class: "bar-cell", title: rangeText(range, metric.render) }, element("span", { class: "bar-track" }, length),
+      element("span", { class: isBest ? "bar-value best" : "bar-value" }, metric.render(range.median), isBest && element("span", { class: "unseen" }, " (the best)")));
+  };
+  const share = (point: PointSummary): string => {
+    const [tps, worst] = [TPS.of(point), WORST.of(point)];
+    return tps === null || worst === null || tps.median === 0 ? "–" : percent(worst.median / tps.median);
+  };
+  const row = (point: PointSummary): Child[] =>
+    [element("a", { href: state.linkToPoint(point.number) }, point.label), ...metrics.map((metric, place) => bar(metric, place, point)), share(point)];
+  const titles = ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"];
+  const shown = (some: PointSummary[]): HTMLElement => table("The points by throughput", titles, some.map(row), { className: "fooled", texts: [0, 1, 2, 3, 4] });
+  return element("div", { id: "fooled" },
+    element("h3", {}, "Don’t be fooled by throughput"),
+    paragraph("lead", "The fastest points, and what their users got in the worst second and in the slowest hundredth of transactions. The best of each column is marked; it is seldom the same point, and none that measured something else than was asked for. The worst second is that of the median trial, whose first and last are left out."),
+    shown(points.slice(0, FIRST)),
+    points.length > FIRST && folded(`All ${points.length} points`, () => shown(points)));
+}
+
+const WRITES: [keyof BackgroundWrites, string][] = [
+  ["checkpoints_timed", "checkpoints timed"], ["checkpoints_requested", "checkpoints requested"], ["buffers_checkpoint", "buffers written by checkpoints"],
+  ["buffers_clean", "buffers by background writer"], ["buffers_backend", "buffers by backends"], ["maxwritten_clean", "writer held back (times)"], ["buffers_alloc", "buffers allocated"],
+];
+
+/** Who wrote the buffers, and what made the checkpoints: the table of the slides. */
+export function background({ study: { points } }: StudyState): HTMLElement {
+  // A median of few trials may be a half.
+  const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));
+  const rows = points.filter((point) => point.background !== null)
+    .map((point) => [point.label, renderMedian(TPS, point, count), ...WRITES.map(([name]) => figure(point.background?.[name] ?? 0))]);
+  return element("div", {},
+    element("h3", {}, "Checkpoints, and who wrote the buffers"),
+    paragraph("lead", "Counted by the server during a trial, the median of the trials. Buffers that backends wrote themselves made a user wait; “writer held back” counts how often the background writer had to stop at bgwriter_lru_maxpages."),
+    ofPoints(rows.length, () => table("Checkpoints and buffers written", ["point", "throughput (tps)", ...WRITES.map(([, title]) => title)], rows, { id: "background", className: "low" })));
+}
+
+/** What equal sides differ by: the noise that every difference of the study stands beside. `null`: no point was measured twice. */
+export function noise({ noise: all }: StudyData): HTMLElement | null {
+  if (all.length === 0) return null;
+  const times = (value: number | null): string => (value === null ? "–" : `${ratio(value)} ×`);
+  const rows = all.flatMap(({ metric, cells }) => cells.map(({ label, ratio: found, p, floor, smallest_detectable: least, false_share: wrong }): Child[] => [
+    METRICS.find(({ id }) => id === metric)?.label ?? metric, label || "all",
+    ratioText(found), String(found.pairs), p.toFixed(4), times(floor), times(least), wrong === null ? "–" : percent(wrong),
+  ]));
+  return element("div", {},
+    element("h3", {}, "What equal sides differ by"),
+    paragraph("lead", "Every point was measured twice, as A and A’, which are the same: what lies below the noise floor may be nothing. False alarms is how often a study of eight of these pairs would find a difference."),
+    table("What equal sides differ by", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
+}
+
+/** Two points beside each other: figures, and the settings in which they differ. `null`: there is nothing to compare with. */
+export function beside({ study }: StudyState, source: Source): HTMLElement | null {
+  const { points, trials, sweep } = study;
+  const [first, second] = points;
+  if (!first || !second) return null;
+  const { query } = readAddress();
+  const pointOf = (number: string | null): PointSummary | undefined => points.find((point) => String(point.number) === number);
+  const chosen = { a: pointOf(query.get("a")) ?? first, b: pointOf(query.get("b")) ?? second };
+  const result = element("div", { "aria-live": "polite" });
+  const detailOf = async ({ number }: PointSummary): Promise<SweepTrial | null> => {
+    const trial = trials.find((one) => one.number === number && one.failure === null);
+    return trial === undefined ? null : (await source.trial(sweep.id, trial.number, trial.repeat).catch(() => null))?.trial ?? null;
+  };
+  const show = async (): Promise<void> => {
+    const { a, b } = chosen;
+    const [ofA, ofB] = await Promise.all([detailOf(a), detailOf(b)]);
+    result.replaceChildren(figuresOf(metricsOf(study), a, b), ofA && ofB ? differencesOf(ofA, ofB, ["A", "B"], "the default") : paragraph("soft", `The settings of ${ofA ? b.label : a.label} are not here.`));
+  };
+  void show();
+  const options = points.map((point): Option => [String(point.number), point.label]);
+  const side = (name: "a" | "b"): HTMLElement => select(`beside-${name}`, name.toUpperCase(), options, String(chosen[name].number), (value) => {
+    chosen[name] = pointOf(value) ?? chosen[name];
+    remember({ [name]: value });
+    void show();
+  });
+  return element("div", { id: "beside" },
+    element("h3", {}, "Two points beside each other"),
+    paragraph("lead", "Medians, and what differs in the settings that the server said were in force. pgthaw results compare says whether chance could have made the difference."),
+    element("div", { class: "pivot" }, side("a"), side("b")),
+    result);
+}
+
+const figuresOf = (metrics: Metric[], a: PointSummary, b: PointSummary): HTMLElement =>
+  table("Figures of both", ["figure", "A", "B", "B ÷ A (×)"], metrics.map((metric) => {
+    const quotient = (metric.of(b)?.median ?? Number.NaN) / (metric.of(a)?.median || Number.NaN);
+    const isKnown = Number.isFinite(metric.of(a)?.median) && Number.isFinite(quotient);
+    return [columnOf(metric), renderMedian(metric, a), renderMedian(metric, b), isKnown ? `${ratio(quotient)} ×` : "–"];
+  }), { className: "pairs" });
+
+/** What was asked for and what the server said, where two trials differ in it. */
+export function differencesOf(a: SweepTrial, b: SweepTrial, sides: [string, string], missing: string): HTMLElement {
+  const of = (trial: SweepTrial): Map<string, string> => new Map([
+    ...Object.entries(trial.point).filter(([, value]) => value !== null && typeof value !== "object").map(([name, value]): [string, string] => [name, String(value)]),
+    ...((trial.point["variables"] ?? []) as [string, string][]).map(([name, value]): [string, string] => [`-D ${name}`, value]),
+    ...trial.settings,
+  ]);
+  const both = [of(a), of(b)];
+  const names = [...new Set(both.flatMap((settings) => [...settings.keys()]))].filter((name) => both[0]?.get(name) !== both[1]?.get(name));
+  const told = (value: string | undefined): HTMLElement => (value === undefined ? element("span", { class: "soft" }, missing) : code(value));
+  if (names.length === 0) return paragraph("soft", "No setting differs.");
+  const rows = names.map((name) => [code(name), ...both.map((settings) => told(settings.get(name)))]);
+  return table("Settings that differ", ["setting", ...sides], rows, { className: "pairs", texts: [0, 1, 2] });
+}
