@@ -1,6 +1,5 @@
 //! `pgthaw doctor --probe`: the work is done in `crates/cache/src/warm/probe/`.
 
-
 use crate::doctor::device_text::{render_device, render_limit, render_profile};
 use crate::warm_progress::end_in_good_order;
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, Target};
