@@ -21,7 +21,7 @@ impl AtOnce {
         let others: Vec<String> = self.others.iter().map(u32::to_string).collect();
         let told = match others.as_slice() {
             [] => return None,
-            [one] => format!("another pgthaw restore of this server (process {one}) is reading already"),
+            [one] => format!("another `pgthaw restore` of this server (process {one}) is reading already"),
             more => format!("other pgthaw restores of this server (processes {}) are reading already", more.join(", ")),
         };
         Some(format!("{told}: both share the device, and read the same"))
