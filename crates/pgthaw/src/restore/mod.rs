@@ -1,9 +1,9 @@
 //! `pgthaw restore`: the work is done in `crates/cache/src/warm/restore/`.
 
+mod device;
 pub mod receipt_text;
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -19,20 +19,18 @@ use crate::restore::receipt_text::render_receipt;
 use crate::warm_progress::{WarmProgress, end_in_good_order};
 use cache::trace::Journals;
 use cache::warm::plan::Geometry;
-use cache::warm::probe::ProfileStore;
 use cache::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, choose_room};
 use cache::warm::traffic::{ServerTraffic, Traffic};
-use cache::warm::{
-    DeviceProfile, PlannedDevice, ProfileSource, Receipt, Refusal, Sharing, SkipReason, state_directory,
-};
+use cache::warm::{PlannedDevice, Receipt, Refusal, Sharing, SkipReason, state_directory};
 use cache::{BEST, Chosen, Map, NEWEST, Selected, Situation, Snapshot, Tiers, warm};
-use command::find_profile;
-use host::linux::block_device::read_block_device;
 use host::linux::open_files;
 use host::linux::page_cache::SystemPageCache;
 use host::units::{Bytes, ParseBytesError};
 use postgres::{DataDirectory, Server};
 use terminal::Canvas;
+
+use device::seeks;
+pub use device::{DeviceArguments, positive_bytes, positive_rate};
 
 /// Bring back what a snapshot says was resident
 ///
@@ -178,6 +176,20 @@ fn pace(text: &str) -> Result<(Sharing, Option<Bytes>), String> {
     })
 }
 
+/// Slower than this nobody means: a number without its unit is bytes.
+const RATE_MIN: Bytes = Bytes(64 << 10);
+
+/// An amount of data in a second: `50MB`, `50MB/s`.
+fn rate(text: &str) -> Result<Bytes, String> {
+    match Bytes::parse_rate(text) {
+        Ok(rate) if rate < RATE_MIN => Err(format!(
+            "{} would never come to an end: write the unit too, such as 50MB (at least 64KiB)",
+            rate.per_second()
+        )),
+        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+    }
+}
+
 /// Puts back what killed runs left, and says so. Without the journals, as in a state directory that is read-only, nobody knows of any.
 async fn finish_left(
     directory: Option<&DataDirectory>,
@@ -294,96 +306,6 @@ fn remark_others(others: &[u32]) -> Option<String> {
         }
     };
     Some(format!("{told}: both share the device, and read the same"))
-}
-
-// ---- device ----
-
-/// Threads that read from a device that nobody has measured.
-const THREADS: u32 = 16;
-/// Threads beside which a measured depth is not heeded: fewer get too small a part of a device beside the server's own misses, and more
-/// than this many reads of the largest size keep any device busy.
-const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
-
-/// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
-#[derive(Clone, Copy, Debug, Default, Args)]
-#[command(next_help_heading = "Device")]
-pub struct DeviceArguments {
-    /// Reads that the device serves in a second [default: as `doctor --probe` measured, or 3000]
-    #[arg(long, value_name = "READS", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
-    riops: Option<u32>,
-
-    /// Bytes that it delivers in a second [default: as `doctor --probe` measured, or 125MiB]; MB are 10^6 bytes
-    #[arg(long, value_name = "BYTES", hide_short_help = true, value_parser = positive_rate)]
-    rbps: Option<Bytes>,
-}
-
-/// Does the disk of a directory turn, by its own account and by what it gives? Many a virtual disk says so, and does not.
-fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
-    let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
-    profile.is_slow_to_seek() && directory.is_some_and(says_so)
-}
-
-impl DeviceArguments {
-    /// The profile to plan for, with as many `threads` as were asked for, and why a stored one is not used although it is there. Who tells
-    /// either price means another device than the one that was measured.
-    pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
-        let is_told = self.riops.is_some() || self.rbps.is_some();
-        let is_of_use = !is_told && !ProfileStore::open().is_empty();
-        let (stored, unusable) = match directory.filter(|_| is_of_use).map(find_profile) {
-            Some(Ok(stored)) => (stored, None),
-            // A device that cannot be found out has no profile either.
-            Some(Err(cache::warm::Error::Linux(_))) | None => (None, None),
-            Some(Err(error)) => (None, Some(error.to_string())),
-        };
-        let (base, source) = match stored {
-            Some(record) => (record.measurement.profile, ProfileSource::Probed { measured_at: record.measured_at }),
-            None if is_told => (self.told(), ProfileSource::Told),
-            None => (DeviceProfile::default(), ProfileSource::Default),
-        };
-        let probed = match source {
-            ProfileSource::Probed { .. } => base.depth.clamp(*PROBED_THREADS.start(), *PROBED_THREADS.end()),
-            ProfileSource::Told | ProfileSource::Default => THREADS,
-        };
-        let profile = DeviceProfile { depth: threads.map_or(probed, u32::from), ..base };
-        (PlannedDevice { profile, source }, unusable)
-    }
-
-    fn told(self) -> DeviceProfile {
-        let usual = DeviceProfile::default();
-        let reads_per_second = self.riops.map_or(usual.reads_per_second, f64::from);
-        DeviceProfile::told(reads_per_second, self.rbps.unwrap_or(usual.bandwidth))
-    }
-}
-
-/// Slower than this nobody means: a number without its unit is bytes.
-const RATE_MIN: Bytes = Bytes(64 << 10);
-
-/// An amount of data in a second: `50MB`, `50MB/s`.
-fn rate(text: &str) -> Result<Bytes, String> {
-    match Bytes::parse_rate(text) {
-        Ok(rate) if rate < RATE_MIN => Err(format!(
-            "{} would never come to an end: write the unit too, such as 50MB (at least 64KiB)",
-            rate.per_second()
-        )),
-        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
-    }
-}
-
-/// An amount of data that is not 0.
-pub fn positive_bytes(text: &str) -> Result<Bytes, String> {
-    positive(text.parse())
-}
-
-/// A bandwidth that is not 0.
-pub fn positive_rate(text: &str) -> Result<Bytes, String> {
-    positive(Bytes::parse_rate(text))
-}
-
-fn positive(parsed: Result<Bytes, ParseBytesError>) -> Result<Bytes, String> {
-    match parsed {
-        Ok(Bytes(0)) => Err("must be more than 0".to_owned()),
-        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
-    }
 }
 
 // ---- source ----
