@@ -1,32 +1,36 @@
 //! `pgthaw restore`: the work is done in `crates/cache/src/warm/restore/`.
 
+mod device;
 pub mod receipt_text;
-mod source;
 
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
 use super::run::finish_left_runs;
 use super::{
-    ConnectionArguments, ExitStatus, OutputArguments, SelectionArguments, SnapshotsArguments, describe, find_directory,
+    ConnectionArguments, ExitStatus, OutputArguments, Scope, SelectionArguments, SnapshotsArguments, Target, describe,
+    find_directory, page_cache_of, situation_of,
 };
 use crate::restore::receipt_text::render_receipt;
 use crate::warm_progress::{WarmProgress, end_in_good_order};
 use cache::trace::Journals;
-use cache::warm::probe::ProfileStore;
-use cache::warm::restore::{Host, Restore, RestoreOptions, choose_room};
-use cache::warm::{DeviceProfile, PlannedDevice, ProfileSource, Receipt, Sharing, state_directory};
-use cache::{BEST, Tiers};
-use command::find_profile;
-use host::linux::block_device::read_block_device;
+use cache::warm::plan::Geometry;
+use cache::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, choose_room};
+use cache::warm::traffic::{ServerTraffic, Traffic};
+use cache::warm::{PlannedDevice, Receipt, Refusal, Sharing, SkipReason, state_directory};
+use cache::{BEST, Chosen, Map, NEWEST, Selected, Situation, Snapshot, Tiers, warm};
 use host::linux::open_files;
+use host::linux::page_cache::SystemPageCache;
 use host::units::{Bytes, ParseBytesError};
-use postgres::DataDirectory;
-use source::Source;
+use postgres::{DataDirectory, Server};
 use terminal::Canvas;
+
+pub use device::DeviceArguments;
+use device::seeks;
 
 /// Bring back what a snapshot says was resident
 ///
@@ -172,6 +176,20 @@ fn pace(text: &str) -> Result<(Sharing, Option<Bytes>), String> {
     })
 }
 
+/// Slower than this nobody means: a number without its unit is bytes.
+const RATE_MIN: Bytes = Bytes(64 << 10);
+
+/// An amount of data in a second: `50MB`, `50MB/s`.
+fn rate(text: &str) -> Result<Bytes, String> {
+    match Bytes::parse_rate(text) {
+        Ok(rate) if rate < RATE_MIN => Err(format!(
+            "{} would never come to an end: write the unit too, such as 50MB (at least 64KiB)",
+            rate.per_second()
+        )),
+        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+    }
+}
+
 /// Puts back what killed runs left, and says so. Without the journals, as in a state directory that is read-only, nobody knows of any.
 async fn finish_left(
     directory: Option<&DataDirectory>,
@@ -186,14 +204,14 @@ async fn finish_left(
 /// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     open_files::allow_all();
-    let found = source::find(&arguments).await;
-    if found.as_ref().is_err_and(source::is_none_kept) {
+    let found = find_source(&arguments).await;
+    if found.as_ref().is_err_and(is_none_kept) {
         let directory = find_directory(&arguments.connection).ok().flatten();
         let (_, finished) = finish_left(directory.as_ref(), &arguments).await;
         finished.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
     }
     let (snapshot, selected, mut source) = match found {
-        Err(error) if arguments.snapshot == ANY && source::is_none_kept(&error) => {
+        Err(error) if arguments.snapshot == ANY && is_none_kept(&error) => {
             tell_none_kept(&error, output)?;
             return Ok(ExitStatus::Done);
         }
@@ -281,7 +299,7 @@ impl RestoreArguments {
 fn remark_others(others: &[u32]) -> Option<String> {
     let told = match others {
         [] => return None,
-        [one] => format!("another pgthaw restore of this server (process {one}) is reading already"),
+        [one] => format!("another `pgthaw restore` of this server (process {one}) is reading already"),
         more => {
             let more: Vec<String> = more.iter().map(u32::to_string).collect();
             format!("other pgthaw restores of this server (processes {}) are reading already", more.join(", "))
@@ -290,93 +308,204 @@ fn remark_others(others: &[u32]) -> Option<String> {
     Some(format!("{told}: both share the device, and read the same"))
 }
 
-// ---- device ----
+// ---- source ----
+//
+// Which snapshot to restore, and where its files are: known before the server answers, if at all possible, so that a
+// cold server keeps nobody waiting.
 
-/// Threads that read from a device that nobody has measured.
-const THREADS: u32 = 16;
-/// Threads beside which a measured depth is not heeded: fewer get too small a part of a device beside the server's own misses, and more
-/// than this many reads of the largest size keep any device busy.
-const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
-
-/// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
-#[derive(Clone, Copy, Debug, Default, Args)]
-#[command(next_help_heading = "Device")]
-pub struct DeviceArguments {
-    /// Reads that the device serves in a second [default: as `doctor --probe` measured, or 3000]
-    #[arg(long, value_name = "READS", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
-    riops: Option<u32>,
-
-    /// Bytes that it delivers in a second [default: as `doctor --probe` measured, or 125MiB]; MB are 10^6 bytes
-    #[arg(long, value_name = "BYTES", hide_short_help = true, value_parser = positive_rate)]
-    rbps: Option<Bytes>,
+/// Where the snapshot's files are.
+struct Source {
+    cluster: u64,
+    /// The data directory of this cluster, where it is known before the server answers.
+    pub directory: Option<DataDirectory>,
+    /// Why there is no directory.
+    directory_refusal: Option<Refusal>,
+    /// Did a server run in the directory when it was looked at?
+    had_server: bool,
+    pub is_same_cluster: bool,
+    /// `None`: nobody has asked the server yet.
+    target: Option<Target>,
+    remarks: Vec<String>,
 }
 
-/// Does the disk of a directory turn, by its own account and by what it gives? Many a virtual disk says so, and does not.
-fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
-    let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
-    profile.is_slow_to_seek() && directory.is_some_and(says_so)
+/// Finds the snapshot, and asks the server only when there is no other way.
+async fn find_source(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Selected, Source)> {
+    if !arguments.other_cluster
+        && let Some(directory) = find_directory(&arguments.connection)?
+    {
+        let cluster = directory.system_identifier;
+        let situation = situation_of(&directory, arguments.tiers());
+        let (snapshot, selected, remarks) = read_snapshot(arguments, cluster, &situation)?;
+        let had_server = directory.read_postmaster().is_some();
+        let (directory, target) = (Some(directory), None);
+        let source =
+            Source { cluster, directory, directory_refusal: None, had_server, is_same_cluster: true, target, remarks };
+        return Ok((snapshot, selected, source));
+    }
+    let mut target = Target::open(&arguments.connection).await?;
+    let Some(cluster) = target.system_identifier() else { bail!("there is neither a server nor a data directory") };
+    let situation = target.situation(arguments.tiers()).await;
+    let (snapshot, selected, remarks) = read_snapshot(arguments, cluster, &situation)?;
+    let is_same_cluster = snapshot.map.source.system_identifier == cluster;
+    let (directory, directory_refusal) = (target.data_directory.take(), target.directory_refusal.take());
+    let (had_server, target) = (target.server.is_some(), Some(target));
+    let source = Source { cluster, directory, directory_refusal, had_server, is_same_cluster, target, remarks };
+    Ok((snapshot, selected, source))
 }
 
-impl DeviceArguments {
-    /// The profile to plan for, with as many `threads` as were asked for, and why a stored one is not used although it is there. Who tells
-    /// either price means another device than the one that was measured.
-    pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
-        let is_told = self.riops.is_some() || self.rbps.is_some();
-        let is_of_use = !is_told && !ProfileStore::open().is_empty();
-        let (stored, unusable) = match directory.filter(|_| is_of_use).map(find_profile) {
-            Some(Ok(stored)) => (stored, None),
-            // A device that cannot be found out has no profile either.
-            Some(Err(cache::warm::Error::Linux(_))) | None => (None, None),
-            Some(Err(error)) => (None, Some(error.to_string())),
-        };
-        let (base, source) = match stored {
-            Some(record) => (record.measurement.profile, ProfileSource::Probed { measured_at: record.measured_at }),
-            None if is_told => (self.told(), ProfileSource::Told),
-            None => (DeviceProfile::default(), ProfileSource::Default),
-        };
-        let probed = match source {
-            ProfileSource::Probed { .. } => base.depth.clamp(*PROBED_THREADS.start(), *PROBED_THREADS.end()),
-            ProfileSource::Told | ProfileSource::Default => THREADS,
-        };
-        let profile = DeviceProfile { depth: threads.map_or(probed, u32::from), ..base };
-        (PlannedDevice { profile, source }, unusable)
+/// The snapshot, and what to tell of it and of others.
+fn read_snapshot(
+    arguments: &RestoreArguments,
+    cluster: u64,
+    situation: &Situation,
+) -> Result<(Snapshot, Selected, Vec<String>), cache::Error> {
+    let RestoreArguments { snapshots, connection, other_cluster, .. } = arguments;
+    let chosen = snapshots.read(arguments.snapshot_name(), connection, cluster, situation, *other_cluster)?;
+    let Chosen { snapshot, selected, mut remarks, .. } = chosen;
+    if matches!(arguments.snapshot_name(), BEST | NEWEST) {
+        remarks.extend(snapshots.remark_owners(connection, &snapshot.header(), situation));
+    }
+    Ok((snapshot, selected, remarks))
+}
+
+/// Is it that nothing was ever kept of this cluster?
+fn is_none_kept(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(cache::Error::NoSnapshot(_)))
+}
+
+impl Source {
+    /// The server's process, when it runs here.
+    pub fn postmaster_pid(&self) -> Option<u32> {
+        self.directory.as_ref()?.find_postmaster_pid()
     }
 
-    fn told(self) -> DeviceProfile {
-        let usual = DeviceProfile::default();
-        let reads_per_second = self.riops.map_or(usual.reads_per_second, f64::from);
-        DeviceProfile::told(reads_per_second, self.rbps.unwrap_or(usual.bandwidth))
+    /// May the server read past the page cache? Something speaks for it; the server knows.
+    pub fn may_bypass_page_cache(&self) -> bool {
+        self.directory.as_ref().is_some_and(|directory| directory.mentions("debug_io_direct"))
+    }
+
+    /// What the server's processes do, when it runs here.
+    pub fn traffic(&self) -> Arc<dyn Traffic> {
+        let directory = self.directory.clone();
+        Arc::new(ServerTraffic::new(move || directory.as_ref()?.find_postmaster_pid()))
+    }
+
+    /// The cache of its files.
+    pub fn page_cache(&self) -> SystemPageCache {
+        page_cache_of(self.directory.as_ref())
+    }
+
+    /// Where the files are.
+    pub fn place(&self) -> Result<Place, Refusal> {
+        match &self.directory {
+            Some(directory) => Ok(Place {
+                directory: directory.path.clone(),
+                geometry: Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks },
+            }),
+            None => {
+                let unknown = || Refusal::because(SkipReason::NoDataDirectory);
+                Err(self.directory_refusal.clone().unwrap_or_else(unknown))
+            }
+        }
+    }
+
+    /// What of the snapshot is meant.
+    pub fn request(&mut self, snapshot: Snapshot, arguments: &RestoreArguments) -> anyhow::Result<Request> {
+        let here = self.directory.as_ref().map(|directory| directory.block_size);
+        let mut map = snapshot.map;
+        let block_size = map.source.block_size;
+        if let Some(here) = here.filter(|here| *here != block_size) {
+            return Err(warm::Error::BlockSize { snapshot: block_size, cluster: here }.into());
+        }
+        let places = map.select(&arguments.selection.selection())?;
+        let databases = arguments.connection.databases()?;
+        self.remarks.extend(remark_unknown(&databases, &map));
+        let scope = Scope::of(&databases);
+        let mut places = places.into_iter().peekable();
+        let mut at = 0;
+        map.relations.retain(|one| {
+            let is_selected = places.next_if_eq(&at).is_some();
+            at += 1;
+            is_selected && scope.includes(&one.relation.name.database)
+        });
+        Ok(Request::new(map, arguments.tiers()))
+    }
+
+    /// The server's answer, which may take a while.
+    ///
+    /// # Errors
+    /// When the server turns out to be another cluster's, or nothing can be done without one that answers.
+    pub async fn server(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
+        let of_snapshots = std::mem::take(&mut self.remarks);
+        let mut answer = self.ask(arguments).await?;
+        answer.remarks.splice(0..0, of_snapshots);
+        Ok(answer)
+    }
+
+    async fn ask(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
+        let target = match self.target.take() {
+            Some(target) => target,
+            None => match Target::open(&arguments.connection).await {
+                Ok(target) => target,
+                Err(error) if arguments.tiers().os && is_about_connecting(&error) => {
+                    let remarks = vec![format!("the server was not asked: {}", describe(&error))];
+                    return Ok(Answer { server: Err(self.why_unanswered(error.downcast_ref())), remarks });
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        let Target { server, server_refusal, remarks, .. } = target;
+        let Some(server) = server else {
+            return Ok(Answer { server: Err(self.why_unanswered(server_refusal.as_ref())), remarks });
+        };
+        require_cluster(&server, self.cluster, &self.directory)?;
+        Ok(Answer { server: Ok(server), remarks })
+    }
+
+    /// A server that is not there is a matter of course as long as none was there.
+    fn why_unanswered(&self, error: Option<&postgres::Error>) -> Refusal {
+        let runs = self.had_server || self.postmaster_pid().is_some();
+        match error {
+            Some(error) if runs || !error.is_server_gone() => Refusal::of(error),
+            None if runs => Refusal::with_detail(SkipReason::ServerGone, "the server that ran was stopped"),
+            _ => Refusal::because(SkipReason::NoServer),
+        }
     }
 }
 
-/// Slower than this nobody means: a number without its unit is bytes.
-const RATE_MIN: Bytes = Bytes(64 << 10);
+/// Which of the databases that were named the snapshot has nothing of: what it holds as a whole is no measure of them.
+fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
+    let known: HashSet<&str> = map.relations.iter().map(|one| one.relation.name.database.as_str()).collect();
+    let unknown: Vec<&str> = databases.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
+    let alone =
+        if unknown.len() == databases.len() { "; all that is asked for is of the catalogs that all share" } else { "" };
+    let noun = if unknown.len() == 1 { "database" } else { "databases" };
+    (!unknown.is_empty()).then(|| {
+        let names = unknown.join(", ");
+        format!("the snapshot knows nothing of {noun} {names}, made since or not looked at{alone}")
+    })
+}
 
-/// An amount of data in a second: `50MB`, `50MB/s`.
-fn rate(text: &str) -> Result<Bytes, String> {
-    match Bytes::parse_rate(text) {
-        Ok(rate) if rate < RATE_MIN => Err(format!(
-            "{} would never come to an end: write the unit too, such as 50MB (at least 64KiB)",
-            rate.per_second()
-        )),
-        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+fn require_cluster(server: &Server, cluster: u64, directory: &Option<DataDirectory>) -> Result<(), postgres::Error> {
+    match directory {
+        Some(directory) if server.facts.system_identifier != cluster => Err(postgres::Error::OtherCluster {
+            path: directory.path.clone(),
+            directory: cluster,
+            server: server.facts.system_identifier,
+            address: server.address.clone(),
+        }),
+        _ => Ok(()),
     }
 }
 
-/// An amount of data that is not 0.
-pub fn positive_bytes(text: &str) -> Result<Bytes, String> {
-    positive(text.parse())
-}
-
-/// A bandwidth that is not 0.
-pub fn positive_rate(text: &str) -> Result<Bytes, String> {
-    positive(Bytes::parse_rate(text))
-}
-
-fn positive(parsed: Result<Bytes, ParseBytesError>) -> Result<Bytes, String> {
-    match parsed {
-        Ok(Bytes(0)) => Err("must be more than 0".to_owned()),
-        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+/// Nobody answered, or nobody was let in: the files can be read all the same.
+fn is_about_connecting(error: &anyhow::Error) -> bool {
+    match error.downcast_ref() {
+        Some(error @ (postgres::Error::Connect { .. } | postgres::Error::ConnectTimeout { .. })) => {
+            // A database that is not there was named by mistake.
+            !error.is_closed_database()
+        }
+        _ => false,
     }
 }
 

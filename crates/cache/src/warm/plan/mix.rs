@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::merge::Link;
+use super::hot::Hot;
 use super::{Plan, Read, Scratch, Situation, Step};
 use host::units::Bytes;
 
@@ -159,99 +159,6 @@ impl Plan {
         let bytes = Bytes(blocks * u64::from(self.geometry.block_size));
         (reads as f64 / self.device.reads_per_second, bytes.seconds_at(self.device.bandwidth))
     }
-}
-
-// ---- hot ----
-//
-// The hot part of a plan: whoever uses it has what he needs as soon as that is read.
-
-/// Where the hot part ends, a second of the device is worth so many times less ...
-const DROP_MIN: f64 = 32.0;
-
-/// ... within this part of the plan's seconds: catalogs lie in between ...
-const DROP_WITHIN: f64 = 0.02;
-
-/// ... and what is left has no more than this part of the heat. An index is much hotter than its table, and does without it nothing.
-const LEFT_HEAT_MAX: f64 = 0.125;
-
-/// What lies behind such a drop belongs to the hot part all the same when it has this part of the heat, and ends in one too: an index may
-/// have nearly all of the heat, and its table is hot.
-const MORE_HEAT_MIN: f64 = 1.0 / 16.0;
-
-/// The hot part has been begun when no more than this part of its seconds is left: small catalogs may come late.
-const LEFT_MAX: f64 = 0.06;
-
-/// What of the hot part nobody has begun to read.
-#[derive(Clone, Copy, Debug)]
-pub struct Hot {
-    /// Heat per second of the coldest step of it.
-    least: f64,
-    seconds: f64,
-    left: f64,
-}
-
-/// A place in the steps, the hottest first, behind which there is a drop.
-#[derive(Clone, Copy)]
-struct End {
-    /// Seconds and heat up to there, and the heat per second of the last step.
-    seconds: f64,
-    heat: f64,
-    least: f64,
-}
-
-impl Hot {
-    /// That of these steps; `None` where heat falls off gently, or not at all.
-    pub fn of<'a>(steps: impl Iterator<Item = &'a Link>) -> Option<Hot> {
-        let mut hottest_first: Vec<&Link> = steps.collect();
-        hottest_first.sort_unstable_by(|one, other| other.density().total_cmp(&one.density()));
-        let ends: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.seconds)).collect();
-        let heats: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.heat)).collect();
-        let (within, all_heat) = (ends.last()? * DROP_WITHIN, *heats.last()?);
-        let drops = hottest_first.iter().zip(&ends).zip(&heats).filter_map(|((link, seconds), heat)| {
-            // What has no such stretch behind it does not end there: a single cold step is no rest.
-            let beyond = hottest_first.get(ends.partition_point(|end| end - seconds < within))?;
-            let least = link.density();
-            let is_drop = least > beyond.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;
-            is_drop.then_some(End { seconds: *seconds, heat: *heat, least })
-        });
-        let end = drops.reduce(|end, next| {
-            let is_same = next.seconds - end.seconds < within;
-            if is_same || next.heat - end.heat >= all_heat * MORE_HEAT_MIN { next } else { end }
-        })?;
-        Some(Hot { least: end.least, seconds: end.seconds, left: end.seconds })
-    }
-
-    /// What these steps have of the hot part of an earlier plan, which may have been priced otherwise.
-    pub fn left_of<'a>(earlier_least: f64, steps: impl Iterator<Item = &'a Link>) -> Hot {
-        let least = earlier_least / DROP_MIN.sqrt();
-        let seconds = steps.filter(|link| link.density() >= least).map(|link| link.seconds).sum();
-        Hot { least, seconds, left: seconds }
-    }
-
-    /// Heat per second of the coldest step of it.
-    pub fn least(&self) -> f64 {
-        self.least
-    }
-
-    /// A step begins.
-    pub fn begin(&mut self, link: &Link) {
-        if link.density() >= self.least {
-            self.left -= link.seconds;
-        }
-    }
-
-    /// Has all of it been begun?
-    pub fn is_begun(&self) -> bool {
-        self.left <= self.seconds * LEFT_MAX
-    }
-}
-
-/// The sum of each with all before it.
-fn cumulated(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
-    values.scan(0.0, |sum, value| {
-        *sum += value;
-        Some(*sum)
-    })
 }
 
 #[cfg(test)]
@@ -455,81 +362,5 @@ mod tests {
             (0..400).filter(|_| mix.next(read_worth).unwrap().1.fork == 1).count()
         };
         assert!(large(3.0) > 2 * large(1.0), "{} {}", large(3.0), large(1.0));
-    }
-}
-
-#[cfg(test)]
-mod hot_tests {
-    use super::super::merge::{Cost, Merging};
-    use super::*;
-
-    fn link((density, seconds): &(f64, f64)) -> Link {
-        let (merging, cost) = (Merging::default(), Cost::default());
-        Link { coldest: 0, merging, cost, wanted_blocks: 0, heat: density * seconds, seconds: *seconds }
-    }
-
-    /// How many steps are begun, in this order, when the hot part is; `None`: there is none.
-    fn count(steps: &[(f64, f64)]) -> Option<usize> {
-        let links: Vec<Link> = steps.iter().map(link).collect();
-        let mut hot = Hot::of(links.iter())?;
-        let begun = links.iter().position(|link| {
-            hot.begin(link);
-            hot.is_begun()
-        });
-        begun.map(|last| last + 1)
-    }
-
-    /// A part of so many steps that are alike.
-    fn alike(density: f64, steps: usize) -> Vec<(f64, f64)> {
-        vec![(density, 0.1); steps]
-    }
-
-    #[test]
-    fn an_index_and_its_table_are_hot_and_what_is_hardly_used_is_not() {
-        // What pg_buffercache told of a table of which the newest tenth is used.
-        let (catalogs, index) = (vec![(65_000.0, 0.05), (2_500.0, 0.001)], vec![(1_600_000.0, 0.1), (220_000.0, 0.1)]);
-        let (table, late, cold) = (alike(33_000.0, 17), vec![(4_200.0, 0.001); 30], alike(185.0, 110));
-        let steps = [&catalogs[..], &index, &table, &late, &cold].concat();
-        assert_eq!(count(&steps), Some(2 + 2 + 16), "the last step may as well be on its way");
-        let steps = [&cold[..50], &table, &late, &cold[50..], &index, &catalogs].concat();
-        assert_eq!(count(&steps), Some(50 + 17 + 30 + 60 + 2), "whatever the order");
-    }
-
-    #[test]
-    fn where_heat_falls_off_gently_there_is_none() {
-        assert_eq!(count(&alike(0.2, 50)), None);
-        assert_eq!(count(&alike(0.0, 50)), None);
-        assert_eq!(count(&[]), None);
-        let zipfian: Vec<(f64, f64)> = (1..1000).map(|rank| (1.0 / f64::from(rank), 0.1)).collect();
-        assert_eq!(count(&zipfian), None);
-        let half_of_the_heat_is_left = [alike(40_000.0, 1), alike(1000.0, 40)].concat();
-        assert_eq!(count(&half_of_the_heat_is_left), None);
-        assert_eq!(
-            count(&[alike(40_000.0, 1), alike(1000.0, 5)].concat()),
-            Some(1),
-            "an eighth is, and few steps are enough"
-        );
-    }
-
-    #[test]
-    fn an_odd_step_at_the_end_does_not_hide_where_the_hot_part_ends() {
-        let steps = [alike(33_000.0, 17), alike(185.0, 110)].concat();
-        assert_eq!(count(&steps), Some(16));
-        for odd in [vec![(0.001, 0.001)], vec![(0.0, 0.1)], alike(0.5, 40)] {
-            assert_eq!(count(&[&steps[..], &odd].concat()), Some(16), "{odd:?}");
-        }
-        assert_eq!(count(&[alike(33_000.0, 17), vec![(0.1, 0.001)]].concat()), None, "all of it is hot");
-    }
-
-    #[test]
-    fn what_is_left_of_an_earlier_hot_part_is_known_by_its_heat() {
-        let (table, cold): (Vec<_>, Vec<_>) = (alike(33_000.0, 3), alike(185.0, 110));
-        let links = |steps: &[(f64, f64)]| steps.iter().map(link).collect::<Vec<Link>>();
-        let rest = links(&[&table[..], &cold].concat());
-        let mut hot = Hot::left_of(60_000.0, rest.iter());
-        assert!(!hot.is_begun());
-        rest[..3].iter().for_each(|link| hot.begin(link));
-        assert!(hot.is_begun());
-        assert!(Hot::left_of(60_000.0, links(&cold).iter()).is_begun(), "nothing is left of it");
     }
 }

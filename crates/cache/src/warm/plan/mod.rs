@@ -5,6 +5,7 @@
 //! a step when they are asked for ([`Plan::reads`]).
 
 mod cells;
+mod hot;
 mod merge;
 mod mix;
 
@@ -23,7 +24,7 @@ use merge::Link;
 use merge::{Balance, Pricing, choose_balance};
 
 pub use cells::{Geometry, MAX_LEVELS, Place, Precedence, WantedFork};
-use mix::Hot;
+use hot::Hot;
 pub use mix::Mix;
 
 use super::DeviceProfile;

@@ -1,0 +1,76 @@
+//! The options that say what the device can give.
+
+use std::path::Path;
+
+use clap::Args;
+
+use cache::warm::probe::ProfileStore;
+use cache::warm::{DeviceProfile, PlannedDevice, ProfileSource};
+use command::find_profile;
+use host::linux::block_device::read_block_device;
+use host::units::Bytes;
+
+/// Threads that read from a device that nobody has measured.
+const THREADS: u32 = 16;
+/// Threads beside which a measured depth is not heeded: fewer get too small a part of a device beside the server's own misses, and more
+/// than this many reads of the largest size keep any device busy.
+const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
+
+/// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Device")]
+pub struct DeviceArguments {
+    /// Reads that the device serves in a second [default: as `doctor --probe` measured, or 3000]
+    #[arg(long, value_name = "READS", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
+    riops: Option<u32>,
+
+    /// Bytes that it delivers in a second [default: as `doctor --probe` measured, or 125MiB]; MB are 10^6 bytes
+    #[arg(long, value_name = "BYTES", hide_short_help = true, value_parser = positive_rate)]
+    rbps: Option<Bytes>,
+}
+
+/// Does the disk of a directory turn, by its own account and by what it gives? Many a virtual disk says so, and does not.
+pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
+    let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
+    profile.is_slow_to_seek() && directory.is_some_and(says_so)
+}
+
+impl DeviceArguments {
+    /// The profile to plan for, with as many `threads` as were asked for, and why a stored one is not used although it is there. Who tells
+    /// either price means another device than the one that was measured.
+    pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
+        let is_told = self.riops.is_some() || self.rbps.is_some();
+        let is_of_use = !is_told && !ProfileStore::open().is_empty();
+        let (stored, unusable) = match directory.filter(|_| is_of_use).map(find_profile) {
+            Some(Ok(stored)) => (stored, None),
+            // A device that cannot be found out has no profile either.
+            Some(Err(cache::warm::Error::Linux(_))) | None => (None, None),
+            Some(Err(error)) => (None, Some(error.to_string())),
+        };
+        let (base, source) = match stored {
+            Some(record) => (record.measurement.profile, ProfileSource::Probed { measured_at: record.measured_at }),
+            None if is_told => (self.told(), ProfileSource::Told),
+            None => (DeviceProfile::default(), ProfileSource::Default),
+        };
+        let probed = match source {
+            ProfileSource::Probed { .. } => base.depth.clamp(*PROBED_THREADS.start(), *PROBED_THREADS.end()),
+            ProfileSource::Told | ProfileSource::Default => THREADS,
+        };
+        let profile = DeviceProfile { depth: threads.map_or(probed, u32::from), ..base };
+        (PlannedDevice { profile, source }, unusable)
+    }
+
+    fn told(self) -> DeviceProfile {
+        let usual = DeviceProfile::default();
+        let reads_per_second = self.riops.map_or(usual.reads_per_second, f64::from);
+        DeviceProfile::told(reads_per_second, self.rbps.unwrap_or(usual.bandwidth))
+    }
+}
+
+/// A bandwidth that is not 0.
+fn positive_rate(text: &str) -> Result<Bytes, String> {
+    match Bytes::parse_rate(text) {
+        Ok(Bytes(0)) => Err("must be more than 0".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    }
+}
