@@ -65,7 +65,7 @@ man: build ## Write the manual pages and the completions to target/man and targe
 	@mkdir -p target/completions
 	@for program in $(PROGRAMS); do \
 	  [[ -x $(TARGET)/release/$$program ]] || continue; \
-	  $(TARGET)/release/$$program completions --man target/man; \
+	  $(TARGET)/release/$$program completions man target/man; \
 	  for shell in bash zsh fish; do \
 	    $(TARGET)/release/$$program completions $$shell > target/completions/$$program.$$shell; \
 	  done; \

@@ -63,7 +63,7 @@ async fn main() -> anyhow::Result<()> {
     }
     let store = Store::open_existing(&path).await?;
     let id = store.read_sweeps().await?.first().context("the store is empty")?.id.clone();
-    let server = Listener::bind(ListenOptions::loopback(0, None)).await?;
+    let server = Listener::bind(ListenOptions::listening(([127, 0, 0, 1], 0).into(), None)?).await?;
     let host = server.address()?.to_string();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(serve(server, store, async {

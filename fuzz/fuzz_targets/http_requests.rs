@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use pgthaw_lab::results::Store;
-use pgthaw_lab::serve::Token;
+use command::http::Token;
 use pgthaw_lab::serve::fuzzing::Answers;
 use tokio::runtime::Runtime;
 

@@ -245,7 +245,7 @@ fn the_list_marks_what_a_restore_takes_with_and_without_a_server() {
     assert_eq!(listed(&server, &[]).1["reason"], "warmest_before_start");
     server.cluster.stop(StopMode::Fast).unwrap();
     let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
-    assert!(text.contains("* once its server runs, pgthaw restore "), "{text}");
+    assert!(text.contains("* once its server runs, `pgthaw restore "), "{text}");
     let marked = |arguments: &[&str]| listed(&server, arguments).1;
     assert_eq!(
         (&marked(&[])["name"], &marked(&[])["reason"]),
@@ -289,7 +289,7 @@ fn a_forecast_is_of_the_restore_that_would_happen() {
     let warm = take(&server);
     restart_cold(&mut server);
     take(&server);
-    let numbers = ["predict", "--hit", "0.2ms", "--observe", "1", "--json"];
+    let numbers = ["predict", "hit=0.2ms", "--seconds", "1", "--json"];
     server.psql("SELECT count(*) FROM hot WHERE id < 100");
     let same = |forecast: &Value, planned: &Value| {
         for field in ["name", "path", "reason", "server_started_at", "os_bytes", "buffers_bytes", "warmer"] {
@@ -414,7 +414,7 @@ fn what_is_shown_verified_and_dropped_is_told_from_what_a_restore_takes() {
     let dropped = server.pgthaw(&["snapshot", "drop", &warm]).ok().stdout;
     assert!(dropped.contains(" now takes snapshot ") && dropped.contains(&newer), "{dropped}");
     let dropped = server.pgthaw(&["snapshot", "drop", &newer]).ok().stdout;
-    assert!(dropped.contains("no snapshot is left that pgthaw restore "), "{dropped}");
+    assert!(dropped.contains("no snapshot is left that `pgthaw restore "), "{dropped}");
     let last = take(&server);
     let dropped = server.pgthaw(&["snapshot", "drop", &last, "--json"]).ok().json();
     assert_eq!(dropped["restore"], Value::Null);

@@ -36,7 +36,7 @@ fn nothing_runs_for_a_film_that_was_named_and_is_no_good() {
     assert_not_run(&server, &path("damaged.parquet"), 1, "is damaged");
     fs::write(path("text.parquet"), "no film").unwrap();
     assert_not_run(&server, &path("text.parquet"), 2, "is not a film");
-    assert_not_run(&server, &path("missing.parquet"), 1, "pgthaw film list shows");
+    assert_not_run(&server, &path("missing.parquet"), 1, "`pgthaw film list");
 
     let other = servers::start_new(15, &[]);
     let others = record(&other, "x");

@@ -61,7 +61,7 @@ test_every_version! {
         as_warmer(&server, &["evict", "-r", "t", "--tier", "os", "--yes"]).ok();
         let receipt = as_warmer(&server, &["restore", "--json", "-r", "t"]).ok().json();
         assert_eq!(reasons(&receipt), "", "{receipt:#}");
-        as_warmer(&server, &["predict", "--tps", "5000", "--clients", "8"]).ok();
+        as_warmer(&server, &["predict", "tps=5000", "clients=8"]).ok();
     }
 }
 
@@ -157,7 +157,7 @@ test_every_version! {
             &["evict", "--all", "--tier", "os"],
             &["restore", "--pace", "full"],
             &["snapshot", "diff"],
-            &["predict", "--tps", "5000", "--clients", "8"],
+            &["predict", "tps=5000", "clients=8"],
             &["hydrate"],
         ] {
             let output = server.pgthaw(arguments);

@@ -268,7 +268,7 @@ const COMMANDS: [&[&str]; 8] = [
     &["snapshot", "take", "--dir", "snapshots"],
     &["restore", "--dir", "snapshots"],
     &["evict", "--all", "--yes"],
-    &["predict", "--observe", "1"],
+    &["predict", "--seconds", "1"],
     &["results", "--results"],
 ];
 

@@ -69,7 +69,7 @@ fn write_all(server: &TestServer, umask: &str, more: &[&str]) -> Vec<(PathBuf, u
     }
     // On a file system that has no device there is nothing to read from.
     run(&["hydrate"]);
-    run(&["doctor", "--probe", "--probe-budget", "16MiB"]);
+    run(&["doctor", "--probe=16MiB"]);
     walk(&place)
 }
 
@@ -186,6 +186,6 @@ fn look(directory: &Path) -> Vec<(PathBuf, u32)> {
 #[test]
 fn manual_pages_are_for_everybody() {
     let home = Home::new();
-    home.pgthaw(&["completions", "--man", "man"]).ok();
+    home.pgthaw(&["completions", "man", "man"]).ok();
     assert_modes(&walk(&home.path().join("man")), 0o644, 0o755);
 }

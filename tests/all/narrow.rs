@@ -7,7 +7,6 @@ use std::process::Command;
 use clap::CommandFactory as _;
 use console::{measure_text_width, strip_ansi_codes};
 use pgthaw::Cli;
-use terminal::find_commands;
 
 use crate::every_study::make_residency;
 use crate::results::keep;
@@ -62,8 +61,10 @@ fn who_records_seconds_sees_them_go_by() {
 /// Panics with the lines that are too wide.
 #[track_caller]
 fn assert_fits(text: &str, width: usize) {
-    let is_command =
-        |line: &str| find_commands(line.trim()).first().is_some_and(|found| found.len() == line.trim().len());
+    // A command of its own line, or the name of a file.
+    const BEGINS: [&str; 10] =
+        ["pgthaw ", "psql ", "sudo ", "runuser ", "for d in ", "setcap ", "mount ", "apt-get ", "chmod ", "'/"];
+    let is_command = |line: &str| BEGINS.iter().any(|begin| line.trim().starts_with(begin));
     let is_word = |line: &str| !line.trim().contains(' ');
     let is_wide = |line: &&str| measure_text_width(line) > width && !is_command(line) && !is_word(line);
     let wide: Vec<&str> = text.lines().filter(is_wide).collect();
@@ -102,16 +103,6 @@ fn every_help_fits() {
 }
 
 #[test]
-fn every_command_is_known_as_one_that_can_be_pasted() {
-    for path in command_paths() {
-        let command = format!("pgthaw {}", path.join(" "));
-        let sentence = format!("as it is: {command} does it");
-        let found: Vec<&str> = find_commands(&sentence).into_iter().map(|range| &sentence[range]).collect();
-        assert_eq!(found, [command]);
-    }
-}
-
-#[test]
 fn what_is_said_of_a_server_fits() {
     let server = servers::start_any(&[("shared_buffers", "16MB")]);
     let name = "a_name_as_long_as_postgresql_lets_one_be_which_is_63_characters";
@@ -119,8 +110,7 @@ fn what_is_said_of_a_server_fits() {
         "CREATE EXTENSION pg_buffercache; CREATE TABLE {name} AS SELECT generate_series(1, 200000) AS i"
     ));
     server.pgthaw(&["snapshot", "take"]).ok();
-    let model =
-        ["--pages", "100000", "--hit", "0.2ms", "--riops", "3000", "--clients", "8", "--what-if", "riops=16000"];
+    let model = ["pages=100000", "hit=0.2ms", "riops=3000", "clients=8", "--what-if", "riops=16000"];
     let predict = [&["predict"], &model[..]].concat();
     let commands: [&[&str]; 25] = [
         &["doctor"],

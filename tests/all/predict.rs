@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::servers::{self, Home, TestServer};
 
-const SOURCE: [&str; 9] = ["predict", "--pages", "163968", "--pages", "27392", "--miss", "4.7ms", "--hit", "0.22ms"];
+const SOURCE: [&str; 5] = ["predict", "pages=163968", "pages=27392", "miss=4.7ms", "hit=0.22ms"];
 
 fn predict(more: &[&str]) -> Value {
     Home::new().pgthaw(&[&SOURCE[..], more, &["--json"]].concat()).ok().json()
@@ -18,7 +18,7 @@ fn seconds(scenario: &Value, field: &str) -> f64 {
 
 #[test]
 fn the_case_of_the_source_is_drawn_again() {
-    let prediction = predict(&["--clients", "1"]);
+    let prediction = predict(&["clients=1"]);
     let knee = &prediction["knees"]["simple"]["by_transaction"];
     assert_eq!(knee["transaction"].as_f64().unwrap().round(), 576_711.0);
     assert_eq!(knee["seconds"].as_f64().unwrap().round(), 942.0);
@@ -31,7 +31,7 @@ fn the_case_of_the_source_is_drawn_again() {
     assert!((seconds(both, "to_50_seconds") / 930.0 - 1.0).abs() < 0.002, "{both}");
     assert!((seconds(both, "to_90_seconds") / 1041.0 - 1.0).abs() < 0.002, "{both}");
     assert!(both["points"].as_array().unwrap().len() > 50);
-    let text = Home::new().pgthaw(&[&SOURCE[..], &["--ascii"]].concat()).ok().stdout;
+    let text = Home::new().pgthaw(&SOURCE).ok().stdout;
     for part in [
         "191360 pages x 4.70 ms = 15.0 min",
         "cold restart: 50 % of 4545 tps after",
@@ -46,7 +46,7 @@ fn the_case_of_the_source_is_drawn_again() {
 #[test]
 fn limits_bring_a_restore_and_cases_to_compare() {
     // So many that the device is at its limit, whatever a read takes.
-    let limits = ["--clients", "32", "--cores", "2", "--riops", "3000", "--rbps", "125MiB"];
+    let limits = ["clients=32", "cores=2", "riops=3000", "rbps=125MiB"];
     let cases = ["--what-if", "riops=10000", "--what-if", "memory=500MiB,clients=16"];
     let prediction = predict(&[&limits[..], &cases[..]].concat());
     let scenarios = prediction["scenarios"].as_array().unwrap();
@@ -71,8 +71,8 @@ fn limits_bring_a_restore_and_cases_to_compare() {
 /// shared_buffers are a part of the memory: what is in both tiers is held twice.
 #[test]
 fn larger_shared_buffers_are_no_additional_memory() {
-    let numbers = ["predict", "--pages", "1000000", "--riops", "3000", "--rbps", "125MiB", "--hit", "0.1ms"];
-    let machine = ["--clients", "8", "--cores", "2", "--memory", "4GiB", "--json"];
+    let numbers = ["predict", "pages=1000000", "riops=3000", "rbps=125MiB", "hit=0.1ms"];
+    let machine = ["clients=8", "cores=2", "memory=4GiB", "--json"];
     let steady = |case: &str| {
         let prediction = Home::new().pgthaw(&[&numbers[..], &machine, &["--what-if", case]].concat()).ok().json();
         let scenarios = prediction["scenarios"].as_array().unwrap().clone();
@@ -94,35 +94,21 @@ fn larger_shared_buffers_are_no_additional_memory() {
 }
 
 #[test]
-fn the_page_stands_for_itself() {
-    let home = Home::new();
-    let arguments = [&SOURCE[..], &["--html", "forecast.html"]].concat();
-    home.pgthaw(&arguments).ok();
-    let page = std::fs::read_to_string(home.path().join("forecast.html")).unwrap();
-    assert_eq!(page.matches("<polyline").count(), 2);
-    assert!(!page.contains("http://") && !page.contains("https://"), "it asks the network for nothing");
-    // A page is replaced, a letter is not.
-    home.pgthaw(&arguments).ok();
-    std::fs::write(home.path().join("forecast.html"), "my letters").unwrap();
-    home.pgthaw(&arguments).ends_with(2);
-    home.pgthaw(&[&arguments[..], &["--force"]].concat()).ok();
-}
-
-#[test]
 fn what_makes_no_sense_is_refused() {
     let home = Home::new();
     for (arguments, message) in [
-        (vec!["predict", "--pages", "0", "--miss", "2ms", "--hit", "1ms"], "must be a number above 0"),
-        (vec!["predict", "--pages", "nan", "--miss", "2ms", "--hit", "1ms"], "must be a number above 0"),
-        (vec!["predict", "--pages", "5", "--miss", "1ms", "--hit", "2ms"], "cannot take less time"),
-        (vec!["predict", "--pages", "5", "--miss", "fast", "--hit", "2ms"], "write a time above 0"),
-        (vec!["predict", "--pages", "5", "--hit", "2ms", "--riops", "0"], "must be a number above 0"),
-        (vec!["predict", "--pages", "1e12", "--miss", "2ms", "--hit", "1ms"], "write blocks from 1 to 4294967295"),
-        (vec!["predict", "--pages", "4e9", "--miss", "3600s", "--hit", "3599s"], "beyond a hundred years"),
-        (vec!["predict", "--pages", "5", "--hit", "2ms"], "what a read takes is not known"),
-        (vec!["predict", "--pages", "5"], "--hit"),
-        (vec!["predict", "--pages", "5", "--miss", "2ms", "--hit", "1ms", "--what-if", "luck=1"], "cannot be changed"),
-        (vec!["predict", "--pages", "5", "--miss", "2ms", "--hit", "1ms", "--popularity", "zipf"], "write uniform"),
+        (vec!["predict", "pages=0", "miss=2ms", "hit=1ms"], "must be a number above 0"),
+        (vec!["predict", "pages=nan", "miss=2ms", "hit=1ms"], "must be a number above 0"),
+        (vec!["predict", "pages=5", "miss=1ms", "hit=2ms"], "cannot take less time"),
+        (vec!["predict", "pages=5", "miss=fast", "hit=2ms"], "write a time above 0"),
+        (vec!["predict", "pages=5", "hit=2ms", "riops=0"], "must be a number above 0"),
+        (vec!["predict", "pages=1e12", "miss=2ms", "hit=1ms"], "write blocks from 1 to 4294967295"),
+        (vec!["predict", "pages=4e9", "miss=3600s", "hit=3599s"], "beyond a hundred years"),
+        (vec!["predict", "pages=5", "hit=2ms"], "what a read takes is not known"),
+        (vec!["predict", "pages=5"], "hit=0.22ms"),
+        (vec!["predict", "pages=5", "miss=2ms", "hit=1ms", "--what-if", "luck=1"], "there is no figure"),
+        (vec!["predict", "pages=5", "miss=2ms", "hit=1ms", "--what-if", "miss=1s"], "cannot be changed"),
+        (vec!["predict", "pages=5", "miss=2ms", "hit=1ms", "popularity=zipf"], "write uniform"),
     ] {
         let output = home.pgthaw(&arguments).ends_with(2);
         assert!(output.stderr.contains(message), "{message}: {}", output.stderr);
@@ -153,10 +139,10 @@ test_every_version! {
         let server = servers::start(version, &[]);
         assert!(pgbench(&server, version, &["-i", "-q", "-s", "2"]).status().unwrap().success());
         server.psql("VACUUM ANALYZE pgbench_accounts");
-        let idle = server.pgthaw(&["predict", "--observe", "1", "-d", "postgres"]).ends_with(2);
+        let idle = server.pgthaw(&["predict", "--seconds", "1", "-d", "postgres"]).ends_with(2);
         assert!(idle.stderr.contains("the server is idle"), "{}", idle.stderr);
         let load = Load(pgbench(&server, version, &["-S", "-c", "2", "-T", "60"]).spawn().unwrap());
-        let arguments = ["predict", "-d", "postgres", "--observe", "3", "--riops", "100", "--rbps", "10MiB"];
+        let arguments = ["predict", "-d", "postgres", "--seconds", "3", "riops=100", "rbps=10MiB"];
         let prediction = server.pgthaw(&[&arguments[..], &["--what-if", "riops=1000", "--json"]].concat()).ok().json();
         drop(load);
         let [cold, restore, _, faster] = &prediction["scenarios"].as_array().unwrap()[..] else {
@@ -187,8 +173,8 @@ fn ranges_and_scans_are_told_from_points_and_what_is_not_known_is_refused() {
         std::fs::write(&script, format!("\\set aid random(1, 199000)\n{statement};\n")).unwrap();
         let load = ["-n", "-c", "2", "-T", "60", "-f", script.to_str().unwrap()];
         let _load = Load(pgbench(&server, version, &load).spawn().unwrap());
-        let device = ["--riops", "1000", "--rbps", "100MiB", "--tps", "500"];
-        let arguments = ["predict", "-d", "postgres", "--observe", "3"];
+        let device = ["riops=1000", "rbps=100MiB", "tps=500"];
+        let arguments = ["predict", "-d", "postgres", "--seconds", "3"];
         server.pgthaw(&[&arguments[..], &device, if json { &["--json"] } else { &[] }].concat())
     };
     let range = "SELECT aid, abalance FROM pgbench_accounts WHERE aid BETWEEN :aid AND :aid + 599";
@@ -216,7 +202,7 @@ fn ranges_and_scans_are_told_from_points_and_what_is_not_known_is_refused() {
     }
     let by_ctid = "SELECT abalance FROM pgbench_accounts WHERE ctid = ('(' || :aid / 61 || ',1)')::tid";
     let refused = watch(by_ctid, false).ends_with(2);
-    for part in ["how the blocks of public.pgbench_accounts lie is not known", "by ctid, TABLESAMPLE", "--pages"] {
+    for part in ["how the blocks of public.pgbench_accounts lie is not known", "by ctid, TABLESAMPLE", "pages="] {
         assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
     }
 }
@@ -232,7 +218,7 @@ fn a_snapshot_says_what_is_popular() {
     let taken = server.pgthaw(&["snapshot", "take", "--json"]).ok().json();
     // Idle by now: what the statistics have counted is taken.
     let predict = || {
-        let arguments = ["predict", "-d", "postgres", "--observe", "2", "--hit", "0.2ms", "--json"];
+        let arguments = ["predict", "-d", "postgres", "--seconds", "2", "hit=0.2ms", "--json"];
         server.pgthaw(&arguments).ok().json()
     };
     let prediction = predict();
@@ -268,7 +254,7 @@ fn a_stopped_server_is_forecast_from_its_files_and_its_snapshot() {
     server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let refused = server.home.pgthaw(&stopped).ends_with(2);
     assert!(refused.stderr.contains("the server does not run, so what a warm"), "{}", refused.stderr);
-    let told = ["--hit", "0.2ms", "--clients", "4", "--riops", "1000", "--rbps", "100MiB", "--json"];
+    let told = ["hit=0.2ms", "clients=4", "riops=1000", "rbps=100MiB", "--json"];
     let prediction = server.home.pgthaw(&[&stopped[..], &told].concat()).ok().json();
     let assumptions = prediction["assumptions"].to_string();
     assert!(
@@ -308,13 +294,13 @@ fn the_heat_that_a_load_left_is_not_the_workloads() {
     let skewed = ["-n", "-f", &script, "-c", "2"];
     server.pgthaw(&["snapshot", "take", "--label", "load"]).ok();
     let load = Load(pgbench(&server, version, &[&skewed[..], &["-T", "60"]].concat()).spawn().unwrap());
-    let machine = ["--tps", "5000", "--clients", "2", "--cores", "2", "--riops", "1000", "--rbps", "20MiB"];
+    let machine = ["tps=5000", "clients=2", "cores=2", "riops=1000", "rbps=20MiB"];
     let predict = |more: &[&str]| {
-        let arguments = ["predict", "-d", "postgres", "--observe", "2", "--json"];
+        let arguments = ["predict", "-d", "postgres", "--seconds", "2", "--json"];
         server.pgthaw(&[&arguments[..], &machine, more].concat()).ok().json()
     };
     let half = |prediction: &Value, scenario: usize| seconds(&prediction["scenarios"][scenario], "to_50_seconds");
-    let uniform = predict(&["--popularity", "uniform"]);
+    let uniform = predict(&["popularity=uniform"]);
     let after_load = predict(&[]);
     drop(load);
     // Who asks is not known, so all is taken to be asked for alike.
@@ -327,7 +313,7 @@ fn the_heat_that_a_load_left_is_not_the_workloads() {
         "\"restore by snapshot ",
         "all blocks of public.pgbench_accounts and public.pgbench_accounts_pkey equally popular",
         "(0 blocks had been looked up",
-        "--popularity, tells more",
+        "popularity=, tells more",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
@@ -348,7 +334,7 @@ fn beside_a_stopped_server_relations_count_by_what_was_looked_up() {
     let (mut server, version, script) = loaded_server();
     let predict = |server: &TestServer, snapshots: &str| {
         let directory = server.data_directory();
-        let machine = ["--hit", "0.2ms", "--clients", "4", "--riops", "1000", "--rbps", "20MiB"];
+        let machine = ["hit=0.2ms", "clients=4", "riops=1000", "rbps=20MiB"];
         let stopped = ["predict", "-D", directory.to_str().unwrap(), "--dir", snapshots, "--json"];
         let prediction = server.home.pgthaw(&[&stopped[..], &machine].concat()).ok().json();
         for name in ["public.pgbench_accounts", "public.pgbench_accounts_pkey"] {
@@ -375,7 +361,7 @@ fn an_idle_servers_statements_say_what_a_transaction_takes() {
     assert!(pgbench(&server, version, &["-i", "-q", "-s", "1"]).status().unwrap().success());
     server.psql("CREATE EXTENSION pg_stat_statements");
     assert!(pgbench(&server, version, &["-S", "-t", "2000"]).status().unwrap().success());
-    let prediction = server.pgthaw(&["predict", "-d", "postgres", "--observe", "2", "--json"]).ok().json();
+    let prediction = server.pgthaw(&["predict", "-d", "postgres", "--seconds", "2", "--json"]).ok().json();
     assert!(prediction["assumptions"].to_string().contains("of pg_stat_statements"), "{prediction}");
     let steady = prediction["scenarios"][0]["steady_tps"].as_f64().unwrap();
     assert!(steady > 100.0, "{steady}");
@@ -388,7 +374,7 @@ fn without_a_server_there_is_no_forecast_of_one() {
     let directory = server.data_directory();
     let stopped = Home::new().pgthaw(&["predict", "-D", directory.to_str().unwrap()]).ends_with(2);
     assert!(
-        stopped.stderr.contains("needs one that runs, or a snapshot") && stopped.stderr.contains("--pages"),
+        stopped.stderr.contains("needs one that runs, or a snapshot") && stopped.stderr.contains("pages="),
         "{}",
         stopped.stderr
     );

@@ -79,8 +79,8 @@ fn a_limit_is_found_and_restore_plans_with_it() {
 #[test]
 fn a_probe_keeps_its_budget_and_what_it_found() {
     let server = server_with_a_table();
-    server.pgthaw(&["doctor", "--probe", "--probe-budget", "1MB"]).ends_with(2);
-    let output = server.pgthaw(&["doctor", "--probe", "--probe-budget", "64MiB", "--json"]);
+    server.pgthaw(&["doctor", "--probe=1MB"]).ends_with(2);
+    let output = server.pgthaw(&["doctor", "--probe=64MiB", "--json"]);
     if output.stderr.contains("O_DIRECT") {
         untested!(machine: "{}", output.stderr);
     }

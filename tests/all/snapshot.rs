@@ -297,7 +297,7 @@ fn what_cannot_be_verified_is_not_called_damaged() {
     assert!(text.starts_with("UNREAD") && !text.contains("DAMAGED"), "{text}");
     let error = server.pgthaw(&["restore", "./nofile.parquet"]).ends_with(1).stderr;
     assert_eq!(error.matches("No such file").count(), 1, "{error}");
-    assert!(error.contains("hint: pgthaw snapshot list"), "{error}");
+    assert!(error.contains("hint: `pgthaw snapshot list"), "{error}");
     let directory = server.home().join("state/pgthaw/snapshots");
     let directory = directory.to_str().unwrap();
     let error = server.pgthaw(&["restore", directory]).ends_with(1).stderr;

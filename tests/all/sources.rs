@@ -15,7 +15,7 @@ fn read(file: &str) -> String {
 
 /// Does it need neither a server nor minutes?
 fn is_quick(words: &[&str]) -> bool {
-    words.starts_with(&["predict", "--pages"])
+    words.starts_with(&["predict"]) && words.iter().any(|word| word.starts_with("pages="))
         || (words.starts_with(&["bench"]) && (words.contains(&"--dry-run") || words.contains(&"--print")))
 }
 

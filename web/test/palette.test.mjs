@@ -83,7 +83,7 @@ test("no other file has colours of series", async () => {
   const bars = [...css.matchAll(/--bar[\w-]*: light-dark\((#\w+), (#\w+)\)/g)].map(([, light, dark]) => [light, dark]);
   assert.equal(bars.length, 2);
   // A page without a script has them too.
-  const rust = await readFile(new URL("../crates/command/src/document/mod.rs", folder), "utf8");
+  const rust = await readFile(new URL("../crates/command/src/document.rs", folder), "utf8");
   const drawn = [...rust.matchAll(/\("(#\w{6})", "(#\w{6})"\)/g)].map(([, light, dark]) => [light, dark]);
   assert.equal(drawn.length, 6);
   for (const [light, dark] of [...bars, ...drawn]) assert.ok(palette.SERIES.some((hue) => hue.light === light && hue.dark === dark), `${light} ${dark}`);

@@ -95,39 +95,39 @@ impl Explain for Error {
                 return Some(format!("did you mean {}?", near.join(" or ")));
             }
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "pgthaw snapshot list shows the snapshots that there are"
+                "`pgthaw snapshot list` shows the snapshots that there are"
             }
             Error::File { action: "open", path, .. } if path.is_dir() => {
                 let directory = postgres::quote_argument(&path.display().to_string());
                 return Some(format!(
-                    "a snapshot is a file; pgthaw snapshot list --dir {directory} shows those that pgthaw keeps there, and \
-                     pgthaw restore --dir {directory} takes the best of them"
+                    "a snapshot is a file; `pgthaw snapshot list --dir {directory}` shows those that pgthaw keeps there, and \
+                     `pgthaw restore --dir {directory}` takes the best of them"
                 ));
             }
             Error::File { source, .. } => return file_hint(source).map(str::to_owned),
-            Error::NotASnapshot { .. } => "pgthaw snapshot list shows the snapshots that there are",
+            Error::NotASnapshot { .. } => "`pgthaw snapshot list` shows the snapshots that there are",
             Error::Damaged { path, .. } => {
                 let file = postgres::quote_argument(&path.display().to_string());
-                return Some(format!("take an older one (pgthaw snapshot list), or remove it: rm -- {file}"));
+                return Some(format!("take an older one (`pgthaw snapshot list`), or remove it: `rm -- {file}`"));
             }
             Error::Contradiction { .. } | Error::TooLarge { .. } => {
-                "pgthaw did not write this; use a snapshot from pgthaw snapshot list"
+                "pgthaw did not write this; use a snapshot from `pgthaw snapshot list`"
             }
             Error::OtherFormat { .. } => "use the pgthaw that wrote it, or take a new snapshot",
             Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
             Error::KeptElsewhere { elsewhere, .. } => return Some(kept_elsewhere(elsewhere)),
             // Root's home shows nobody else what is in it.
             Error::NoSnapshot(_) if !postgres::SystemUser::is_root() => {
-                "take one with pgthaw snapshot take; if root took one, it is in root's home: sudo pgthaw …"
+                "take one with `pgthaw snapshot take`; if root took one, it is in root's home: `sudo pgthaw …`"
             }
             Error::NoSnapshot(_) => {
-                "take one with pgthaw snapshot take; one that another user took is in that user's home: name it with --dir"
+                "take one with `pgthaw snapshot take`; one that another user took is in that user's home: name it with --dir"
             }
             Error::NothingHeld { .. } => {
-                "take one with pgthaw snapshot take once the server is warm; pgthaw doctor says whether both tiers can be seen"
+                "take one with `pgthaw snapshot take` once the server is warm; `pgthaw doctor` says whether both tiers can be seen"
             }
             Error::UnknownSnapshot { .. } => {
-                "a name is the beginning of one that pgthaw snapshot list shows, best, newest or newest~1; a file is a path with a / or ending in .parquet"
+                "a name is the beginning of one that `pgthaw snapshot list` shows, best, newest or newest~1; a file is a path with a / or ending in .parquet"
             }
             Error::AmbiguousSnapshot { .. } => "write more of the name",
             Error::Label(label) if [BEST, NEWEST].contains(&&**label) => {
@@ -137,8 +137,8 @@ impl Explain for Error {
                 "use 1 to 40 letters, digits, dots, underscores and hyphens, beginning with a letter or digit"
             }
             Error::Exists(_) => "name another file, or remove this one",
-            Error::NothingMeasured { .. } => "pgthaw doctor says what is missing and how to get it",
-            Error::UnknownRelation { .. } | Error::UnknownSchema { .. } => "pgthaw map --top 0 shows all relations",
+            Error::NothingMeasured { .. } => "`pgthaw doctor` says what is missing and how to get it",
+            Error::UnknownRelation { .. } | Error::UnknownSchema { .. } => "`pgthaw map --top 0` shows all relations",
         };
         Some(text.to_owned())
     }
@@ -156,7 +156,7 @@ impl Explain for Error {
 /// Says who else's snapshots of the same server there are, and the command that finds them.
 pub fn kept_elsewhere(directory: &Path) -> String {
     let directory = postgres::quote_argument(&directory.display().to_string());
-    format!("the server's owner keeps his snapshots in {directory}: pgthaw … --dir {directory}")
+    format!("the server's owner keeps his snapshots in {directory}: `pgthaw … --dir {directory}`")
 }
 
 fn file_hint(source: &io::Error) -> Option<&'static str> {

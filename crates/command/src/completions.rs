@@ -13,14 +13,16 @@ use host::files::{FileMode, write_whole};
 /// Print the completions of a shell, or write the manual pages
 #[derive(Debug, Args)]
 pub struct CompletionsArguments {
-    /// The shell to complete in: pgthaw completions bash > /etc/bash_completion.d/pgthaw
-    #[arg(required_unless_present = "man")]
-    shell: Option<Shell>,
+    /// The shell to complete in: pgthaw completions bash > /etc/bash_completion.d/pgthaw. Or man: a manual page for every command
+    #[arg(value_parser = ["bash", "elvish", "fish", "powershell", "zsh", MAN])]
+    shell: String,
 
-    /// Write a manual page for every command into this directory
-    #[arg(long, value_name = "DIRECTORY", conflicts_with = "shell")]
-    man: Option<PathBuf>,
+    /// Where manual pages are written
+    #[arg(required_if_eq("shell", MAN))]
+    directory: Option<PathBuf>,
 }
+
+const MAN: &str = "man";
 
 /// Runs the command.
 pub async fn run(
@@ -28,13 +30,15 @@ pub async fn run(
     mut command: clap::Command,
     program: &'static str,
 ) -> anyhow::Result<ExitStatus> {
-    if let Some(directory) = arguments.man {
-        write_pages(command, &directory)
-            .with_context(|| format!("cannot write manual pages to {}", directory.display()))?;
-    } else if let Some(shell) = arguments.shell {
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut command, program, &mut script);
-        terminal::print_verbatim(String::from_utf8_lossy(&script).trim_end());
+    match (arguments.shell.parse::<Shell>(), arguments.directory) {
+        (Ok(shell), _) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, program, &mut script);
+            terminal::print_verbatim(String::from_utf8_lossy(&script).trim_end());
+        }
+        (Err(_), Some(directory)) => write_pages(command, &directory)
+            .with_context(|| format!("cannot write manual pages to {}", directory.display()))?,
+        (Err(problem), None) => anyhow::bail!(problem),
     }
     Ok(ExitStatus::Done)
 }

@@ -186,7 +186,8 @@ impl ConnectionArguments {
             }
             outcome => outcome?,
         };
-        let monitor = Some(Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role));
+        let monitor = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
+        let monitor = Some(monitor.trim_matches('`').to_owned());
         let pasted = self.pasted_commands(&server.describe(), server.psql());
         terminal::complete_commands_with(PastedCommands { monitor, ..pasted });
         Ok(server)

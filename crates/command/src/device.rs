@@ -7,10 +7,7 @@ use cache::warm::{self, DeviceProfile, Error};
 use host::linux::block_device::{BlockDevice, DEFAULT_READ_AHEAD, read_block_device};
 use host::linux::cgroup::{ReadLimit, read_limit_of};
 use host::units::Bytes;
-use model::{Device, READ_CPU_SECONDS};
-
-/// A read on a device of which only limits are told: of a common cloud volume.
-pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
+use model::{DEFAULT_LATENCY_SECONDS, Device, READ_CPU_SECONDS};
 
 /// The profile of a directory's device under the limit that this process has.
 pub fn find_profile(directory: &std::path::Path) -> Result<Option<DeviceRecord>, Error> {

@@ -16,6 +16,10 @@ pub enum Error {
     BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
     #[error("a film tells what other memory does to its job, and nothing of {changes}")]
     FilmTellsOfMemory { changes: String },
+    #[error("{0}")]
+    Figures(String),
+    #[error("without a server it has to be said what a transaction takes when all is cached")]
+    NoHit,
     #[error("there are no pages to warm")]
     NoPages,
     #[error("these figures give no forecast: its times are beyond a hundred years")]
@@ -86,37 +90,39 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::NotPositive { .. } => None,
+            Error::Figures(_) => Some("`pgthaw predict --help` lists the figures".into()),
+            Error::NoHit => Some("say it: hit=0.22ms".into()),
             Error::ColdFasterThanWarm { .. } => {
                 Some("the first is the latency when nothing is cached, the second when everything is".into())
             }
             Error::BuffersBeyondMemory { .. } => Some(
-                "memory is for shared_buffers and the page cache together: --memory 16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
+                "memory is for shared_buffers and the page cache together: memory=16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
                     .into(),
             ),
             Error::FilmTellsOfMemory { .. } => Some("change the memory alone: --what-if memory=16GiB".into()),
             Error::NoPages => Some(
-                "say how many blocks each relation has that a transaction reads (--pages 163968 --pages 27392), or name the database whose clients are at work (-d shop)"
+                "say how many blocks each relation has that a transaction reads (pages=163968 pages=27392), or name the database whose clients are at work (-d shop)"
                     .into(),
             ),
             Error::NoForecast => Some(
-                "watch the usual transactions, and longer (--observe 60), or give bare numbers: --pages, --hit, and --miss or --riops"
+                "watch the usual transactions, and longer (--seconds 60), or give bare figures: pages=, hit=, and miss= or riops="
                     .into(),
             ),
-            Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
+            Error::NoServer => Some("give bare figures: pages=, hit=, and miss= or riops=".into()),
             Error::NoRows => Some("start the server, or name the one that runs (-h, -p, -d)".into()),
-            Error::StoppedServer => Some("say it (--hit 0.2ms or --tps 5000, with --clients 8)".into()),
+            Error::StoppedServer => Some("say it (hit=0.2ms or tps=5000, with clients=8)".into()),
             Error::UnknownAccess { .. } => Some(
-                "rows by ctid, TABLESAMPLE, VACUUM and ANALYZE do so, and nothing counts where: watch again when these are over, or give bare numbers (--pages, --hit, and --miss or --riops)"
+                "rows by ctid, TABLESAMPLE, VACUUM and ANALYZE do so, and nothing counts where: watch again when these are over, or give bare figures (pages=, hit=, and miss= or riops=)"
                     .into(),
             ),
-            Error::NoDevice => Some("say --miss, what a cold transaction takes, or --riops, what the device serves".into()),
-            Error::IdleServer => Some("say it (--hit 0.2ms --clients 8), or ask while its clients are at work".into()),
+            Error::NoDevice => Some("say miss=, what a cold transaction takes, or riops=, what the device serves".into()),
+            Error::IdleServer => Some("say it (hit=0.2ms clients=8), or ask while its clients are at work".into()),
             Error::IdleDatabase { .. } => Some(
-                "name the database that is at work (-d), say what it does when warm (--tps 5000 --clients 8, or --hit 0.2ms), or ask while its clients are at work"
+                "name the database that is at work (-d), say what it does when warm (tps=5000 clients=8, or hit=0.2ms), or ask while its clients are at work"
                     .into(),
             ),
             Error::ColdServer { tps, .. } => Some(format!(
-                "say what it does when warm (--tps 5000, or --hit 0.2ms), or ask when it is; if it always reads so much, this is its normal throughput: --tps {}",
+                "say what it does when warm (tps=5000, or hit=0.2ms), or ask when it is; if it always reads so much, this is its normal throughput: tps={}",
                 tps.round().max(1.0)
             )),
             Error::Empty | Error::UnknownFormat => Some(

@@ -6,6 +6,7 @@ mod general;
 #[cfg(feature = "judge")]
 mod judge;
 mod outlook;
+mod scenarios;
 mod stall;
 
 pub use closed_form::{Component, FillTime, Knee, RowDensity, WarmUp};
@@ -22,6 +23,10 @@ pub use judge::{
 pub use outlook::{
     AT_ONCE, ColdStart, Outlook, READ_CPU_SECONDS, Scenario, Span, UNCERTAINTY, compute_hit_seconds, compute_outlook,
     is_at_once, show_computed, tell_after, tell_computed_after, tell_from,
+};
+pub use scenarios::{
+    ColdRestart, DEFAULT_LATENCY_SECONDS, Knees, Numbers, RESTORE_BEGINS_SECONDS, RESTORE_DEPTH, RoughEstimate,
+    Steepest, explain_later_restores, parse_hit, parse_reads,
 };
 pub use stall::{StallFinder, StallSpan, find_stalls};
 

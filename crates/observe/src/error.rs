@@ -58,7 +58,7 @@ impl Explain for Error {
             Error::DumbTerminal => {
                 Some("add --json for a line for each step, or say in TERM what the terminal is: TERM=xterm".to_owned())
             }
-            Error::NotARecord { .. } => Some("pgthaw top --record FILE writes one".to_owned()),
+            Error::NotARecord { .. } => Some("`pgthaw top --record FILE` writes one".to_owned()),
             Error::OtherRecord { .. } => Some("read it with the pgthaw that wrote it".to_owned()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Some("name another file, or remove this one".to_owned())

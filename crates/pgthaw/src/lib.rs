@@ -12,7 +12,10 @@ mod predict;
 mod restore;
 mod run;
 mod snapshot;
+#[cfg(not(fuzzing))]
 mod top;
+#[cfg(fuzzing)]
+pub mod top;
 mod waits;
 pub mod warm_progress;
 

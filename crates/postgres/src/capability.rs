@@ -112,7 +112,7 @@ async fn check_role(server: &Server) -> Found {
 fn check_io(facts: &ServerFacts) -> Found {
     if facts.io_direct {
         let detail = "debug_io_direct has data: the server reads past the page cache, only the buffers tier helps it";
-        return Err(Lack::new(detail, "psql -c 'ALTER SYSTEM RESET debug_io_direct', then restart it"));
+        return Err(Lack::new(detail, "`psql -c 'ALTER SYSTEM RESET debug_io_direct'`, then restart it"));
     }
     let method = facts.io_method.as_deref().map_or(String::new(), |method| format!(" (io_method {method})"));
     Ok(format!("the server reads through the page cache{method}"))
@@ -132,9 +132,9 @@ fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<
             ),
             (Some(server), None) => {
                 let grant = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
-                Lack::new("the role may not know where it is", format!("{grant}, or pgthaw doctor -D DIRECTORY"))
+                Lack::new("the role may not know where it is", format!("{grant}, or `pgthaw doctor -D DIRECTORY`"))
             }
-            (None, None) => Lack::new("no server answered and none was named", "pgthaw doctor --data-dir DIRECTORY"),
+            (None, None) => Lack::new("no server answered and none was named", "`pgthaw doctor --data-dir DIRECTORY`"),
         });
     };
     open_own(server, path).map_err(|error| {
@@ -151,7 +151,7 @@ fn owner_of_closed(path: &Path) -> Option<u32> {
 fn run_as(uid: u32) -> String {
     // Of a user without a name sudo takes the number.
     let name = SystemUser::of_uid(uid).map_or_else(|| format!("#{uid}"), |user| user.name);
-    format!("sudo -u {} pgthaw doctor (as the owner of the data directory)", quote_argument(&name))
+    format!("`sudo -u {} pgthaw doctor` (as the owner of the data directory)", quote_argument(&name))
 }
 
 fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory, Error> {
@@ -384,7 +384,7 @@ fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
 
 fn package_remedy(name: &str, major: u32) -> String {
     match name {
-        PGFINCORE => format!("apt-get install postgresql-{major}-pgfincore"),
-        _ => format!("apt-get install postgresql-contrib postgresql-{major}"),
+        PGFINCORE => format!("`apt-get install postgresql-{major}-pgfincore`"),
+        _ => format!("`apt-get install postgresql-contrib postgresql-{major}`"),
     }
 }

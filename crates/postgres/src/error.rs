@@ -193,7 +193,7 @@ impl Error {
             Error::NoHost { failures } => return failures.iter().find_map(Explain::hint),
             Error::Query { action, source } => return query_hint(action, source).map(str::to_owned),
             Error::Connect { address, source } => connect_hint(address, source),
-            Error::PasswordFileOpen { path } => format!("chmod 600 {}", quote_argument(&path.display().to_string())),
+            Error::PasswordFileOpen { path } => format!("`chmod 600 {}`", quote_argument(&path.display().to_string())),
             Error::OtherRole { database, role, .. } => format!(
                 "ALTER DATABASE or ALTER ROLE … SET role says so for {}: ask {} to RESET it, or leave that database out",
                 quote_argument(database),
@@ -207,7 +207,7 @@ impl Error {
                 let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
                 format!("looked in {}; PGSERVICEFILE names another file", files.join(" and "))
             }
-            Error::CannotActAs { user } => format!("sudo -u {} pgthaw …", quote_argument(user)),
+            Error::CannotActAs { user } => format!("`sudo -u {} pgthaw …`", quote_argument(user)),
             Error::ExtensionMissing { name, database } => format!(
                 "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
                 Psql::anywhere().create_extension(std::slice::from_ref(database), name)
@@ -220,7 +220,7 @@ impl Error {
                 Psql::anywhere().grant(database, "pg_read_all_data", role)
             ),
             Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                format!("make it first (mkdir -p {}), or name another place with --dir", path.display())
+                format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display())
             }
             _ => return None,
         })
@@ -296,7 +296,7 @@ impl Explain for Error {
             }
             Error::NotRunning { .. } => "start it, or say with -h and -p where it is",
             Error::PasswordMissing { .. } => {
-                "pgthaw … -W asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
+                "`pgthaw … -W` asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
             }
             Error::PasswordWithheld { .. } => "if it is your server, name it beside -D, with -h and -p",
             Error::Peer { .. } => {
@@ -319,7 +319,7 @@ impl Explain for Error {
             Error::ExtensionPrivilege { lacking: None, .. } => "connect as a superuser",
             Error::DataDirectory { .. } => "name the directory that holds PG_VERSION, as SHOW data_directory prints it",
             Error::Listen { .. } => "`ip address` lists the addresses of this machine",
-            Error::DatabaseMissing { .. } => "psql -l lists the databases",
+            Error::DatabaseMissing { .. } => "`psql -l` lists the databases",
             Error::DatabaseUnknown { .. } => {
                 "give an oid as -d, or leave -d out: names are those of a snapshot, where there is one; or start the server"
             }
@@ -327,12 +327,12 @@ impl Explain for Error {
                 "give the connection of the cluster in --data-dir, or leave one of the two out"
             }
             Error::ProgramMissing(_) => {
-                "apt-get install postgresql, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
+                "`apt-get install postgresql`, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
             }
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "run pgthaw as the owner of the data directory (usually postgres) or as root"
             }
-            Error::Silent { .. } => "psql -c 'SELECT * FROM pg_stat_activity' shows what its sessions wait for",
+            Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for",
             _ => return self.hint_by_name(),
         };
         Some(hint.to_owned())
@@ -398,7 +398,7 @@ fn is_privilege(source: &sqlx::Error) -> bool {
 fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
     Some(match sqlstate(source)?.as_str() {
         INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => "connect as a superuser once",
-        INSUFFICIENT_PRIVILEGE => "GRANT pg_monitor TO …, or connect as a superuser",
+        INSUFFICIENT_PRIVILEGE => "`GRANT pg_monitor TO …`, or connect as a superuser",
         QUERY_CANCELED => "ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit",
         LOCK_NOT_AVAILABLE => "something holds an exclusive lock on the relation: try again after it",
         _ => return None,
@@ -440,20 +440,20 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
     let is_socket = address.starts_with('/');
     let hint = match sqlstate(error).as_deref() {
         Some(INVALID_PASSWORD) => {
-            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and pgthaw … -W asks for it"
+            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and `pgthaw … -W` asks for it"
         }
         Some(INVALID_AUTHORIZATION) if is_socket && SystemUser::is_root() => {
-            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): pgthaw …(no -U)"
+            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): `pgthaw …(no -U)`"
         }
         Some(INVALID_AUTHORIZATION) if is_socket => {
             "a socket lets each user in as the role of his own name, unless pg_ident.conf has a line for it: \
-             sudo -u postgres pgthaw …(no -U), or -h localhost with that role's password"
+             `sudo -u postgres pgthaw …(no -U)`, or -h localhost with that role's password"
         }
         Some(INVALID_AUTHORIZATION) => {
             "pg_hba.conf does not let this role in from here, or not with or without encryption, or it may not log in at all: \
              give another -U, -h or sslmode"
         }
-        Some(INVALID_CATALOG_NAME) => "psql -d postgres -l lists the databases; name one of them with -d",
+        Some(INVALID_CATALOG_NAME) => "`psql -d postgres -l` lists the databases; name one of them with -d",
         Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
             "options or PGOPTIONS has a setting that the server does not take: correct it there"
         }
@@ -464,7 +464,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
         }
         Some(TOO_MANY_CONNECTIONS) => {
             "its connections are taken: try again when one is free, or as a superuser, who has some of his own; \
-             psql -c 'SELECT * FROM pg_stat_activity' shows who has them"
+             `psql -c 'SELECT * FROM pg_stat_activity'` shows who has them"
         }
         Some(NOT_IN_PREREQUISITE_STATE) => "this database lets nobody in: name another one with -d",
         Some(INSUFFICIENT_PRIVILEGE) => {

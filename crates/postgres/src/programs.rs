@@ -110,9 +110,9 @@ impl Programs {
     fn remedy(&self, name: &str) -> String {
         let directory = self.bin_dir.display();
         if is_client(name) {
-            return format!("apt-get install postgresql-contrib (no {name} in {directory} or in PATH)");
+            return format!("`apt-get install postgresql-contrib` (no {name} in {directory} or in PATH)");
         }
-        format!("apt-get install postgresql (no {name} in {directory})")
+        format!("`apt-get install postgresql` (no {name} in {directory})")
     }
 }
 

@@ -1,4 +1,5 @@
-//! Commands that hints suggest. Names are chosen by others, so they are quoted, for SQL and the shell.
+//! Commands that hints suggest. Names are chosen by others, so they are quoted, for SQL and the shell. Within a sentence a command stands
+//! between backticks (`terminal::complete_commands`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -51,7 +52,7 @@ impl Psql {
         }
     }
 
-    /// Installs an extension in these databases.
+    /// The command that installs an extension in these databases.
     pub fn create_extension(&self, databases: &[String], name: &str) -> String {
         let statement = format!("CREATE EXTENSION {name}");
         match databases {
@@ -60,18 +61,18 @@ impl Psql {
                 let several: Vec<String> =
                     several.iter().map(|database| quote_argument(&name_database(database))).collect();
                 let statement = quote_argument(&statement);
-                format!("for d in {}; do {} -d \"$d\" -c {statement}; done", several.join(" "), self.0)
+                format!("`for d in {}; do {} -d \"$d\" -c {statement}; done`", several.join(" "), self.0)
             }
         }
     }
 
-    /// Makes a role a member of another one.
+    /// The command that makes a role a member of another one.
     pub fn grant(&self, database: &str, granted: &str, role: &str) -> String {
         self.run(database, &format!("GRANT {granted} TO {}", quote_identifier(role)))
     }
 
     fn run(&self, database: &str, statement: &str) -> String {
-        format!("{} -d {} -c {}", self.0, quote_argument(&name_database(database)), quote_argument(statement))
+        format!("`{} -d {} -c {}`", self.0, quote_argument(&name_database(database)), quote_argument(statement))
     }
 }
 
@@ -109,10 +110,10 @@ mod tests {
         let several = at_tmp().create_extension(&["shop".into(), "$(reboot)".into()], "pg_prewarm");
         assert_eq!(
             several,
-            "for d in shop '$(reboot)'; do psql -h /tmp -p 5433 -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done"
+            "`for d in shop '$(reboot)'; do psql -h /tmp -p 5433 -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done`"
         );
         let hostile = Psql::anywhere().grant("a'; rm -rf ~; '", "pg_monitor", "r\"; DROP ROLE x; --'");
-        let words = shlex::split(&hostile).unwrap();
+        let words = shlex::split(hostile.trim_matches('`')).unwrap();
         assert_eq!(words[..4], ["psql", "-d", "a'; rm -rf ~; '", "-c"]);
         assert_eq!(words[4..], ["GRANT pg_monitor TO \"r\"\"; DROP ROLE x; --'\""]);
     }
@@ -124,7 +125,8 @@ mod tests {
             ("postgresql://127.0.0.1:7777/evil", "dbname='postgresql://127.0.0.1:7777/evil'"),
             (r"a' host=\x", r"dbname='a\' host=\\x'"),
         ] {
-            let words = shlex::split(&Psql::anywhere().create_extension(&[name.into()], "pg_prewarm")).unwrap();
+            let one = Psql::anywhere().create_extension(&[name.into()], "pg_prewarm");
+            let words = shlex::split(one.trim_matches('`')).unwrap();
             assert_eq!(words[2], named);
             let several = Psql::anywhere().create_extension(&["shop".into(), name.into()], "pg_prewarm");
             assert_eq!(shlex::split(&several).unwrap()[4].trim_end_matches(';'), named);

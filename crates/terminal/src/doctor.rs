@@ -3,7 +3,6 @@
 use console::style;
 use serde_json::{Value, json};
 
-use super::pasteable::find_commands;
 use super::printable::printable;
 use host::failure::{Capability, Missing, NEEDED, Readiness, Tiers};
 
@@ -57,8 +56,8 @@ fn render_readiness(readiness: &Readiness) -> String {
         _ => format!("; {count} things are missing:"),
     };
     let lines = missing.iter().map(|one| match command_of(&one.remedy) {
-        Some((command, "")) => format!("\n    {}", printable(command)),
-        Some((command, around)) => format!("\n    {}\n      ({})", printable(command), printable(around)),
+        Some((command, "")) => format!("\n    `{}`", printable(command)),
+        Some((command, around)) => format!("\n    `{}`\n      ({})", printable(command), printable(around)),
         None => format!("\n    {}: {}", one.name, printable(&one.remedy)),
     });
     format!("{}{told}{}", render_sentence(readiness), lines.collect::<String>())
@@ -79,10 +78,10 @@ fn told_once(missing: &[Missing]) -> Vec<&Missing> {
 
 /// The command that a remedy begins with, and the words behind it.
 fn command_of(remedy: &str) -> Option<(&str, &str)> {
-    let command = find_commands(remedy).into_iter().next().filter(|range| range.start == 0)?;
-    let behind = remedy[command.end..].trim_start_matches([',', ';', ' ']);
+    let (command, behind) = remedy.strip_prefix('`')?.split_once('`')?;
+    let behind = behind.trim_start_matches([',', ';', ' ']);
     let inner = behind.strip_prefix('(').and_then(|behind| behind.strip_suffix(')')).unwrap_or(behind);
-    Some((&remedy[command], inner))
+    Some((command, inner))
 }
 
 /// What can be done now: `you can snapshot both tiers and restore only the page cache`.
@@ -157,7 +156,7 @@ mod tests {
         let detail = format!("{name}: no pg_prewarm");
         let forged = [Capability::no("page cache", "evict", detail, format!("psql -d '{name}'"))];
         assert_eq!(render_capabilities(&forged).lines().count(), 3);
-        let remedy = format!("psql -d '{name}' -c 'CREATE EXTENSION pg_prewarm'");
+        let remedy = format!("`psql -d '{name}' -c 'CREATE EXTENSION pg_prewarm'`");
         assert_eq!(render_readiness(&ready(Tiers::BOTH, Tiers::BOTH, &[&remedy])).lines().count(), 2);
     }
 
@@ -172,7 +171,7 @@ mod tests {
         const NONE: Tiers = Tiers { os: false, buffers: false };
         let all = ready(Tiers::BOTH, Tiers::BOTH, &[]);
         assert_eq!(render_readiness(&all), "you can snapshot and restore both tiers; nothing is missing");
-        let command = "psql -d shop -c 'CREATE EXTENSION pg_prewarm'";
+        let command = "`psql -d shop -c 'CREATE EXTENSION pg_prewarm'`";
         let one = ready(Tiers::BOTH, OS, &[command]);
         let expected = format!(
             "you can snapshot both tiers and restore only the page cache; one command is missing:\n    {command}"
@@ -181,10 +180,10 @@ mod tests {
         let some = Readiness { restores_some_buffers: true, ..one };
         assert!(render_readiness(&some).contains("restore the page cache and, of some databases, shared_buffers; one"));
         let privilege = format!("{command} (as a superuser)");
-        let two = ready(OS, OS, &[&privilege, "pgthaw doctor --probe"]);
+        let two = ready(OS, OS, &[&privilege, "`pgthaw doctor --probe`"]);
         let expected = format!(
             "you can snapshot and restore only the page cache; 2 commands are missing:\n    {command}\n      (as a superuser)\n    \
-             pgthaw doctor --probe"
+             `pgthaw doctor --probe`"
         );
         assert_eq!(render_readiness(&two), expected);
         let otherwise = format!("{command}, or connect as a superuser");

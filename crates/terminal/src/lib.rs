@@ -1,17 +1,13 @@
 //! What a person sees: tables, progress, errors. The only place, beside `main`, that prints.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod age;
 mod columns;
+mod commands;
 mod curve;
 mod doctor;
-mod error_report;
+mod figures;
 mod live_screen;
-mod moving_line;
-mod nanoseconds;
 mod password;
-mod pasteable;
-mod pasted;
 mod printable;
 mod progress;
 mod screen;
@@ -21,28 +17,25 @@ use std::io::{self, Write as _};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use error_report::render_error;
+use commands::complete_json;
 use printable::{obeyed_by_no_terminal, printable_json};
 
 use host::failure::ErrorKind;
 
-pub use age::render_age;
 pub use columns::{Column, database_column, render_columns, render_left_out};
+pub use commands::{
+    PastedCommands, complete_commands, complete_commands_with, complete_commands_with_results,
+    complete_commands_with_store, hide_words, know_commands, pasted_path, without_advice,
+};
 pub use console::Key;
 pub use curve::{Curve, render_curves, render_seconds, render_short};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
+pub use figures::{render_age, render_ns, render_share};
 pub use live_screen::LiveScreen;
-pub use moving_line::{MovingLine, Part, render_duration, render_parts, time_left};
-pub use nanoseconds::{render_ns, render_share};
 pub use password::ask_password;
-pub use pasteable::{find_commands, pasted_path};
-pub use pasted::{
-    PastedCommands, complete_commands, complete_commands_with, complete_commands_with_results,
-    complete_commands_with_store, hide_words, without_advice,
-};
 pub use printable::{printable, shorten_middle};
 
-pub use progress::Progress;
+pub use progress::{MovingLine, Part, Progress, render_duration, render_parts, time_left};
 pub use screen::{Canvas, exit_interrupted, interrupt_then_exit, stderr_width, stdout_width, wait_for_interrupt};
 pub use wrap::wrap_text;
 
@@ -88,8 +81,7 @@ pub fn output_failure() -> Option<&'static io::Error> {
     OUTPUT_FAILURE.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
-/// Prints a value as one JSON document on standard output. What is a command in it was completed by whoever made it: names
-/// stay as they are.
+/// Prints a value as one JSON document on standard output.
 pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
     print_json_part(&serde_json::to_string_pretty(value)?);
     Ok(())
@@ -97,7 +89,7 @@ pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
 
 /// Prints a part of a JSON document that is printed piece by piece.
 pub fn print_json_part(json: &str) {
-    print_verbatim(&printable_json(json));
+    print_verbatim(&printable_json(&complete_json(json)));
 }
 
 /// Prints a remark on standard error, so that standard output stays what was asked for. With `--quiet` there is none.
@@ -116,7 +108,7 @@ pub fn print_complaint(text: &str) {
 /// remark when it is for people.
 pub fn print_aside(text: &str, as_json: bool) {
     match as_json {
-        true => write_aside(&printable_json(text)),
+        true => write_aside(&printable_json(&complete_json(text))),
         false => print_remark(text),
     }
 }
@@ -145,4 +137,29 @@ pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: 
     };
     let width = if as_json { None } else { stderr_width() };
     write_aside(&wrap_text(&text, width));
+}
+
+/// The text of a failure: what happened and why on the first lines, what to do below. With `as_json` one object with
+/// the stable fields `error`, `kind` and `hint`.
+fn render_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) -> String {
+    if as_json {
+        return serde_json::json!({ "error": message, "kind": kind.name(), "hint": hint }).to_string();
+    }
+    match hint {
+        Some(hint) => format!("pgthaw: {message}\n  hint: {hint}"),
+        None => format!("pgthaw: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_what_and_what_to_do() {
+        let text = render_error("no server", ErrorKind::Failed, Some("start it"), false);
+        assert_eq!(text, "pgthaw: no server\n  hint: start it");
+        let json = render_error("no server", ErrorKind::Failed, None, true);
+        assert_eq!(json, r#"{"error":"no server","hint":null,"kind":"failed"}"#);
+    }
 }

@@ -105,7 +105,7 @@ pub async fn interrupt_then_exit(first: impl FnOnce()) {
 }
 
 #[cfg(test)]
-mod tests {
+mod screen_tests {
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use console::measure_text_width;
 
-use super::pasteable::find_commands;
+use super::commands::{bare_command, find_commands};
 
 /// A narrower terminal is taken for one of this width.
 const NARROWEST: usize = 20;
@@ -19,12 +19,18 @@ const COMMAND_INDENT: usize = 4;
 /// could be pasted is never broken: where it does not fit it has a line of its own. Without a width, as in a file or a pipe,
 /// lines stay as they are.
 pub fn wrap_text(text: &str, width: Option<usize>) -> String {
-    let Some(width) = width.map(|width| width.max(NARROWEST)) else { return text.to_owned() };
+    let width = width.map_or(usize::MAX, |width| width.max(NARROWEST));
     let wrap = |line: &str| match measure_text_width(line) <= width {
-        true => line.to_owned(),
+        true => without_marks(line),
         false => wrap_line(line, width).join("\n"),
     };
     text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
+}
+
+/// A command that has a line of its own has no backticks.
+fn without_marks(line: &str) -> String {
+    let margin = line.len() - line.trim_start_matches([' ', '→']).len();
+    bare_command(&line[margin..]).map_or(line.to_owned(), |command| format!("{}{command}", &line[..margin]))
 }
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
@@ -129,7 +135,7 @@ impl Wrapped {
         let whole = measure_text_width(gap) + measure_text_width(before) + width + measure_text_width(behind);
         if measure_text_width(&self.line) + whole <= self.width {
             self.line += gap;
-        } else if *is_command && width > self.width / 2 {
+        } else if *is_command && measure_text_width(text.trim_matches('`')) > self.width / 2 {
             return self.add_alone(piece);
         } else if !self.is_empty {
             self.end_line();
@@ -188,32 +194,32 @@ mod tests {
     #[test]
     fn a_command_that_does_not_fit_has_a_line_of_its_own() {
         let command = "psql -h /tmp -p 5433 -d shop -c 'CREATE EXTENSION pg_prewarm'";
-        let hint = format!("  hint: {command}, or connect as a superuser");
+        let hint = format!("  hint: `{command}`, or connect as a superuser");
         assert_eq!(
             wrap_text(&hint, Some(64)),
             format!("  hint:\n  {command}\n    or connect as a superuser").replace("\n  psql", "\n    psql")
         );
-        let within = format!("connect as a superuser, who may do it ({command}), or not");
+        let within = format!("connect as a superuser, who may do it (`{command}`), or not");
         assert_eq!(
             wrap_text(&within, Some(70)),
             format!("connect as a superuser, who may do it\n  {command}\n  or not")
         );
-        let short = "take an older one, as there are some (pgthaw snapshot list), or not";
-        let wrapped = "take an older one, as there are some\n  (pgthaw snapshot list), or not";
+        let short = "take an older one, as there are some (`pgthaw snapshot list`), or not";
+        let wrapped = "take an older one, as there are some\n  (`pgthaw snapshot list`), or not";
         assert_eq!(wrap_text(short, Some(44)), wrapped);
     }
 
     #[test]
     fn an_arrow_is_not_left_alone() {
         let command = format!("psql -d shop -c '{}'", "x".repeat(60));
-        let line = format!("{:29}→ {command} (as a superuser)", "");
+        let line = format!("{:29}→ `{command}` (as a superuser)", "");
         assert_eq!(wrap_text(&line, Some(80)), format!("    {command}\n{:31}(as a superuser)", ""));
     }
 
     #[test]
     fn a_command_keeps_its_own_brackets() {
         let command = "setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
-        let line = format!("not seen  waits that do not sleep (run pgthaw as root, or: {command})");
+        let line = format!("not seen  waits that do not sleep (run pgthaw as root, or: `{command}`)");
         let wrapped = format!("not seen  waits that do not sleep; run pgthaw as root, or:\n    {command}");
         assert_eq!(wrap_text(&line, Some(72)), wrapped);
         let path = "'/home/a user/with a long name/.local/state/pgthaw/snapshots/1.parquet'";
@@ -223,23 +229,23 @@ mod tests {
     #[test]
     fn what_begins_in_brackets_ends_in_them() {
         let command = "setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
-        let line = format!("some waits are not seen (as root they are, or after this: {command}).");
+        let line = format!("some waits are not seen (as root they are, or after this: `{command}`).");
         for width in [40, 80] {
             let wrapped = wrap_text(&line, Some(width));
             assert!(wrapped.starts_with("some waits are not seen; as root they"), "{wrapped}");
             assert!(wrapped.ends_with(&format!("this:\n  {command}")), "{wrapped}");
         }
-        let line = format!("some waits are not seen (as root, or: {command}), and that is told");
+        let line = format!("some waits are not seen (as root, or: `{command}`), and that is told");
         let wrapped = format!("some waits are not seen (as root, or:\n  {command}\n  ), and that is told");
         assert_eq!(wrap_text(&line, Some(70)), wrapped);
-        let unlike = format!("the file 'a)b' (of: {command})");
+        let unlike = format!("the file 'a)b' (of: `{command}`)");
         assert_eq!(wrap_text(&unlike, Some(70)), format!("the file 'a)b'; of:\n  {command}"));
     }
 
     proptest! {
         #[test]
         fn no_bracket_loses_its_end(before in "[a-z ]{0,60}", first in "[a-z ]{0,60}", name in "[a-z0-9]{1,50}", last in "[a-z ]{0,30}", end in "[.,]?( [a-z]{1,9})?", narrow in any::<bool>()) {
-            let text = format!("it {before} ({first} psql -d '{name}' -c 'CREATE EXTENSION x' {last}){end}");
+            let text = format!("it {before} ({first} `psql -d '{name}' -c 'CREATE EXTENSION x'` {last}){end}");
             let wrapped = wrap_text(&text, Some(if narrow { 40 } else { 80 }));
             prop_assert_eq!(wrapped.matches('(').count(), wrapped.matches(')').count(), "{}", wrapped);
         }
@@ -260,7 +266,7 @@ mod tests {
         #[test]
         fn a_command_stays_whole(before in "[a-z ]{0,60}", name in "[a-z0-9 ]{1,60}", behind in "[a-z ]{0,60}", width in 20_usize..120) {
             let command = format!("psql -d '{name}' -c 'CREATE EXTENSION x'");
-            let wrapped = wrap_text(&format!("{before} {command} ({behind})"), Some(width));
+            let wrapped = wrap_text(&format!("{before} `{command}` ({behind})"), Some(width));
             prop_assert!(wrapped.lines().any(|line| line.contains(&command)), "{wrapped}");
         }
     }

@@ -129,7 +129,7 @@ fn root_is_told_where_the_servers_owner_keeps_snapshots() {
     drop(kept);
     let told = WAYS[0].run(&cluster, &empty, &["restore"]).ends_with(2).stderr;
     let port = cluster.port_option();
-    assert!(told.contains(&format!("if root took one, it is in root's home: sudo pgthaw restore{port}\n")), "{told}");
+    assert!(told.contains(&format!("if root took one, it is in root's home: `sudo pgthaw restore{port}`\n")), "{told}");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_stranger_is_told_his_own_name_and_one_with_a_role_sees_what_sql_shows() {
     // A command that is told can be copied.
     let refused = run(&["map", "-U", "postgres", "--top", "3"]).ends_with(3).stderr;
     let port = cluster.port_option();
-    assert!(refused.contains(&format!("sudo -u postgres pgthaw map --top 3{port},")), "{refused}");
+    assert!(refused.contains(&format!("sudo -u postgres pgthaw map --top 3{port}`,")), "{refused}");
     // As psql has it.
     let psql = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "psql", "-c", "SELECT 1"];
     assert!(cluster.run(&environment, &psql).stderr.contains("role \"nobody\" does not exist"));

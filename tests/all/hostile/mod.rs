@@ -119,8 +119,8 @@ const VISITS: [&[&str]; 14] = [
     &["evict", "-d", "evil", "--yes"],
     &["restore", "-d", "evil", "--dir", "others", "--create-extensions"],
     &["hydrate", "-d", "evil", "--dir", "snapshots"],
-    &["predict", "-d", "evil", "--observe", "1", "--dir", "snapshots"],
-    &["predict", "-d", "evil", "--dir", "snapshots", "--observe", "1", "--clients", "2"],
+    &["predict", "-d", "evil", "--seconds", "1", "--dir", "snapshots"],
+    &["predict", "-d", "evil", "--dir", "snapshots", "--seconds", "1", "clients=2"],
 ];
 
 test_every_version! {

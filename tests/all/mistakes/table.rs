@@ -211,7 +211,7 @@ const FULL: &[Mistake] = &[
         "pgthaw results import --results full/results.sqlite pgbench.txt",
         Instead("pgthaw results import --results imported.sqlite pgbench.txt"),
     ),
-    made("Of the manual pages.", "pgthaw completions --man full", Instead("pgthaw completions --man man")),
+    made("Of the manual pages.", "pgthaw completions man full", Instead("pgthaw completions man man")),
     made(
         "Of a study.",
         "pgthaw bench warmup scale=1 seconds=5 --dir full --results study.sqlite --quiet",
@@ -299,8 +299,8 @@ const RESULTS: &[Mistake] = &[
     made("What is judged is not there.", "pgthaw judge ./gone.txt", Instead("pgthaw judge pgbench.txt")),
     made(
         "What cannot be is forecast.",
-        "pgthaw predict --pages 5 --miss 1ms --hit 2ms",
-        Instead("pgthaw predict --pages 5 --miss 2ms --hit 1ms"),
+        "pgthaw predict pages=5 miss=1ms hit=2ms",
+        Instead("pgthaw predict pages=5 miss=2ms hit=1ms"),
     ),
     made(
         "Others could look at the results.",

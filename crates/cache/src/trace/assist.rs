@@ -364,7 +364,7 @@ pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<Str
             let film =
                 if is_kept && seen == JobSeen::Everybody { format!("; its film {of_all}") } else { String::new() };
             Some(format!(
-                "no session of the job was seen on this server: it asks none, or another one, or through a pooler or another host (pgthaw run --application-name NAME finds sessions by their name), or by a process that has left the job's, or its sessions last less than {short} ms{film}"
+                "no session of the job was seen on this server: it asks none, or another one, or through a pooler or another host (`pgthaw run --application-name NAME` finds sessions by their name), or by a process that has left the job's, or its sessions last less than {short} ms{film}"
             ))
         }
         (_, JobSeen::Everybody) if is_kept => Some(format!("its film {of_all}: whose each request was is not known")),

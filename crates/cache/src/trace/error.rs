@@ -112,7 +112,7 @@ impl Error {
         let (kind, hint) = match self {
             Error::NotAFilm { .. } | Error::UnknownFilm { .. } => (Usage, LISTED),
             Error::Damaged { path, .. } => {
-                return (Failed, Some(format!("record the job again, and remove this one: rm -- {}", quote(path))));
+                return (Failed, Some(format!("record the job again, and remove this one: `rm -- {}`", quote(path))));
             }
             Error::KeptElsewhere { film, .. } => {
                 let hint = format!("the server's owner has one, which is named by its path: {}", quote(film));
@@ -125,10 +125,10 @@ impl Error {
             Error::OtherCluster { .. } => {
                 (Usage, "connect to the cluster that it was recorded on, or record the job on this one")
             }
-            Error::NoFilm(_) => (Usage, "pgthaw run --like NAME -- COMMAND makes one"),
+            Error::NoFilm(_) => (Usage, "`pgthaw run --like NAME -- COMMAND` makes one"),
             Error::NoCurve { .. } => (
                 Usage,
-                "record the job again as root, on a kernel that tells of requests: pgthaw run --record-only --source bpf -- COMMAND",
+                "record the job again as root, on a kernel that tells of requests: `pgthaw run --record-only --source bpf -- COMMAND`",
             ),
             Error::NothingNamed => (
                 Usage,
@@ -137,17 +137,17 @@ impl Error {
             ),
             Error::NoBackend { .. } => (
                 Usage,
-                "psql -c 'SELECT pid, application_name, query FROM pg_stat_activity' lists those that there are; another server is named with -h \
+                "`psql -c 'SELECT pid, application_name, query FROM pg_stat_activity'` lists those that there are; another server is named with -h \
                  and -p",
             ),
             Error::AmbiguousFilm { .. } => (Usage, "write more of the name"),
             Error::SeveralClusters { .. } => (
                 Usage,
-                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as pgthaw film list shows it",
+                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as `pgthaw film list` shows it",
             ),
             Error::NothingSeen(_) => (
                 Privilege,
-                "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing",
+                "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` says what is missing",
             ),
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => return (Privilege, None),
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => (Failed, LISTED),
@@ -158,7 +158,7 @@ impl Error {
     }
 }
 
-const LISTED: &str = "pgthaw film list shows the films that there are";
+const LISTED: &str = "`pgthaw film list` shows the films that there are";
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {

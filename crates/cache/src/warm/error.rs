@@ -76,7 +76,7 @@ impl Explain for Error {
             }
             Error::HydrationFile { action: "use", .. } => Some("--again begins anew".into()),
             Error::ProfileFile { .. } | Error::HydrationFile { .. } => Some("set XDG_STATE_HOME to a directory that can be written".into()),
-            Error::ProfileUnusable { .. } => Some("pgthaw doctor --probe makes it anew".into()),
+            Error::ProfileUnusable { .. } => Some("`pgthaw doctor --probe` makes it anew".into()),
             Error::OsTierHidden { .. } => Some("give --tier buffers to empty shared_buffers alone".into()),
             Error::BlockSize { .. } => Some("blocks of different sizes do not correspond: warm this cluster with a workload and take a snapshot of it".into()),
             other => other.inner().and_then(Explain::hint),

@@ -5,8 +5,48 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::error::SettingsError;
+use host::failure::{ErrorKind, Explain};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, read_open_text_at_most};
+
+/// A settings file or a command line that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("cannot read the settings in {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{} is not a TOML file: {problem}", path.display())]
+    Syntax { path: PathBuf, problem: String },
+    #[error("{}: {key}: {problem}", path.display())]
+    Setting { path: PathBuf, key: String, problem: String },
+    #[error("{} belongs to another user", .0.display())]
+    NotOwned(PathBuf),
+    #[error("a command to run stands behind `--`, and there is none before {word:?}")]
+    ForgottenDashes { word: String, right: String },
+    #[error("there is no pgthaw {gone}")]
+    Gone { gone: String, instead: &'static str },
+}
+
+impl Explain for SettingsError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            SettingsError::Read { .. } => Some("PGTHAW_CONFIG names another file".into()),
+            SettingsError::Syntax { .. } => None,
+            SettingsError::Setting { .. } => Some(
+                "a table is a command and its keys are the command's long options, which `pgthaw COMMAND --help` lists"
+                    .into(),
+            ),
+            SettingsError::ForgottenDashes { right, .. } => Some(right.clone()),
+            SettingsError::Gone { instead, .. } => Some((*instead).to_owned()),
+            SettingsError::NotOwned(path) => Some(format!(
+                "its settings could run that user's programs as you; if you trust it: PGTHAW_CONFIG={}",
+                path.display()
+            )),
+        }
+    }
+}
 
 /// The name in every directory that is looked into.
 const NAME: &str = "pgthaw.toml";

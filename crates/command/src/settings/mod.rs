@@ -11,9 +11,7 @@
 //! connections = 4
 //! ```
 
-mod error;
 mod file;
-mod forgotten_dashes;
 mod successors;
 #[cfg(test)]
 mod tests;
@@ -23,10 +21,9 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgAction, Args as _, Command, Parser};
 
-pub use error::SettingsError;
-pub use file::{Setting, SettingsFile};
-use forgotten_dashes::find_forgotten_dashes;
-pub use successors::{GONE, find_successor};
+use file::Setting;
+pub use file::{SettingsError, SettingsFile};
+pub use successors::{explain_refused, find_successor, list_gone};
 
 use super::ConnectionArguments;
 
@@ -47,13 +44,21 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
             _ => return Err(problem),
         },
     };
+    know_commands(&command);
     let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
     parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(error), Err))
 }
 
-/// What clap, which refuses a word, does not know to say.
-fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
-    find_forgotten_dashes(error, arguments).or_else(|| find_successor(error, arguments))
+/// Lets commands that are printed have the options of this run that they take.
+fn know_commands(command: &Command) {
+    let mut known: Vec<(String, Vec<String>)> = Vec::new();
+    visit(command, &mut Vec::new(), &mut |command, path| {
+        let above = path.split_last().map(|(_, above)| above.join(" "));
+        let above = known.iter().find(|(name, _)| Some(name) == above.as_ref()).map(|(_, options)| options.clone());
+        let own = command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned));
+        known.push((path.join(" "), above.into_iter().flatten().chain(own).collect()));
+    });
+    terminal::know_commands(known);
 }
 
 /// clap looks at the terminal itself, and takes one that does not tell its size to be 100 columns wide.
@@ -185,6 +190,11 @@ fn unknown(command: &Command, setting: &Setting) -> String {
     let table = setting.table.as_deref().unwrap_or_default();
     if !table.is_empty() && table != CONNECTION && command.find_subcommand(table).is_none() {
         return format!("there is no command {table}");
+    }
+    if let Some(SettingsError::Gone { instead, .. }) =
+        find_successor(&[table.to_owned()], Some(&format!("--{}", setting.option)))
+    {
+        return format!("there is no such key: {instead}");
     }
     match table {
         "" => format!("no command has an option --{}", setting.option),

@@ -1,66 +1,105 @@
-//! Commands and options that are gone, each with its successor in one sentence.
+//! Commands and options that are gone, each with its successor; and a command to run before which `--` was forgotten.
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::SettingsError;
+use postgres::quote_argument;
 
 /// What stands behind `pgthaw`, up to the word that is gone, and what to use instead. A row may
 /// name several options of a command.
-pub const GONE: &[(&str, &str)] = &[
-    ("rows", "pgthaw map --rows shows how densely rows lie, with the same --riops and --hit"),
-    ("restore --gentle --full-speed --max-rate", "pgthaw restore --pace gentle, full, or a rate such as 50MB"),
-    ("hydrate --gentle --full-speed --max-rate", "pgthaw hydrate --pace gentle, full, or a rate such as 50MB"),
-    ("restore --buffers-budget", "pgthaw restore --budget buffers=1GB"),
-    ("restore --no-double", "pgthaw restore --tier exclusive"),
-    ("restore --connections", "pgthaw restore --threads N, which limits connections too"),
+const GONE: &[(&str, &str)] = &[
+    ("rows", "`pgthaw map --rows` shows how densely rows lie, with the same --riops and --hit"),
+    ("restore --gentle --full-speed --max-rate", "`pgthaw restore --pace gentle`, full, or a rate such as 50MB"),
+    ("hydrate --gentle --full-speed --max-rate", "`pgthaw hydrate --pace gentle`, full, or a rate such as 50MB"),
+    ("restore --buffers-budget", "`pgthaw restore --budget buffers=1GB`"),
+    ("restore --no-double", "`pgthaw restore --tier exclusive`"),
+    ("restore --connections", "`pgthaw restore --threads N`, which limits connections too"),
     (
         "restore --read-size",
-        "pgthaw restore chooses it, by --riops and --rbps or by what pgthaw doctor --probe measured",
+        "`pgthaw restore` chooses it, by --riops and --rbps or by what `pgthaw doctor --probe` measured",
     ),
-    ("restore --if-any", "pgthaw restore any"),
-    ("map --forks", "pgthaw map --by fork"),
-    ("map --system", "pgthaw map --top 0 shows all, the system catalogs too; pgthaw map -r 'pg_catalog.*' these alone"),
-    ("waits --lwlocks", "pgthaw waits counts LWLock waits by tranche without it: client backend::LWLock::WALWrite"),
-    ("record", "pgthaw run --record-only -- COMMAND records a job, pgthaw film record the server's own sessions"),
-    ("replay", "pgthaw run --film FILM -- COMMAND goes by one film"),
-    ("trace list", "pgthaw film list"),
-    ("trace show", "pgthaw film show FILM"),
-    ("trace diff", "pgthaw film show FILM --json lists the relations of each film, to compare"),
-    ("trace cut", "pgthaw film record --seconds N records the part that you need"),
-    ("trace merge", "pgthaw run --like NAME chooses among all films of a name"),
-    ("trace", "pgthaw film list, show or drop"),
-    ("demo", "pgthaw bench demo"),
-    ("steady", "pgthaw judge"),
-    ("results list", "pgthaw results lists the runs, newest first"),
+    ("restore --if-any", "`pgthaw restore any`"),
+    ("map --forks", "`pgthaw map --by fork`"),
+    (
+        "map --system",
+        "`pgthaw map --top 0` shows all, the system catalogs too; `pgthaw map -r 'pg_catalog.*'` these alone",
+    ),
+    ("waits --lwlocks", "`pgthaw waits` counts LWLock waits by tranche without it: client backend::LWLock::WALWrite"),
+    ("record", "`pgthaw run --record-only -- COMMAND` records a job, `pgthaw film record` the server's own sessions"),
+    ("replay", "`pgthaw run --film FILM -- COMMAND` goes by one film"),
+    ("trace list", "`pgthaw film list`"),
+    ("trace show", "`pgthaw film show FILM`"),
+    ("trace diff", "`pgthaw film show FILM --json` lists the relations of each film, to compare"),
+    ("trace cut", "`pgthaw film record --seconds N` records the part that you need"),
+    ("trace merge", "`pgthaw run --like NAME` chooses among all films of a name"),
+    ("trace", "`pgthaw film list`, show or drop"),
+    ("demo", "`pgthaw bench demo`"),
+    ("steady", "`pgthaw judge FILE`"),
+    ("results list", "`pgthaw results` lists the runs, newest first"),
     (
         "results send",
-        "pgthaw results --results ADDRESS sends what waits, as every command does that is given the address",
+        "`pgthaw results --results ADDRESS` sends what waits, as every command does that is given the address",
     ),
-    ("results noise", "pgthaw results compare, with a sweep of bench --aa or without"),
-    ("results time", "pgthaw results show --time"),
-    ("results export --format", "pgthaw results export -o FILE.parquet (or .json, .csv), or --json"),
+    ("results noise", "`pgthaw results compare`, with a sweep of bench --aa or without"),
+    ("results time", "`pgthaw results show --time`"),
+    ("results export --format", "`pgthaw results export -o FILE.parquet` (or .json, .csv), or --json"),
     (
         "results import --question --scale --clients --jobs --script --query-mode --seconds --connect --rate --start",
-        "pgthaw results import PATH... KEY=VALUE, such as scale=10 query_mode=prepared",
+        "`pgthaw results import PATH... KEY=VALUE`, such as scale=10 query_mode=prepared",
     ),
-    ("serve --port", "pgthaw serve --listen PORT"),
-    ("bench --print-study", "pgthaw bench STUDY --print"),
-    ("bench --until-steady", "pgthaw bench STUDY until=steady"),
+    ("serve --port", "`pgthaw serve --listen PORT`"),
+    ("bench --print-study", "`pgthaw bench STUDY --print`"),
+    ("bench --until-steady", "`pgthaw bench STUDY until=steady`"),
     (
         "bench --disk --named-disk --riops --rbps --read-ahead",
-        "pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME",
+        "`pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME`",
     ),
-    ("bench --loaders --strategies", "pgthaw bench STUDY strategy=NAME,..."),
+    ("bench --loaders --strategies", "`pgthaw bench STUDY strategy=NAME,...`"),
     (
         "bench --clients --jobs --memory --name --patience --popularity --query-mode --repeats --scale --script --script-seconds --seconds --seed --setup --shared-buffers",
-        "pgthaw bench STUDY KEY=VALUE, such as scale=10 settings.shared_buffers=1GB; --print shows the keys",
+        "`pgthaw bench STUDY KEY=VALUE`, such as scale=10 settings.shared_buffers=1GB; --print shows the keys",
     ),
+    ("bench judge", "`pgthaw judge FILE`"),
+    ("bench sweep", "`pgthaw bench FILE`"),
+    ("bench --named-disks", "`pgthaw bench STUDY disks.NAME=RIOPS,RBPS,READ_AHEAD disk=NAME`"),
+    (
+        "predict --pages --hit --tps --miss --clients --accesses --cores --riops --rbps --read-ahead --memory --popularity",
+        "figures of a forecast are KEY=VALUE: `pgthaw predict pages=163968 hit=0.22ms miss=4.7ms`",
+    ),
+    ("predict --observe", "--seconds N watches the clients for so long"),
+    ("predict --html --force", "`pgthaw predict --json` has the numbers of the page"),
+    ("predict --ascii", "LC_ALL=C draws with ASCII alone"),
+    ("doctor --probe-budget", "`pgthaw doctor --probe=64MiB` reads at most this much"),
+    ("completions --man", "`pgthaw completions man DIRECTORY`"),
+    ("snapshot show --forks", "`pgthaw snapshot show --by fork`"),
+    ("map --ascii", "LC_ALL=C draws with ASCII alone"),
+    ("snapshot show --ascii", "LC_ALL=C draws with ASCII alone"),
 ];
 
-/// The successor of a command or an option that clap does not know.
-pub fn find_successor(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
+/// What is gone, an option at a time, each with its successor.
+pub fn list_gone() -> Vec<(String, &'static str)> {
+    let mut all = Vec::new();
+    for (gone, instead) in GONE {
+        match gone.split_once(" --") {
+            None => all.push(((*gone).to_owned(), *instead)),
+            Some((command, options)) => {
+                all.extend(options.split(" --").map(|option| (format!("{command} --{option}"), *instead)));
+            }
+        }
+    }
+    all
+}
+
+/// The command that runs one.
+const RUNNING: &str = "run";
+
+/// The option of every command that has a value.
+const WITH_VALUE: &str = "--mode";
+
+/// What to say of a word that clap refuses, where there is more to say than it knows.
+pub fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
     let context = match error.kind() {
         ErrorKind::UnknownArgument => ContextKind::InvalidArg,
         ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
@@ -68,15 +107,71 @@ pub fn find_successor(error: &clap::Error, arguments: &[OsString]) -> Option<Set
     };
     let Some(ContextValue::String(refused)) = error.get(context) else { return None };
     let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    find_successor(&words, Some(refused)).or_else(|| find_forgotten_dashes(&words, refused))
+}
+
+/// The successor of the command or option that these words behind `pgthaw` begin with; of `refused`, where one word of them is known to
+/// be wrong.
+pub fn find_successor(words: &[String], refused: Option<&str>) -> Option<SettingsError> {
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
-    let parts = |gone: &'static str| gone.split(' ').partition::<Vec<&str>, _>(|word| word.starts_with('-'));
-    let is_it = |gone: &'static str| {
-        let (options, command) = parts(gone);
-        let is_refused = if options.is_empty() { &command } else { &options }.contains(&refused.as_str());
-        is_refused && words.starts_with(&command)
+    let is_it = |gone: &str| match gone.split_once(" --") {
+        Some((command, option)) => {
+            let is_refused = refused.and_then(|refused| refused.strip_prefix("--")) == Some(option);
+            is_refused && words.starts_with(&command.split(' ').collect::<Vec<_>>())
+        }
+        None => {
+            let gone: Vec<&str> = gone.split(' ').collect();
+            words.starts_with(&gone) && refused.is_none_or(|refused| gone.contains(&refused))
+        }
     };
-    let &(gone, instead) = GONE.iter().find(|row| is_it(row.0))?;
-    let (options, command) = parts(gone);
-    let named = if options.is_empty() { command } else { [command, vec![refused.as_str()]].concat() };
-    Some(SettingsError::Gone { gone: named.join(" "), instead })
+    let (gone, instead) = list_gone().into_iter().find(|(gone, _)| is_it(gone))?;
+    Some(SettingsError::Gone { gone, instead })
+}
+
+/// What to say where clap refuses the word by which a command to run begins: its usage line alone says neither what is wrong nor what
+/// would be right.
+fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsError> {
+    if refused.starts_with('-') || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let is_option = |at: usize| words[at].starts_with('-') || (at > 0 && words[at - 1] == WITH_VALUE);
+    let command = (0..words.len()).find(|at| !is_option(*at)).filter(|at| words[*at] == RUNNING)?;
+    let mut places = (command + 1..words.len()).filter(|at| words[*at] == *refused);
+    // What follows an option may be its value.
+    let job = places.clone().find(|at| !is_option(at - 1)).or_else(|| places.next())?;
+    let render = |words: &[String]| words.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" ");
+    let right = format!("`pgthaw {} -- {}`", render(&words[..job]), render(&words[job..]));
+    Some(SettingsError::ForgottenDashes { word: refused.to_owned(), right })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, Command};
+
+    use super::*;
+
+    fn found(line: &str) -> Option<String> {
+        let job = Arg::new("job").last(true).num_args(1..);
+        let run = Command::new("run").args([Arg::new("like").long("like"), job]);
+        let command = Command::new("pgthaw").arg(Arg::new("mode").long("mode").global(true));
+        let command = command.subcommands([run, Command::new("map").arg(Arg::new("database"))]);
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let error = command.try_get_matches_from(&words).err()?;
+        let SettingsError::ForgottenDashes { right, .. } = explain_refused(&error, &words)? else { panic!() };
+        Some(right.trim_matches('`').to_owned())
+    }
+
+    #[test]
+    fn the_right_command_is_told() {
+        assert_eq!(found("pgthaw run psql -f x.sql").as_deref(), Some("pgthaw run -- psql -f x.sql"));
+        let with_options = found("pgthaw --mode 640 run --like psql psql -c $x").unwrap();
+        assert_eq!(with_options, "pgthaw --mode 640 run --like psql -- psql -c '$x'");
+    }
+
+    #[test]
+    fn other_mistakes_are_claps_to_tell() {
+        for line in ["pgthaw run --like x --no", "pgthaw map a run", "pgthaw run -- psql", "pgthaw run --like x -f"] {
+            assert_eq!(found(line), None, "{line}");
+        }
+    }
 }

@@ -35,7 +35,7 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Lets pgthaw load programs into the kernel and trace the server. setcap replaces a file's set, so it names all three.
 pub const BPF_REMEDY: &str =
-    "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
+    "run pgthaw as root, or: `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)`";
 
 /// So fast that nobody is slowed down while the limit is tried.
 const HARMLESS: ReadLimit =
@@ -89,7 +89,7 @@ pub fn check_host(target: &HostTarget) -> Vec<Capability> {
 pub fn check_programs() -> Vec<Capability> {
     let check = |name: &'static str| {
         let found = find_in_path(name, &[]).map(|file| file.display().to_string());
-        let found = found.ok_or_else(|| Lack::new("not in PATH", format!("apt-get install {name}")));
+        let found = found.ok_or_else(|| Lack::new("not in PATH", format!("`apt-get install {name}`")));
         Capability::of("other tools", name, found)
     };
     PROGRAMS.map(check).into()
@@ -133,7 +133,7 @@ fn check_eviction(target: &HostTarget) -> Found {
     // A page in use stays; if more stay, the file system does not evict.
     if stayed * 20 > pages {
         let detail = format!("{stayed} of {pages} pages of a scratch file in {} stayed", directory.display());
-        return Err(Lack::new(detail, "pgthaw evict --drop-caches (needs root)"));
+        return Err(Lack::new(detail, "`pgthaw evict --drop-caches` (needs root)"));
     }
     if let Some(error) = target.data_file.as_deref().and_then(|file| target.page_cache().open(file).err()) {
         return Err(Lack::new(error.to_string(), error.hint().unwrap_or_else(|| AS_OWNER.into())));
@@ -160,7 +160,7 @@ fn check_activity() -> Found {
 
 /// May all caches of the machine be dropped? Only opened, never written to.
 fn check_drop_caches() -> Found {
-    let remedy = "run pgthaw as root (in a container: docker run --privileged)";
+    let remedy = "run pgthaw as root (in a container: `docker run --privileged`)";
     match OpenOptions::new().write(true).open(DROP_CACHES) {
         Ok(_) => Ok(format!("{DROP_CACHES} can be written")),
         Err(error) => Err(Lack::new(format!("cannot open {DROP_CACHES} for writing: {error}"), remedy)),
@@ -176,7 +176,7 @@ fn check_memory(target: &HostTarget) -> Found {
         let detail = format!("pgthaw's cgroup allows {limit} of page cache, less than the server's does");
         let remedy = match memory_directory_of(pid) {
             Ok(directory) => {
-                format!("echo $$ > {}/cgroup.procs (as root), then run pgthaw in that shell", directory.display())
+                format!("`echo $$ > {}/cgroup.procs` (as root), then run pgthaw in that shell", directory.display())
             }
             Err(error) => error.to_string(),
         };
@@ -339,7 +339,7 @@ fn check_tracepoints() -> Found {
             |root: &&Path| std::fs::read_dir(root).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
         return Err(match roots.into_iter().find(is_closed) {
             Some(root) => Lack::new(format!("{} is closed to this user", root.display()), "run pgthaw as root"),
-            None => Lack::new("no tracefs is mounted", "mount -t tracefs tracefs /sys/kernel/tracing (as root)"),
+            None => Lack::new("no tracefs is mounted", "`mount -t tracefs tracefs /sys/kernel/tracing` (as root)"),
         });
     };
     let has = |name: &str| events.join(name.replace(':', "/")).is_dir();

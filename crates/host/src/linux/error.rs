@@ -85,7 +85,7 @@ impl Explain for Error {
                 Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
             }
             Error::File { action: LOOK_AT_FILE_SYSTEM, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
+                Some(format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display()))
             }
             _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
             Error::File { source, .. } | Error::Call { source, .. } => {
@@ -93,7 +93,7 @@ impl Explain for Error {
                 (source.kind() == io::ErrorKind::PermissionDenied).then(|| owner.into())
             }
             Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
-            Error::Setting { .. } => Some("run pgthaw as root; in a container: docker run --privileged".into()),
+            Error::Setting { .. } => Some("run pgthaw as root; in a container: `docker run --privileged`".into()),
             Error::NoBlockDevice { .. } => Some("put the data directory on a file system of a disk".into()),
             Error::Program { program, .. } if program == "mount" => {
                 Some("dmesg may say more: of a mount option that the kernel does not take, for one".into())
@@ -117,7 +117,7 @@ impl Explain for Error {
 fn cgroup_hint(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
-            "run pgthaw as root; in a container: docker run --privileged --cgroupns=host".into()
+            "run pgthaw as root; in a container: `docker run --privileged --cgroupns=host`".into()
         }
         Some(libc::EBUSY) => {
             "processes live in the cgroup that should hand the controller down: run pgthaw on the host".into()

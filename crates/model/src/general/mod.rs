@@ -5,7 +5,6 @@ mod forecast;
 mod runs;
 #[cfg(test)]
 mod simulation_tests;
-mod tiers;
 mod workload;
 
 pub use forecast::{Forecast, ForecastPoint, compute_forecast};

@@ -1,6 +1,7 @@
 //! What is asked of a server, and what the server has.
 
 use std::fmt;
+use std::str::FromStr;
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
@@ -262,7 +263,14 @@ impl Warmer {
 /// Bins of a smooth distribution over the positions of a table.
 const SMOOTH_BINS: usize = 256;
 
-/// How a class's pages are chosen.
+/// pgbench takes no greater parameter of a zipfian distribution (`MAX_ZIPFIAN_PARAM` in pgbench.c); of the others one that is as great
+/// leaves a single row.
+const PARAMETER_MAX: f64 = 1000.0;
+
+/// Rows of pgbench_accounts on a page, where rows and pages have to be distinguished.
+const ROWS_PER_PAGE: f64 = 61.0;
+
+/// How a class's pages are chosen. As text it is named as pgbench's random functions are: `zipfian:1.07`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Popularity {
     Uniform,
@@ -291,6 +299,16 @@ pub enum Popularity {
 }
 
 impl Popularity {
+    /// Over a relation with so many rows on a page, where that is known.
+    pub fn over(&self, rows_per_page: Option<f64>) -> Popularity {
+        match (self, rows_per_page) {
+            (Popularity::Zipfian { exponent, is_permuted, .. }, Some(rows_per_page)) => {
+                Popularity::Zipfian { exponent: *exponent, rows_per_page, is_permuted: *is_permuted }
+            }
+            (told, _) => told.clone(),
+        }
+    }
+
     /// Do pages of like popularity lie anywhere, or side by side? Of what was measured it is not known.
     pub fn is_scattered(&self) -> bool {
         matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
@@ -462,9 +480,59 @@ impl Device {
     }
 }
 
+impl FromStr for Popularity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Popularity, String> {
+        let wrong = || {
+            "write uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10 or newest:0.1:0.99 (share of the pages, of the accesses)"
+                .to_owned()
+        };
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let numbers: Vec<f64> = parts.map(|part| part.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+        if numbers.iter().any(|number| !number.is_finite() || *number <= 0.0 || *number > PARAMETER_MAX) {
+            return Err(wrong());
+        }
+        let zipfian =
+            |exponent, is_permuted| Popularity::Zipfian { exponent, rows_per_page: ROWS_PER_PAGE, is_permuted };
+        Ok(match (name, numbers[..].as_ref()) {
+            ("uniform", []) => Popularity::Uniform,
+            ("zipfian", [exponent]) => zipfian(*exponent, false),
+            ("permuted", [exponent]) => zipfian(*exponent, true),
+            ("gaussian", [parameter]) => Popularity::Gaussian { parameter: *parameter },
+            ("exponential", [parameter]) => Popularity::Exponential { parameter: *parameter },
+            ("newest", &[page_share, access_share]) if page_share < 1.0 && access_share <= 1.0 => {
+                Popularity::Hot { page_share, access_share }
+            }
+            _ => return Err(wrong()),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn popularity_is_named_as_pgbench_does() {
+        let parse = |text: &str| text.parse::<Popularity>();
+        assert_eq!(parse("uniform"), Ok(Popularity::Uniform));
+        assert!(matches!(parse("permuted:1.07").unwrap(), Popularity::Zipfian { is_permuted: true, .. }));
+        assert!(parse("newest:0.1:0.99").is_ok());
+        for text in [
+            "zipfian:1e300",
+            "gaussian:1001",
+            "zipf",
+            "zipfian",
+            "gaussian:x",
+            "newest:1.5:0.9",
+            "exponential:-1",
+            "uniform:3",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_warmer_and_the_workload_share_the_limits() {

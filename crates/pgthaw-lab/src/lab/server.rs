@@ -206,9 +206,9 @@ pub fn find_obstacle(
     extensions: &BTreeSet<String>,
 ) -> Option<String> {
     let extension = |name: &str, package: String| {
-        (!extensions.contains(name)).then(|| format!("this server has no {name}: apt-get install {package}"))
+        (!extensions.contains(name)).then(|| format!("this server has no {name}: `apt-get install {package}`"))
     };
-    let psql = || programs.path("psql").err().map(|_| "no psql: apt-get install postgresql-client".to_owned());
+    let psql = || programs.path("psql").err().map(|_| "no psql: `apt-get install postgresql-client`".to_owned());
     match strategy {
         Strategy::FioBuffered | Strategy::FioDirect => find_program("fio"),
         Strategy::Vmtouch => find_program("vmtouch"),
@@ -229,7 +229,7 @@ pub fn find_obstacle(
 pub fn find_program(name: &str) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
-    (!is_there).then(|| format!("no {name} in PATH: apt-get install {name}"))
+    (!is_there).then(|| format!("no {name} in PATH: `apt-get install {name}`"))
 }
 
 /// Settings that name the libraries which a server or a session loads.

@@ -31,8 +31,8 @@ use crate::study::{
 };
 use crate::verdict::{WrittenForecast, compute_outline_summary, compute_sweep_verdicts, judge_forecast};
 use cache::warm;
-use command::workload::{PopularityArgument, make_classes};
-use command::{document, find_profile, hear_signals, read_device_with};
+use command::workload::make_classes;
+use command::{document, find_profile, find_successor, hear_signals, read_device_with};
 use host::failure::{Capability, ErrorKind};
 use host::files::directory_of;
 use host::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
@@ -40,7 +40,7 @@ use host::linux::capability::{HostTarget, check_host, check_programs};
 use host::linux::machine::{read_free_bytes, read_machine};
 use host::linux::memory::read_memory;
 use host::units::counted;
-use model::{Device, PageClass, compute_outlook};
+use model::{Device, PageClass, Popularity, compute_outlook};
 use postgres::{Programs, hurry_clusters};
 use terminal::Canvas;
 
@@ -191,7 +191,7 @@ impl BenchArguments {
         let sweep = parse_sweep(&text, directory, self.aa).map_err(|problem| self.wrong(problem))?;
         if let Some(popularity) = &sweep.popularity {
             popularity
-                .parse::<PopularityArgument>()
+                .parse::<Popularity>()
                 .map_err(|problem| self.wrong(format!("popularity: {popularity:?}: {problem}")))?;
         }
         Ok(sweep)
@@ -216,6 +216,11 @@ impl BenchArguments {
         let is_word = !self.study.contains(['/', '.']) && !Path::new(&self.study).exists();
         if !is_word {
             return error.into();
+        }
+        let words: Vec<String> =
+            ["bench", &self.study].into_iter().map(str::to_owned).chain(self.keys.clone()).collect();
+        if let Some(gone) = find_successor(&words, None) {
+            return gone.into();
         }
         let names = BUILT_IN_STUDIES.map(|(name, _)| name).join(", ");
         let problem = format!("there is no study {:?}", self.study);
@@ -361,7 +366,7 @@ fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &st
     let directory = asked.place.directory();
     let disk = choose_in_force(directory, asked.sweep.disk(&asked.sweep.point(0)));
     let (device, described) = read_device(&disk, directory)?;
-    let chosen: PopularityArgument = popularity.parse().map_err(anyhow::Error::msg)?;
+    let chosen: Popularity = popularity.parse().map_err(anyhow::Error::msg)?;
     let made = make_classes(&calibration.activity, None, Some(&chosen))?;
     let mut assumptions = made.describe();
     let own = read_block_device(directory).map_or(DEFAULT_READ_AHEAD, |device| device.read_ahead_bytes);

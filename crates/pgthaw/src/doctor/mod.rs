@@ -10,9 +10,10 @@ use clap::Args;
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, connect_to_meant};
 use host::failure::{Capability, ErrorKind, Readiness, compute_readiness};
 use host::linux::capability::{HostTarget, check_host, check_programs};
+use host::units::Bytes;
 use postgres::capability::{Checked, check_pgbench, check_server};
 
-use probe::{ProbeArguments, check_profile, run_probe};
+use probe::{check_profile, probe_budget, run_probe};
 
 /// Everything that is looked at, in the order in which it is told.
 const NAMES: [&str; 26] = [
@@ -60,8 +61,20 @@ pub struct DoctorArguments {
     #[arg(long, value_name = "NAME", value_parser = NAMES)]
     require: Vec<String>,
 
-    #[command(flatten)]
-    probe: ProbeArguments,
+    /// Measure what the data directory's device gives, and keep it for restore, hydrate, predict and bench: reads relation files
+    /// past the page cache, at most this much (64MiB or more), and writes nothing there, but saturates the device for up to 10 seconds,
+    /// in which everybody else waits. A profile is kept for this user, and holds for the device under the limit of this cgroup: probe as
+    /// the user, and in the cgroup, that will restore
+    #[arg(
+        long,
+        value_name = "BYTES",
+        conflicts_with = "require",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1GiB",
+        value_parser = probe_budget
+    )]
+    probe: Option<Bytes>,
 }
 
 impl DoctorArguments {
@@ -74,15 +87,12 @@ impl DoctorArguments {
 /// Runs the command.
 pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let named = arguments.named();
-    if arguments.probe.probe {
-        return run_probe(arguments.probe, &named, output).await;
+    if let Some(budget) = arguments.probe {
+        return run_probe(budget, &named, output).await;
     }
     let server = connect_to_meant(&named).await;
     let checked = check_server(&server, &named.databases()?, named.data_dir.as_deref()).await;
-    let mut capabilities = check_all(checked);
-    for remedy in capabilities.iter_mut().filter_map(|one| one.remedy.as_mut()) {
-        *remedy = terminal::complete_commands(remedy);
-    }
+    let capabilities = check_all(checked);
     let readiness = compute_readiness(&capabilities);
     match output.json {
         true => print_list(&capabilities, &readiness)?,

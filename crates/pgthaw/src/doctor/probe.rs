@@ -1,7 +1,5 @@
 //! `pgthaw doctor --probe`: the work is done in `crates/cache/src/warm/probe/`.
 
-use clap::Args;
-
 use crate::doctor::device_text::{render_device, render_limit, render_profile};
 use crate::warm_progress::end_in_good_order;
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, Target};
@@ -20,26 +18,10 @@ use terminal::Progress;
 /// The stored profile's line of `pgthaw doctor`.
 pub const NAME: &str = "profile";
 
-/// How to measure the device.
-#[derive(Clone, Copy, Debug, Args)]
-#[command(next_help_heading = "Probe")]
-pub struct ProbeArguments {
-    /// Measure what the data directory's device gives, and keep it for restore, hydrate, predict and bench: reads relation files
-    /// past the page cache and writes nothing there, but saturates the device for up to 10 seconds, in which everybody else waits.
-    /// A profile is kept for this user, and holds for the device under the limit of this cgroup: probe as the user, and in the
-    /// cgroup, that will restore
-    #[arg(long, conflicts_with = "require")]
-    pub probe: bool,
-
-    /// Read at most this much, 64MiB or more
-    #[arg(long, value_name = "BYTES", default_value = "1GiB", requires = "probe", value_parser = probe_budget)]
-    probe_budget: Bytes,
-}
-
 /// The least budget of a probe: with less, the largest reads would be too few to count.
 const BUDGET_MIN: Bytes = Bytes(64 << 20);
 
-fn probe_budget(text: &str) -> Result<Bytes, String> {
+pub fn probe_budget(text: &str) -> Result<Bytes, String> {
     match text.parse() {
         Ok(budget) if budget < BUDGET_MIN => Err(format!("must be at least {BUDGET_MIN}")),
         parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
@@ -48,7 +30,7 @@ fn probe_budget(text: &str) -> Result<Bytes, String> {
 
 /// Measures, keeps and prints.
 pub async fn run_probe(
-    arguments: ProbeArguments,
+    budget: Bytes,
     connection: &ConnectionArguments,
     output: OutputArguments,
 ) -> anyhow::Result<ExitStatus> {
@@ -58,7 +40,7 @@ pub async fn run_probe(
     let directory = target.data_directory.ok_or(Error::NothingToProbe)?;
     let progress = Progress::steps("probing", 0, output.shows_progress());
     let shown = progress.clone();
-    let measured = tokio::task::spawn_blocking(move || measure(&directory, arguments.probe_budget, &control, &shown));
+    let measured = tokio::task::spawn_blocking(move || measure(&directory, budget, &control, &shown));
     let measured = measured.await;
     progress.finish();
     let Some(record) = measured?? else { return Ok(ExitStatus::Because(ErrorKind::Interrupted)) };
@@ -130,7 +112,7 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
 /// The line about the stored profile.
 pub fn check_profile(directory: Option<&std::path::Path>) -> Capability {
     const GROUP: &str = "disk";
-    const REMEDY: &str = "pgthaw doctor --probe";
+    const REMEDY: &str = "`pgthaw doctor --probe`";
     let Some(directory) = directory else {
         return Capability::no(GROUP, NAME, "no data directory, so no device", "what data-dir above lacks");
     };

@@ -140,7 +140,7 @@ fn render_none(store: &FilmStore, connection: &ConnectionArguments) -> String {
     let elsewhere = owners_store(connection)
         .filter(|owners| owners.read_all().is_ok_and(|some| !some.films.is_empty()))
         .map(|owners| format!("; the server's owner keeps his in {}", owners.root().display()));
-    let more = elsewhere.unwrap_or_else(|| " yet: pgthaw run --like NAME -- COMMAND makes one".to_owned());
+    let more = elsewhere.unwrap_or_else(|| " yet: `pgthaw run --like NAME -- COMMAND` makes one".to_owned());
     format!("there is no film in {}{more}", store.root().display())
 }
 

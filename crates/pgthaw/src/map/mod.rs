@@ -94,7 +94,7 @@ impl Watch {
 
     fn render(&self, look: &Look, before: Option<&Look>, failure: Option<&str>) -> anyhow::Result<String> {
         let view = &self.arguments.view;
-        let table = view.render(&look.map, before.map(|look| &look.map), Canvas::of_stdout(view.ascii))?;
+        let table = view.render(&look.map, before.map(|look| &look.map), Canvas::of_stdout(false))?;
         let (at, seconds) = (look.at.strftime("%T"), self.pause.as_secs());
         let failure = failure.map(|reason| format!("; the last look failed: {reason}")).unwrap_or_default();
         Ok(format!("{at}, every {seconds} s until q or Ctrl-C{failure}\n{table}"))
@@ -112,7 +112,7 @@ async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
     let mut shown = watch.look().await?;
     let (mut before, mut failure): (Option<Look>, Option<String>) = (None, None);
     let text = watch.render(&shown, None, None)?;
-    let canvas = || Canvas::of_stdout(watch.arguments.view.ascii);
+    let canvas = || Canvas::of_stdout(false);
     let mut screen = canvas().is_drawable().then(LiveScreen::enter).transpose()?;
     if screen.is_none() {
         terminal::print_line(&format!("{text}\n"));

@@ -8,11 +8,10 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::evict::render_names;
-use crate::predict::{parse_hit, parse_reads};
 use crate::{ExitStatus, OutputArguments, Target};
 use command::read_device_with;
 use host::units::{Bytes, Fork};
-use model::{Error, FillTime, RowDensity};
+use model::{Error, FillTime, RowDensity, parse_hit, parse_reads};
 use postgres::{
     Database, RelationKind, RelationName, RowCount, Server, read_fork_blocks, read_relations, read_row_counts,
 };

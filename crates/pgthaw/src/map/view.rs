@@ -244,14 +244,6 @@ pub async fn read_current_map(
         *reason = why.detail.clone().unwrap_or_default();
     }
     map.remarks.splice(0..0, target.remarks.iter().cloned());
-    // Programs read them too.
-    let states = [&mut map.os, &mut map.buffers].into_iter().filter_map(|state| match state {
-        TierState::Unknown { reason } => Some(reason),
-        _ => None,
-    });
-    for text in map.remarks.iter_mut().chain(states) {
-        *text = terminal::complete_commands(text);
-    }
     Ok(map)
 }
 

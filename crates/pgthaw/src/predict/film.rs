@@ -5,14 +5,13 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use super::arguments::PredictArguments;
-use super::change::Changes;
-use super::hardware::read_device;
-use super::stopped::read_buffers_bytes;
+use super::job_text::{JobAsRecorded, JobCase, JobCosts, JobPrediction};
+use super::server::read_buffers_bytes;
 use crate::Target;
 use crate::film::with_owners;
-use crate::predict::job_text::{JobAsRecorded, JobCase, JobCosts, JobPrediction};
+use command::read_device_with;
 use host::linux::memory::read_memory;
-use model::Error;
+use model::{Error, Numbers};
 
 use cache::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, Job, MissRatioCurve, PriceSource, Run, Touched};
 use cache::warm::DeviceProfile;
@@ -21,7 +20,7 @@ use host::units::{Bytes, counted};
 /// The row of a job that has all the memory that it can use.
 const ENOUGH: &str = "enough";
 
-const MEMORY_UNKNOWN: &str = "how much memory the server's machine has is not known: --memory SIZE tells it, --what-if memory=SIZE asks of as much, \
+const MEMORY_UNKNOWN: &str = "how much memory the server's machine has is not known: memory=SIZE tells it, --what-if memory=SIZE asks of as much, \
                               and -D DIRECTORY, -h and -p name a server of this machine";
 
 /// What a server that can be asked says.
@@ -36,11 +35,10 @@ struct Asked {
 ///
 /// # Errors
 /// When there is no such film, it does not know what its job asked for, or a case is none that it tells of.
-pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Result<JobPrediction> {
-    for changes in &arguments.what_if {
-        if changes.memory_alone().is_none() {
-            anyhow::bail!(Error::FilmTellsOfMemory { changes: changes.text().to_owned() });
-        }
+pub async fn predict_job(name: &str, arguments: &PredictArguments, figures: &Numbers) -> anyhow::Result<JobPrediction> {
+    let others = arguments.what_if.iter().find(|changes| changes.memory_alone().is_none());
+    if let Some(changes) = others.or(Some(figures).filter(|figures| !figures.are_of_machine())) {
+        anyhow::bail!(Error::FilmTellsOfMemory { changes: changes.text.clone() });
     }
     let connection = &arguments.connection;
     let is_named = connection.names_cluster();
@@ -69,7 +67,7 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments) -> anyhow::Re
         };
         trace::Error::NoCurve { path: film.path().to_owned(), reason }
     })?;
-    let mut prediction = make_prediction(&film, curve, asked, arguments)?;
+    let mut prediction = make_prediction(&film, curve, asked, figures, &arguments.what_if)?;
     prediction.assumptions.splice(0..0, remarks);
     Ok(prediction)
 }
@@ -88,10 +86,11 @@ fn make_prediction(
     film: &Film<File>,
     curve: &MissRatioCurve,
     asked: Asked,
-    arguments: &PredictArguments,
+    figures: &Numbers,
+    what_if: &[Numbers],
 ) -> anyhow::Result<JobPrediction> {
     let header = film.header();
-    let (device, described) = read_device(arguments, asked.directory.as_deref())?;
+    let (device, described) = read_device_with(figures.riops, figures.rbps, asked.directory.as_deref())?;
     let device = DeviceProfile {
         reads_per_second: device.reads_per_second,
         bandwidth: Bytes(device.bandwidth as u64),
@@ -122,10 +121,9 @@ fn make_prediction(
     if curve.sampling > 0 {
         assumptions.push(format!("of one block in {} it is known when it was asked for", 1_u64 << curve.sampling));
     }
-    let now = memory_now(arguments.memory, asked.directory.is_some());
+    let now = memory_now(figures.memory, asked.directory.is_some());
     assumptions.extend(now.is_none().then(|| MEMORY_UNKNOWN.to_owned()));
-    let told = arguments.what_if.iter();
-    let told = told.filter_map(|case: &Changes| Some((case.text().to_owned(), case.memory_alone()?)));
+    let told = what_if.iter().filter_map(|case| Some((case.text.clone(), case.memory_alone()?)));
     let memories: Vec<(String, Bytes)> = now.into_iter().chain(told).collect();
     let forecast = Forecast { header, curve, job: &job, costs };
     Ok(JobPrediction {
@@ -150,7 +148,7 @@ fn make_prediction(
 /// The memory that there is, if somebody knows, and what its row is called.
 fn memory_now(told: Option<Bytes>, is_here: bool) -> Option<(String, Bytes)> {
     let here = || is_here.then(|| read_memory().ok()).flatten().map(|memory| memory.total_bytes);
-    let told = told.map(|memory| (format!("--memory {memory}"), memory));
+    let told = told.map(|memory| (format!("memory={memory}"), memory));
     told.or_else(|| here().map(|memory| (format!("now: {memory}"), memory)))
 }
 
@@ -242,7 +240,7 @@ mod tests {
     #[test]
     fn a_row_is_called_what_its_memory_is() {
         let told = memory_now(Some(Bytes(1 << 30)), true).unwrap();
-        assert_eq!(told, ("--memory 1 GB".to_owned(), Bytes(1 << 30)));
+        assert_eq!(told, ("memory=1 GB".to_owned(), Bytes(1 << 30)));
         assert!(memory_now(None, true).unwrap().0.starts_with("now: "));
         assert_eq!(memory_now(None, false), None);
     }

@@ -1,6 +1,6 @@
 //! A forecast for people.
 
-use model::{Outlook, Span, show_computed, tell_computed_after};
+use model::{Knee, Knees, Outlook, RoughEstimate, Span, Steepest, show_computed, tell_computed_after};
 use terminal::{Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short};
 
 /// Curves beyond so many would hide each other.
@@ -10,9 +10,23 @@ const MOST_CURVES: usize = 4;
 const BEYOND: f64 = 1.15;
 
 /// The estimate that needs no model.
-pub fn render_rough_estimate(pages: f64, read_seconds: f64, seconds: f64) -> String {
+pub fn render_rough_estimate(estimate: &RoughEstimate) -> String {
+    let RoughEstimate { pages, read_seconds, seconds } = *estimate;
     let time = render_seconds(seconds);
     format!("rough estimate, each page read once: {pages:.0} pages x {:.2} ms = {time}", 1e3 * read_seconds)
+}
+
+/// Where the closed form is steepest.
+pub fn render_knees(knees: &Knees) -> String {
+    let of = |name: &str, knee: &Steepest| {
+        let Knee { transaction, seconds, cached_share, .. } = knee.by_transaction;
+        format!(
+            "{name} steepest at transaction {transaction:.0}, after {seconds:.0} s, {:.1} % cached; by the second after {:.0} s",
+            100.0 * cached_share,
+            knee.by_second.seconds
+        )
+    };
+    format!("{}\n{}", of("as one relation: ", &knees.simple), of("each for itself: ", &knees.parallel))
 }
 
 /// A sentence, the curves, a row for each scenario, the lines that stand beside the forecast and the assumptions.

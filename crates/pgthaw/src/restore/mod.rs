@@ -299,7 +299,7 @@ impl RestoreArguments {
 fn remark_others(others: &[u32]) -> Option<String> {
     let told = match others {
         [] => return None,
-        [one] => format!("another pgthaw restore of this server (process {one}) is reading already"),
+        [one] => format!("another `pgthaw restore` of this server (process {one}) is reading already"),
         more => {
             let more: Vec<String> = more.iter().map(u32::to_string).collect();
             format!("other pgthaw restores of this server (processes {}) are reading already", more.join(", "))

@@ -68,7 +68,7 @@ fn render_planned_device(device: &PlannedDevice) -> String {
     let source = match device.source {
         ProfileSource::Told => "as told".to_owned(),
         ProfileSource::Probed { measured_at } => format!("measured {}", render_age(measured_at)),
-        ProfileSource::Default => "a common cloud volume; pgthaw doctor --probe measures this one".to_owned(),
+        ProfileSource::Default => "a common cloud volume; `pgthaw doctor --probe` measures this one".to_owned(),
     };
     let bandwidth = bandwidth.per_second();
     format!("planned for {reads_per_second:.0} reads/s and {bandwidth}, reads up to {largest_read}: {source}")
@@ -248,7 +248,7 @@ fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'sta
         SkipReason::DidNotStay => "was read and did not stay",
         SkipReason::Interrupted => "interrupted",
         SkipReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
-        SkipReason::NoServer => "no server runs; once it does, pgthaw restore loads it",
+        SkipReason::NoServer => "no server runs; once it does, `pgthaw restore` loads it",
         SkipReason::ServerGone => "the server went away or does not answer",
         SkipReason::LoginRefused => "the server does not let pgthaw in",
         SkipReason::NoPrivilege => "the role lacks a privilege",

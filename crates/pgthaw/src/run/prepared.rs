@@ -47,7 +47,7 @@ const FAILED: &str = "its film was not kept, for it failed: what it would have n
 const FOR_OTHERS: &str = "what another run left was put back too, and is in these figures";
 
 /// Said where nothing tells how fast the device is.
-const ASSUMED: &str = "what was saved is not known: the forecasts take the device for a common cloud volume, for it was not measured, and no film is of a run that fetched its blocks by itself; pgthaw doctor --probe measures it";
+const ASSUMED: &str = "what was saved is not known: the forecasts take the device for a common cloud volume, for it was not measured, and no film is of a run that fetched its blocks by itself; `pgthaw doctor --probe` measures it";
 
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,7 +351,7 @@ fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Opti
     let film = find_owners_like(&arguments.connection, store, map.source.system_identifier, label)?;
     let film = quote_argument(&film.display().to_string());
     Some(format!(
-        "the server's owner has films called {label}, and they are his: pgthaw run --film {film} -- COMMAND goes by one of them"
+        "the server's owner has films called {label}, and they are his: `pgthaw run --film {film} -- COMMAND` goes by one of them"
     ))
 }
 

@@ -237,7 +237,7 @@ pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Res
             let directory = store.root().display();
             let more = match place.snapshots.find_owners(&place.connection) {
                 Some(elsewhere) => format!("; {}", kept_elsewhere(&elsewhere)),
-                None => " yet: pgthaw snapshot take makes one".to_owned(),
+                None => " yet: `pgthaw snapshot take` makes one".to_owned(),
             };
             terminal::print_line(&format!("there is no snapshot in {directory}{more}"));
         }

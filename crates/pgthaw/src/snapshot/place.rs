@@ -77,7 +77,7 @@ impl SnapshotsArguments {
         let better = candidates.select_over(taken, situation)?.holding;
         let directory = postgres::quote_argument(&store.root().display().to_string());
         Some(format!(
-            "the server's owner keeps one that is warmer, or as warm and newer ({}): pgthaw restore --dir {directory}",
+            "the server's owner keeps one that is warmer, or as warm and newer ({}): `pgthaw restore --dir {directory}`",
             better.name
         ))
     }

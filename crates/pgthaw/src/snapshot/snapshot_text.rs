@@ -106,8 +106,8 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
 fn list_mark(selected: &Selected, cluster: Option<u64>) -> String {
     match (selected.reason, cluster) {
         (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} takes "),
-        (Reason::WarmestStartUnknown, None) => "* once its server runs, pgthaw restore takes ".to_owned(),
-        _ => "* pgthaw restore takes ".to_owned(),
+        (Reason::WarmestStartUnknown, None) => "* once its server runs, `pgthaw restore` takes ".to_owned(),
+        _ => "* `pgthaw restore` takes ".to_owned(),
     }
 }
 
@@ -151,15 +151,15 @@ pub fn render_taken(taken: &Taken) -> String {
 /// Which one a restore takes, when it takes another one than that shown.
 pub fn render_other(shown: &Path, selected: &Selected) -> Option<String> {
     let Holding { name, path, .. } = &selected.holding;
-    (path != shown).then(|| format!("note: pgthaw restore takes another one: {}", printable(name)))
+    (path != shown).then(|| format!("note: `pgthaw restore` takes another one: {}", printable(name)))
 }
 
 /// Tells that a snapshot was dropped, and which one a restore takes now, where that changed.
 pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> Vec<String> {
     let mut lines = vec![format!("dropped {}", pasted_path(&dropped.path))];
     match restore {
-        Some(selected) if was_taken => lines.extend(prefix("pgthaw restore now takes ", render_selected(selected))),
-        None if was_taken => lines.push("no snapshot is left that pgthaw restore would take".to_owned()),
+        Some(selected) if was_taken => lines.extend(prefix("`pgthaw restore` now takes ", render_selected(selected))),
+        None if was_taken => lines.push("no snapshot is left that `pgthaw restore` would take".to_owned()),
         _ => {}
     }
     lines
@@ -171,8 +171,8 @@ pub fn render_passed_over(taken: &Taken) -> Vec<String> {
     match (selected.holding.path == taken.path, &selected.warmer) {
         (true, None) => Vec::new(),
         // It is the newest of a server that never restarted.
-        (true, Some(_)) => prefix("note: pgthaw restore takes this ", render_selected(selected)),
-        (false, _) => prefix("note: pgthaw restore does not take this one, but ", render_selected(selected)),
+        (true, Some(_)) => prefix("note: `pgthaw restore` takes this ", render_selected(selected)),
+        (false, _) => prefix("note: `pgthaw restore` does not take this one, but ", render_selected(selected)),
     }
 }
 
@@ -289,7 +289,7 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
         let name = printable(&warmer.name);
         lines.push(format!("  a warmer one: {name}, {}", render_when(warmer)));
         lines.push(format!("    {}", render_held(warmer)));
-        lines.push(format!("    pgthaw restore {name}"));
+        lines.push(format!("    `pgthaw restore {name}`"));
     }
     lines
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 
 use self::draw::draw_top;
-use self::state::{Kind, LiveTop, Title};
+pub use self::state::{Kind, LiveTop, Title};
 use self::steps::{Endpoint, Steps, print};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
 use crate::looking::BudgetArguments;

@@ -212,8 +212,7 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
         data_directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
         devices,
         device_name,
-        // Programs read it too.
-        grant: terminal::complete_commands(&grant),
+        grant,
         missing,
     })
 }

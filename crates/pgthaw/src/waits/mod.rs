@@ -110,11 +110,6 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
 }
 
 fn tell(report: TimeReport, output: OutputArguments) -> anyhow::Result<()> {
-    let complete = |one: RefusedSource| RefusedSource {
-        remedy: one.remedy.map(|remedy| terminal::complete_commands(&remedy)),
-        ..one
-    };
-    let report = TimeReport { refused: report.refused.into_iter().map(complete).collect(), ..report };
     match output.json {
         true => terminal::print_json(&report)?,
         false => terminal::print_line(&render_time_report(&report, Canvas::of_stdout(false).width)),

@@ -198,7 +198,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     ));
     // Over SQL every event can be read, but for a privilege.
     if report.source == Tier::Sql && report.total.unknown_ns > 0 {
-        lines.push("what processes of others wait for is shown to pg_monitor: GRANT pg_monitor TO …".to_owned());
+        lines.push("what processes of others wait for is shown to pg_monitor: `GRANT pg_monitor TO …`".to_owned());
     }
     if imperfect.lost_calls + imperfect.lost_of_files > 0 {
         lines.push(format!(

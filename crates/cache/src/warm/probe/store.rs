@@ -79,7 +79,7 @@ impl DeviceRecord {
             // What was measured is how the device is without the limit.
             profile.overlap = 0.0;
             remarks.push(
-                "the limit was not felt within the budget, so its own figures are taken: a larger --probe-budget measures it"
+                "the limit was not felt within the budget, so its own figures are taken: a larger --probe=BYTES measures it"
                     .into(),
             );
         }

@@ -133,7 +133,7 @@ impl FileSystemAsked {
             false => Err(Error::Unavailable {
                 what: "a file system of one's own",
                 reason: "there is no /dev/loop-control".into(),
-                remedy: "modprobe loop; in a container: docker run --privileged".into(),
+                remedy: "modprobe loop; in a container: `docker run --privileged`".into(),
             }),
         }
     }
@@ -149,7 +149,7 @@ impl OwnCommands {
                 return Err(Error::Unavailable {
                     what: "a file system of one's own",
                     reason: "this kernel has no module zfs: there is no /dev/zfs".into(),
-                    remedy: "apt-get install zfs-dkms (its headers have to fit the kernel), then modprobe zfs".into(),
+                    remedy: "`apt-get install zfs-dkms` (its headers have to fit the kernel), then modprobe zfs".into(),
                 });
             }
         }
@@ -317,7 +317,7 @@ fn find(program: &str) -> Result<PathBuf, Error> {
         reason: format!("there is no {program}"),
         remedy: package_of(program).map_or_else(
             || format!("install the package that has {program}, or write its whole path"),
-            |package| format!("apt-get install {package}"),
+            |package| format!("`apt-get install {package}`"),
         ),
     })
 }

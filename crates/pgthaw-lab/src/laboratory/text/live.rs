@@ -210,20 +210,22 @@ fn render_brought(brought: &Brought) -> String {
 fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
     let left_out: Vec<&MeasurementVerdict> =
         verdicts.iter().filter(|one| matches!(one.finding, Finding::StrategyLeftOut { .. })).collect();
-    let mut packages: Vec<&str> =
-        left_out.iter().filter_map(|one| Some(one.remedy.split_once("apt-get install ")?.1)).collect();
+    let mut packages: Vec<&str> = left_out
+        .iter()
+        .filter_map(|one| Some(one.remedy.split_once("apt-get install ")?.1.trim_end_matches('`')))
+        .collect();
     packages.sort_unstable();
     packages.dedup();
     let mut lines: Vec<String> = left_out.iter().map(|one| one.text()).collect();
     if packages.len() > 1 {
-        lines.push(format!("to have them all: apt-get install {}", packages.join(" ")));
+        lines.push(format!("to have them all: `apt-get install {}`", packages.join(" ")));
     }
     lines
 }
 
 /// What a study says below its table: where the numbers are, and how to draw them.
 pub fn render_where_kept(id: &str, store: &dyn std::fmt::Display) -> String {
-    format!("kept as {id} in {store}; draw it: pgthaw report {id}")
+    format!("kept as {id} in {store}; draw it: `pgthaw report {id}`")
 }
 
 /// What was left in place, for whoever asked for it.
@@ -387,7 +389,7 @@ mod tests {
             left_out("pgfincore", "this server has no pgfincore: apt-get install postgresql-15-pgfincore"),
         ]);
         assert_eq!(lines.len(), 3);
-        assert_eq!(lines[2], "to have them all: apt-get install postgresql-15-pgfincore vmtouch");
+        assert_eq!(lines[2], "to have them all: `apt-get install postgresql-15-pgfincore vmtouch`");
         assert_eq!(render_left_out(&[left_out("x", "no y")]), ["without x: no y"]);
     }
 }

@@ -1,0 +1,723 @@
+//! Answers over HTTP: who may ask, how long one may take, and the page of metrics.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::body::{Body, Incoming};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue,
+    LOCATION, SET_COOKIE,
+};
+use hyper::http::uri::Authority;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+
+use host::failure::{ErrorKind, Explain};
+use host::files::{SMALL_FILE_BYTES_MAX, open_regular_or_pipe, read_open_at_most};
+
+// ---- error ----
+//
+// Failures of listening.
+
+/// What can go wrong before anybody asks for something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{0} can be reached from other machines, and no token keeps them out")]
+    NoToken(SocketAddr),
+    #[error("a series of metrics for each query or process would be without end")]
+    TooManySeries,
+    #[error("a token needs at least {fewest} characters")]
+    WeakToken { fewest: usize },
+    #[error("cannot read the token in {}: {source}", path.display())]
+    TokenFile { path: PathBuf, source: std::io::Error },
+    #[error("others can read the token in {} (its mode is {mode:04o})", path.display())]
+    TokenIsShown { path: PathBuf, mode: u32 },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("cannot serve: {0}")]
+    Serve(std::io::Error),
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::NoToken(_) | Error::TooManySeries | Error::WeakToken { .. } | Error::TokenIsShown { .. } => {
+                ErrorKind::Usage
+            }
+            Error::Listen { source, .. } | Error::TokenFile { source, .. }
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                ErrorKind::Privilege
+            }
+            Error::TokenFile { .. } => ErrorKind::Usage,
+            Error::Listen { .. } | Error::Serve(_) => ErrorKind::Failed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::NoToken(_) | Error::WeakToken { .. } | Error::TokenFile { .. } => Some(
+                "write a secret into a file that only you can read, and name it: `(umask 077; openssl rand -hex 16 > token)`, then --token-file token"
+                    .into(),
+            ),
+            Error::TokenIsShown { path, .. } => {
+                let path = path.display().to_string();
+                Some(format!("`chmod 600 {}`, and a new secret where somebody may have read it", shlex::try_quote(&path).unwrap_or_default()))
+            }
+            Error::TooManySeries => Some("--by kind, user or database".into()),
+            Error::Listen { .. } => Some("name another port; 0 is any that is free".into()),
+            Error::Serve(_) => None,
+        }
+    }
+}
+
+// ---- access ----
+//
+// Who may ask: those who know the token; without one those who reach the loopback address, by its own names.
+
+/// Fewest characters of a token: it must not be guessed.
+const TOKEN_MIN: usize = 16;
+
+const COOKIE_NAME: &str = "pgthaw_token";
+
+/// What is asked of those who do not know the token; it runs nothing.
+const FORM: &str = r#"<!doctype html><html lang="en"><meta charset="utf-8"><title>pgthaw</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<h1>pgthaw</h1><form method="get" action="/"><label>Token <input name="token" type="password" autofocus></label>
+<button>Open</button></form></html>"#;
+
+const FORM_POLICY: &str = "default-src 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// Headers of every answer: nothing is kept, framed, guessed or told to other pages.
+const HEADERS: [(&str, &str); 4] = [
+    ("cache-control", "no-store"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+];
+
+/// A secret, of which only its digest is kept. Comparing digests takes the same time whatever is guessed right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Token([u8; 32]);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// # Errors
+    /// When it is too short.
+    pub fn new(secret: &str) -> Result<Token, Error> {
+        match secret.chars().count() {
+            TOKEN_MIN.. => Ok(Token::digest(secret)),
+            _ => Err(Error::WeakToken { fewest: TOKEN_MIN }),
+        }
+    }
+
+    /// Reads the token from the first line of a file that nobody else can read.
+    ///
+    /// # Errors
+    /// When others can read it, when it cannot be read, or when what it holds is too short.
+    pub fn read(path: &Path) -> Result<Token, Error> {
+        let failed = |source| Error::TokenFile { path: path.to_owned(), source };
+        let file = match path.as_os_str() == "-" {
+            true => File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?),
+            false => open_regular_or_pipe(path).map_err(failed)?,
+        };
+        let facts = file.metadata().map_err(failed)?;
+        // A pipe is of those who hold its ends.
+        if facts.is_file() && facts.mode() & 0o077 != 0 {
+            return Err(Error::TokenIsShown { path: path.to_owned(), mode: facts.mode() & 0o777 });
+        }
+        let text = read_open_at_most(file, SMALL_FILE_BYTES_MAX).map_err(failed)?;
+        let text = String::from_utf8_lossy(&text);
+        Token::new(text.lines().next().unwrap_or_default().trim())
+    }
+
+    fn digest(secret: &str) -> Token {
+        Token(Sha256::digest(secret.as_bytes()).into())
+    }
+}
+
+/// The answer to a request that is not admitted; `None` for one that is.
+pub fn refuse(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<Response<String>> {
+    let verdict = match find_host(uri, headers) {
+        Ok(host) => judge(token, host, headers, uri),
+        Err(Ambiguous) => Verdict::Reject,
+    };
+    let text = |status: StatusCode, kind: &'static str, body: &str| {
+        let mut response = Response::new(body.to_owned());
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        response
+    };
+    const PLAIN: &str = "text/plain; charset=utf-8";
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Remember(secret) => Some(remember(&secret)),
+        Verdict::Ask => {
+            let mut form = text(StatusCode::UNAUTHORIZED, "text/html; charset=utf-8", FORM);
+            form.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FORM_POLICY));
+            Some(form)
+        }
+        Verdict::Reject => Some(text(StatusCode::BAD_REQUEST, PLAIN, "the request does not say one host")),
+        Verdict::Refuse => Some(text(StatusCode::FORBIDDEN, PLAIN, "this name is not one of the loopback address")),
+    }
+}
+
+/// Adds the headers that every answer has.
+pub fn add_headers<B>(response: &mut Response<B>) {
+    // Whoever is not let in gives his seat to others.
+    if response.status().is_client_error() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Pass,
+    /// The right token stood in the address: the browser shall keep it, and the address lose it.
+    Remember(String),
+    Ask,
+    /// A page of somebody else's has a name that leads here (DNS rebinding).
+    Refuse,
+    /// The request names two hosts, or none that is text: whoever passed it on may have understood another one.
+    Reject,
+}
+
+/// The request names several hosts, or something that is none.
+struct Ambiguous;
+
+/// The host that is asked for. A request to a proxy names it in its first line too, and then both must be the same. One of
+/// HTTP/1.0 may name none.
+fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Ambiguous> {
+    let mut named = headers.get_all(HOST).iter();
+    let host = named.next().map(|host| host.to_str().map_err(|_| Ambiguous)).transpose()?;
+    match (host, uri.authority().map(Authority::as_str)) {
+        _ if named.next().is_some() => Err(Ambiguous),
+        (Some(host), Some(other)) if !host.eq_ignore_ascii_case(other) => Err(Ambiguous),
+        (host, other) => Ok(host.or(other)),
+    }
+}
+
+fn judge(token: Option<Token>, host: Option<&str>, headers: &HeaderMap, uri: &Uri) -> Verdict {
+    let Some(token) = token else {
+        return if host.is_some_and(is_loopback) { Verdict::Pass } else { Verdict::Refuse };
+    };
+    let is_right = |secret: &String| Token::digest(secret) == token;
+    if let Some(secret) = find_in_query(uri.query()).filter(is_right) {
+        // A browser opens a page; Prometheus, which reads this one, keeps no cookie.
+        return if uri.path() == "/metrics" { Verdict::Pass } else { Verdict::Remember(secret) };
+    }
+    let given = find_in_cookies(headers).into_iter().chain(find_in_authorization(headers)).any(|one| is_right(&one));
+    if given { Verdict::Pass } else { Verdict::Ask }
+}
+
+/// `localhost:8432`, `127.0.0.1`, `[::1]:8432`: a name, or an address that is one of loopback.
+fn is_loopback(host: &str) -> bool {
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
+    let v6 = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let address = match v6 {
+        Some(v6) => v6.parse().map(IpAddr::V6),
+        None => name.parse().map(IpAddr::V4),
+    };
+    name == "localhost" || address.is_ok_and(is_loopback_address)
+}
+
+/// All of 127.0.0.0/8, and ::1: nobody on another machine reaches them.
+pub fn is_loopback_address(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+fn find_in_query(query: Option<&str>) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    pairs.find(|(name, _)| name == "token").map(|(_, value)| value.into_owned())
+}
+
+fn find_in_cookies(headers: &HeaderMap) -> Vec<String> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let named = pairs.filter(|(name, _)| *name == COOKIE_NAME);
+    // As it was written: a secret may have characters that a cookie may not.
+    named.filter_map(|(_, value)| decode_hex(value)).collect()
+}
+
+fn find_in_authorization(headers: &HeaderMap) -> Option<String> {
+    let (scheme, secret) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    // RFC 9110: the name of a scheme has no case.
+    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim_start().to_owned())
+}
+
+fn remember(secret: &str) -> Response<String> {
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let cookie = format!("{COOKIE_NAME}={hex}; HttpOnly; SameSite=Strict; Path=/");
+    let mut response = Response::new(String::new());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
+    // Hexadecimal digits: every header takes them.
+    response.headers_mut().extend(HeaderValue::try_from(cookie).ok().map(|cookie| (SET_COOKIE, cookie)));
+    response
+}
+
+fn decode_hex(text: &str) -> Option<String> {
+    let digits: Option<Vec<u8>> = text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
+    let bytes = digits?.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte * 16 + digit)).collect();
+    String::from_utf8(bytes).ok()
+}
+
+// ---- connection ----
+//
+// One connection: what it may send, and how long it may take.
+
+/// How long the other side may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Time for the head of a request. A browser sends it within milliseconds; who is idle for longer opens a new connection.
+    pub head: Duration,
+    /// Time for taking the next byte of an answer.
+    pub stall: Duration,
+    /// Time for the whole connection. A report of 100 MB takes less over a poor line.
+    pub lifetime: Duration,
+}
+
+pub const PATIENCE: Patience =
+    Patience { head: Duration::from_secs(10), stall: Duration::from_secs(20), lifetime: Duration::from_secs(600) };
+
+/// Requests have no body, and a few hundred bytes; a cookie has at most 4 kB.
+const REQUEST_BYTES_MAX: usize = 16 << 10;
+const HEADERS_MAX: usize = 64;
+
+/// Answers what is asked over `stream` until the other side goes, takes too long, or `ending` turns true.
+pub async fn answer<S, B>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    moved: LastMoved,
+    service: S,
+    mut ending: watch::Receiver<bool>,
+    patience: Patience,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let stream = TokioIo::new(Patient { stream, moved, stall: patience.stall, stalled: None });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience.head)
+        .max_buf_size(REQUEST_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(stream, service);
+    let mut connection = std::pin::pin!(connection);
+    let talk = async {
+        tokio::select! {
+            // What went wrong was the other side's doing, and nobody here can do anything about it.
+            _ = connection.as_mut() => return,
+            _ = ending.wait_for(|is_ending| *is_ending) => connection.as_mut().graceful_shutdown(),
+        }
+        let _ = connection.await;
+    };
+    let _ = timeout(patience.lifetime, talk).await;
+}
+
+/// When something came or went through a connection last. Clones are of one connection.
+#[derive(Clone, Debug)]
+pub struct LastMoved(Arc<Mutex<Instant>>);
+
+impl LastMoved {
+    pub fn now() -> LastMoved {
+        LastMoved(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    pub fn at(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_moved(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
+
+/// A stream that fails when what is written is not taken for too long.
+struct Patient<S> {
+    stream: S,
+    moved: LastMoved,
+    stall: Duration,
+    /// Runs since the other side took the last byte.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    /// Turns a wait that has lasted too long into an error.
+    fn check<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stall = self.stall;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(stall)));
+        ready!(stalled.as_mut().poll(context));
+        // Whoever asks again is told again after as long.
+        stalled.as_mut().reset(Instant::now() + stall);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, into);
+        if into.filled().len() > before {
+            self.moved.has_moved();
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if written.is_ready() {
+            self.moved.has_moved();
+        }
+        self.check(context, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.check(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let closed = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.check(context, closed)
+    }
+}
+
+// ---- listener ----
+//
+// Where pgthaw listens, how many may ask at once, and the page of metrics.
+
+/// Open at once: a browser opens six. Whoever comes when there are as many waits until one ends ...
+const CONNECTIONS_MAX: usize = 64;
+
+/// ... or until nothing has moved through one for so long, and has its place: who is slow or idle keeps nobody waiting. A report is made in
+/// less.
+const STILL_MIN: Duration = Duration::from_secs(1);
+
+/// What was asked before the end has so long to be answered.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The text format that Prometheus reads.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Where descriptors have run out, some may be free by then.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Where to listen, and who may ask.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenOptions {
+    pub address: SocketAddr,
+    pub token: Option<Token>,
+}
+
+impl ListenOptions {
+    /// Any address.
+    ///
+    /// # Errors
+    /// Without a token, unless it is one of loopback, which nobody else can reach.
+    pub fn listening(address: SocketAddr, token: Option<Token>) -> Result<ListenOptions, Error> {
+        if token.is_none() && !is_loopback_address(address.ip()) {
+            return Err(Error::NoToken(address));
+        }
+        Ok(ListenOptions { address, token })
+    }
+}
+
+/// A socket that listens, and does not answer yet: neither pages nor metrics.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    token: Option<Token>,
+}
+
+impl Listener {
+    pub async fn bind(options: ListenOptions) -> Result<Listener, Error> {
+        let ListenOptions { address, token } = options;
+        let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
+        Ok(Listener { listener, token })
+    }
+
+    /// Where it listens: of port 0 the one that was free.
+    pub fn address(&self) -> Result<SocketAddr, Error> {
+        self.listener.local_addr().map_err(Error::Serve)
+    }
+
+    /// Who may ask.
+    pub fn token(&self) -> Option<Token> {
+        self.token
+    }
+
+    /// Answers `/metrics` with what `render` says, until `end`.
+    pub async fn run_metrics(
+        self,
+        render: impl Fn() -> String + Clone + Send + Sync + 'static,
+        end: impl Future<Output = ()>,
+    ) {
+        let token = self.token;
+        let answer = move |request: Request<Incoming>| {
+            let answer = answer_metrics(&render, token, &request);
+            async { Ok(answer) }
+        };
+        self.answer_all(service_fn(answer), end).await;
+    }
+
+    /// Has `service` answer every request until `end`, and then for a moment what was asked before.
+    pub async fn answer_all<S, B>(self, service: S, end: impl Future<Output = ()>)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (tell_end, ending) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        tokio::select! {
+            () = end => {}
+            () = accept(&self.listener, &mut connections, |stream, moved| answer(stream, moved, service.clone(), ending.clone(), PATIENCE)) => {}
+        }
+        drop((self.listener, service));
+        let _ = tell_end.send(true);
+        let closing = async { while connections.join_next().await.is_some() {} };
+        let _ = timeout(GRACE, closing).await;
+        connections.shutdown().await;
+    }
+}
+
+fn answer_metrics(render: impl Fn() -> String, token: Option<Token>, request: &Request<Incoming>) -> Response<String> {
+    let status = |status: StatusCode| {
+        let mut response = Response::new(String::new());
+        *response.status_mut() = status;
+        response
+    };
+    let answer = || match (request.uri().path(), request.method()) {
+        ("/metrics", &Method::GET | &Method::HEAD) => {
+            let mut page = Response::new(render());
+            page.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(METRICS_TYPE));
+            page
+        }
+        ("/metrics", _) => {
+            let mut refusal = status(StatusCode::METHOD_NOT_ALLOWED);
+            refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET,HEAD"));
+            refusal
+        }
+        _ => status(StatusCode::NOT_FOUND),
+    };
+    let mut response = refuse(token, request.uri(), request.headers()).unwrap_or_else(answer);
+    add_headers(&mut response);
+    response
+}
+
+/// Has `talk` speak with whoever comes, with so many at once. It ends never.
+async fn accept<F>(listener: &TcpListener, connections: &mut JoinSet<()>, talk: impl Fn(TcpStream, LastMoved) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut open: Vec<(LastMoved, AbortHandle)> = Vec::new();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                make_room(&mut open, connections).await;
+                let moved = LastMoved::now();
+                open.push((moved.clone(), connections.spawn(talk(stream, moved))));
+            }
+            // One that is gone already, or no descriptor is free: neither is a reason to serve nobody any more.
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Waits for a place among those that are open.
+async fn make_room(open: &mut Vec<(LastMoved, AbortHandle)>, connections: &mut JoinSet<()>) {
+    loop {
+        while connections.try_join_next().is_some() {}
+        open.retain(|(_, connection)| !connection.is_finished());
+        let stillest = (0..open.len()).min_by_key(|place| open[*place].0.at());
+        let Some(place) = stillest.filter(|_| open.len() >= CONNECTIONS_MAX) else { return };
+        let until = open[place].0.at() + STILL_MIN;
+        if until <= Instant::now() {
+            open.swap_remove(place).1.abort();
+            return;
+        }
+        tokio::select! {
+            _ = connections.join_next() => {}
+            () = sleep_until(until) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod access_tests {
+    use super::*;
+
+    const SECRET: &str = "a secret; of öne who knows";
+
+    fn headers(name: HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn without_a_token_the_loopback_address_has_its_own_names_alone() {
+        let verdict = |host: &str| judge(None, Some(host), &HeaderMap::new(), &Uri::default());
+        for host in
+            ["localhost:8432", "127.0.0.1:8432", "[::1]:8432", "localhost", "127.0.0.1", "[::1]", "127.1.2.3:80"]
+        {
+            assert_eq!(verdict(host), Verdict::Pass, "{host}");
+        }
+        for host in [
+            "evil.example:8432",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "localhost:",
+            "128.0.0.1",
+            "::1",
+            "[127.0.0.1]",
+            "",
+        ] {
+            assert_eq!(verdict(host), Verdict::Refuse, "{host}");
+        }
+        assert_eq!(judge(None, None, &HeaderMap::new(), &Uri::default()), Verdict::Refuse);
+    }
+
+    #[test]
+    fn a_token_is_asked_for_kept_and_never_half_right() {
+        let token = Some(Token::new(SECRET).unwrap());
+        let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("token", SECRET).finish();
+        let uri = |path: &str, query: &str| format!("{path}?{query}").parse::<Uri>().unwrap();
+        assert_eq!(judge(token, None, &HeaderMap::new(), &uri("/", &query)), Verdict::Remember(SECRET.into()));
+        assert_eq!(judge(token, None, &HeaderMap::new(), &uri("/metrics", &query)), Verdict::Pass);
+        let response = remember(SECRET);
+        let cookie = response.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        assert_eq!(judge(token, None, &headers(COOKIE, &format!("other=1; {cookie}")), &Uri::default()), Verdict::Pass);
+        let bearer = |secret: &str| headers(AUTHORIZATION, &format!("bearer {secret}"));
+        let plain = Some(Token::new("0123456789abcdef").unwrap());
+        for scheme in ["Bearer", "bearer", "BEARER"] {
+            let given = headers(AUTHORIZATION, &format!("{scheme} 0123456789abcdef"));
+            assert_eq!(judge(plain, None, &given, &Uri::default()), Verdict::Pass, "{scheme}");
+        }
+        for wrong in ["0123456789abcde", "0123456789abcdef0", ""] {
+            assert_eq!(judge(plain, None, &bearer(wrong), &Uri::default()), Verdict::Ask, "{wrong}");
+            let uri = uri("/", &format!("token={wrong}"));
+            assert_eq!(judge(plain, None, &HeaderMap::new(), &uri), Verdict::Ask, "{wrong}");
+        }
+        assert!(matches!(Token::new("short"), Err(Error::WeakToken { .. })));
+        assert_eq!(format!("{token:?}"), "Some(Token(…))");
+    }
+}
+
+#[cfg(test)]
+mod connection_tests {
+    use hyper::service::service_fn;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(600);
+    const PATIENT: Patience = Patience { head: LONG, stall: LONG, lifetime: LONG };
+
+    /// A browser's end of a connection on which ten megabytes are answered, and what talks at the other.
+    fn connect(patience: Patience) -> (DuplexStream, watch::Sender<bool>, JoinHandle<()>) {
+        let (browser, server) = duplex(1024);
+        let (tell_end, ending) = watch::channel(false);
+        let page = service_fn(|_: Request<Incoming>| async { Ok(Response::new("x".repeat(10_000_000))) });
+        (browser, tell_end, tokio::spawn(answer(server, LastMoved::now(), page, ending, patience)))
+    }
+
+    async fn read(mut browser: DuplexStream) -> String {
+        let mut text = Vec::new();
+        let _ = browser.read_to_end(&mut text).await;
+        String::from_utf8(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_head_that_does_not_come_ends_the_connection() {
+        let (mut browser, _tell_end, talk) = connect(Patience { head: SHORT, ..PATIENT });
+        browser.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.unwrap();
+        talk.await.unwrap();
+        assert!(!read(browser).await.contains("200"));
+        // Nor does one stay that never says anything.
+        connect(Patience { head: SHORT, ..PATIENT }).2.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_takes_ends_the_connection() {
+        for patience in [Patience { stall: SHORT, ..PATIENT }, Patience { lifetime: SHORT, ..PATIENT }] {
+            let (mut browser, _tell_end, talk) = connect(patience);
+            browser.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+            talk.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_not_waited_for() {
+        let (mut browser, _tell_end, talk) = connect(PATIENT);
+        browser.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx").await.unwrap();
+        let answered = read(browser).await;
+        assert!(answered.starts_with("HTTP/1.1 200") && answered.len() > 10_000_000);
+        talk.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_has_a_size() {
+        for long in [format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(20_000)), {
+            let headers: String = (0..100).map(|number| format!("h{number}: x\r\n")).collect();
+            format!("GET / HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")
+        }] {
+            let (browser, _tell_end, talk) = connect(PATIENT);
+            let (reader, mut writer) = tokio::io::split(browser);
+            let written = tokio::spawn(async move { writer.write_all(long.as_bytes()).await });
+            let mut answered = [0; 12];
+            let mut reader = reader;
+            reader.read_exact(&mut answered).await.unwrap();
+            assert_eq!(&answered, b"HTTP/1.1 431");
+            drop(reader);
+            let _ = written.await;
+            talk.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_closes_what_is_idle() {
+        let (browser, tell_end, talk) = connect(PATIENT);
+        tell_end.send(true).unwrap();
+        talk.await.unwrap();
+        drop(browser);
+    }
+}

@@ -1,0 +1,177 @@
+//! What a program needs to run: its own code in memory and threads, panics told as failures, passwords kept from lists, signals.
+
+use std::ffi::OsString;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::Poll;
+use std::time::Duration;
+use std::{io, thread};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+
+use host::failure::{ErrorKind, Explain, NO_THREADS, TOO_FEW_FILES, is_too_few_files};
+use host::files::FileMode;
+use host::linux::arguments::hide_arguments;
+use host::linux::own_program::read_own_program;
+use host::linux::signals::{FILE_TOO_LARGE, is_ignored, note_end};
+use host::linux::threads::check_room;
+use postgres::hide_password;
+
+// ---- caught ----
+//
+// A panic told as a failure: the library that speaks PostgreSQL's protocol panics at messages that no PostgreSQL sends.
+
+/// Where the last panic was, and what it said.
+static LAST: Mutex<String> = Mutex::new(String::new());
+
+/// What nobody thought of happened.
+#[derive(Debug, thiserror::Error)]
+#[error("what came was not understood: {0}")]
+pub struct Panicked(String);
+
+impl Explain for Panicked {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Failed
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("is it PostgreSQL that answers there? If so this is a defect of pgthaw: please report it, RUST_BACKTRACE=1 shows where".into())
+    }
+}
+
+/// Runs it to its end, or to its panic.
+pub async fn run_caught<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let usual = take_hook();
+    set_hook(Box::new(move |panic| {
+        // What another thread says is told by nobody else.
+        if thread::current().name() != Some("main") || std::env::var_os("RUST_BACKTRACE").is_some() {
+            return usual(panic);
+        }
+        if let Ok(mut last) = LAST.lock() {
+            let said = panic.payload_as_str().unwrap_or_default();
+            *last =
+                panic.location().map_or(said.to_owned(), |place| format!("{said} ({}:{})", place.file(), place.line()));
+        }
+    }));
+    let mut work = pin!(work);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(state) => state,
+        Err(_) => {
+            let said = LAST.lock().map(|said| said.clone()).unwrap_or_default();
+            Poll::Ready(Err(Panicked(said).into()))
+        }
+    })
+    .await
+}
+
+// ---- runtime ----
+//
+// What pgthaw needs before it can do anything, asked for by `main`: its own code in memory, and threads.
+
+/// Beside a thread for each processor: one that may wait for a disk, and one of the results store.
+const FURTHER_THREADS: usize = 2;
+
+/// A thread that waits for disks stays when it is idle: where no second one can be started, what is asked of it would wait
+/// for ever.
+const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The system gives no more threads.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the threads that pgthaw needs: {0}")]
+pub struct NoThreads(io::Error);
+
+impl Explain for NoThreads {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Failed
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(if is_too_few_files(&self.0) { TOO_FEW_FILES } else { NO_THREADS }.to_owned())
+    }
+}
+
+/// Starts what runs the commands, and has this program's file read first where that is cold.
+///
+/// # Errors
+/// When there are too few threads to be had: tokio ends the program in the midst of it.
+pub fn start_runtime() -> Result<Runtime, NoThreads> {
+    read_own_program();
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    check_room(workers + FURTHER_THREADS).map_err(NoThreads)?;
+    let mut builder = Builder::new_multi_thread();
+    let runtime = builder.worker_threads(workers).thread_keep_alive(KEPT).enable_all().build().map_err(NoThreads)?;
+    runtime.spawn_blocking(|| ());
+    survive_file_limit(&runtime);
+    Ok(runtime)
+}
+
+/// Has a file that grows beyond what this user may write (`ulimit -f`) be an error, as a full disk is, and not the end of the
+/// program, whose job may not have begun. What it starts is told by the signal as always.
+fn survive_file_limit(runtime: &Runtime) {
+    if !is_ignored(FILE_TOO_LARGE) {
+        let _within = runtime.enter();
+        // The handler stays when its stream goes. Where none can be had, all is as it was.
+        drop(signal(SignalKind::from_raw(FILE_TOO_LARGE)));
+    }
+}
+
+// ---- words ----
+//
+// Words of the command line that hold a password.
+
+/// Has passwords of the command line neither printed nor listed, and what is written from here on its owner's alone.
+pub fn keep_private(arguments: &[OsString]) {
+    // What is written from here on is its owner's alone, by this process and by those that it starts.
+    FileMode::PRIVATE.apply();
+    let words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
+    let hide = |word: String| {
+        let shown = hide_password(&word)?;
+        // clap shows the value alone.
+        let value = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
+        let value = value.map(|(_, value)| (value.to_owned(), "…".to_owned()));
+        Some([(word.clone(), shown)].into_iter().chain(value))
+    };
+    let hidden: Vec<(String, String)> = words.filter_map(hide).flatten().collect();
+    if !hidden.is_empty() {
+        terminal::hide_words(hidden);
+        hide_arguments(hide_password);
+    }
+}
+
+// ---- signals ----
+//
+// Signals that ask a program to end.
+
+/// Waits for Ctrl-C, or for what else asks a program to end.
+pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    // A shell lets what it starts in the background ignore it, and a server that inherits that cannot be stopped at once: heard
+    // here, it is as usual in what is started from here.
+    let mut quit = signal(SignalKind::quit())?;
+    Ok(async move {
+        let came = tokio::select! {
+            _ = interrupt.recv() => SignalKind::interrupt(),
+            _ = terminate.recv() => SignalKind::terminate(),
+            _ = hangup.recv() => SignalKind::hangup(),
+            _ = quit.recv() => SignalKind::quit(),
+        };
+        note_end(came.as_raw_value());
+    })
+}
+
+#[cfg(test)]
+mod caught_tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_error() {
+        let failed = run_caught(async { if true { panic!("advance past the end") } else { anyhow::Ok(()) } }).await;
+        assert!(failed.unwrap_err().is::<Panicked>());
+        assert_eq!(run_caught(async { anyhow::Ok(7) }).await.unwrap(), 7);
+    }
+}

@@ -1,0 +1,499 @@
+//! What the user means: a running server, a data directory, or both, and which of its databases.
+
+use std::io;
+use std::path::Path;
+
+use clap::Args;
+
+use crate::ConnectionArguments;
+use cache::warm::{Refusal, SkipReason};
+use cache::{Databases, LastStart, Situation, Tiers};
+use host::failure::{ErrorKind, Explain, TOO_FEW_FILES};
+use host::linux::page_cache::SystemPageCache;
+use postgres::{
+    ConnectOptions, DataDirectory, Database, Error, Postmaster, Psql, Server, ServerFacts, read_configured_setting,
+    read_databases,
+};
+use terminal::printable;
+
+impl Target {
+    /// Finds out what the arguments mean, and opens it.
+    pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
+        let scope = Scope::of(&arguments.databases()?);
+        Ok(match &arguments.data_dir {
+            Some(path) if arguments.names_server() => open_both(arguments, path, scope).await?,
+            Some(path) => open_directory(arguments, path, scope).await?,
+            None => open_server(arguments, scope).await?,
+        })
+    }
+}
+
+/// Connects to the server that the arguments mean: where a directory alone is named, to the one that runs in it.
+pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
+    let Some(path) = arguments.data_dir.as_ref().filter(|_| !arguments.names_server()) else {
+        return arguments.connect(|options| options).await;
+    };
+    let directory = DataDirectory::open(path)?;
+    match directory.read_postmaster() {
+        Some(postmaster) => arguments.connect(|options| options_for(&postmaster, options)).await,
+        None => Err(Error::NotRunning { path: directory.path }),
+    }
+}
+
+/// The cluster, when it can be known without asking the server.
+pub fn find_cluster(arguments: &ConnectionArguments) -> Option<u64> {
+    find_directory(arguments).ok().flatten().map(|directory| directory.system_identifier)
+}
+
+/// The data directory, when it can be known without asking the server.
+pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDirectory>, Error> {
+    match &arguments.data_dir {
+        Some(path) => DataDirectory::open(path).map(Some),
+        None => {
+            let socket = arguments.connect_options()?.socket_file();
+            Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
+        }
+    }
+}
+
+// ---- cluster ----
+//
+// A cluster that is meant, and what it tells of itself.
+
+/// A cluster, by the ways that lead to it. At least one of `server` and `data_directory` is there.
+#[derive(Debug)]
+pub struct Target {
+    /// `None`: its files alone.
+    pub server: Option<Server>,
+    /// Why not, of one that runs and does not let pgthaw in.
+    pub server_refusal: Option<Error>,
+    /// `None`: SQL alone.
+    pub data_directory: Option<DataDirectory>,
+    /// Why not.
+    pub directory_refusal: Option<Refusal>,
+    pub scope: Scope,
+    /// What the user should know about the way that was taken.
+    pub remarks: Vec<String>,
+}
+
+/// Which databases. The shared catalogs always belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    Databases(Vec<String>),
+}
+
+impl Scope {
+    /// What `-d` means, as often as it was given.
+    pub fn of(databases: &[String]) -> Scope {
+        match databases {
+            [] => Scope::All,
+            names => Scope::Databases(names.to_vec()),
+        }
+    }
+
+    /// Is this database meant? The shared catalogs' is empty.
+    pub fn includes(&self, database: &str) -> bool {
+        match self {
+            Scope::All => true,
+            Scope::Databases(names) => database.is_empty() || names.iter().any(|name| name == database),
+        }
+    }
+}
+
+/// The page cache of a directory's files, and of no others.
+pub fn page_cache_of(directory: Option<&DataDirectory>) -> SystemPageCache {
+    directory.map_or_else(SystemPageCache::new, |directory| SystemPageCache::of(&directory.files))
+}
+
+impl Target {
+    /// The server's process as it is now, where it runs on this host.
+    pub fn find_postmaster(&self) -> Option<u32> {
+        let postmaster = self.data_directory.as_ref().and_then(DataDirectory::find_postmaster_pid);
+        let told = self.server.as_ref().and_then(|server| server.facts.postmaster_pid);
+        postmaster.or(told)
+    }
+
+    /// The cache of its files.
+    pub fn page_cache(&self) -> SystemPageCache {
+        page_cache_of(self.data_directory.as_ref())
+    }
+
+    /// What a directory is, by the server that runs in it.
+    pub fn of_directory(
+        directory: DataDirectory,
+        server: Option<Server>,
+        scope: Scope,
+        remarks: Vec<String>,
+    ) -> Target {
+        let data_directory = Some(directory);
+        Target { server, server_refusal: None, data_directory, directory_refusal: None, scope, remarks }
+    }
+
+    /// Closes the first connection, where it was kept.
+    pub fn let_go(&mut self) {
+        if let Some(server) = &mut self.server {
+            server.let_go();
+        }
+    }
+
+    /// The databases in the scope, by name. Without a server only their oids are known, which stand for the names.
+    pub async fn databases(&self) -> Result<Vec<Database>, Error> {
+        let mut databases = match (&self.server, &self.data_directory) {
+            (Some(server), _) => {
+                let mut connection = server.connect_to(&server.database).await?;
+                let databases = read_databases(&mut connection).await?;
+                server.give_back(connection);
+                databases
+            }
+            (None, Some(directory)) => directory.list_databases()?,
+            (None, None) => Vec::new(),
+        };
+        if let Scope::Databases(names) = &self.scope {
+            let is_absent = |name: &&String| databases.iter().all(|database| database.name != **name);
+            if let Some(name) = names.iter().find(is_absent) {
+                let (database, cluster) = (name.clone(), self.address());
+                return Err(match self.server {
+                    Some(_) => Error::DatabaseMissing { database, cluster },
+                    None => {
+                        let oids: Vec<&str> = databases.iter().map(|known| known.name.as_str()).collect();
+                        Error::DatabaseUnknown { database, cluster, oids: oids.join(", ") }
+                    }
+                });
+            }
+        }
+        databases.retain(|database| self.scope.includes(&database.name));
+        Ok(databases)
+    }
+
+    /// When its server was started.
+    pub fn last_start(&self) -> LastStart {
+        match (&self.data_directory, &self.server) {
+            // A server that runs elsewhere, as in a container, shows in SQL alone.
+            (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
+                LastStart::At(*at)
+            }
+            (Some(directory), _) => last_start_of(directory),
+            (None, Some(server)) => server.started_at.map_or(LastStart::Unknown, LastStart::At),
+            (None, None) => LastStart::Unknown,
+        }
+    }
+
+    /// What decides which snapshot is to be restored into `tiers`. Over SQL alone that is shared_buffers.
+    pub async fn situation(&self, tiers: Tiers) -> Situation {
+        let os = tiers.os && (self.data_directory.is_some() || !tiers.buffers);
+        let databases = match (&self.data_directory, &self.server) {
+            (Some(directory), _) => databases_of(directory),
+            (None, Some(server)) => ask_databases(server).await.ok().flatten(),
+            (None, None) => None,
+        };
+        Situation::now(self.last_start(), Tiers { os, ..tiers }).among(databases)
+    }
+
+    /// Which cluster it is.
+    pub fn system_identifier(&self) -> Option<u64> {
+        let of_server = self.server.as_ref().map(|server| server.facts.system_identifier);
+        of_server.or(self.data_directory.as_ref().map(|directory| directory.system_identifier))
+    }
+
+    /// For messages: the server's address, or the directory.
+    pub fn address(&self) -> String {
+        match (&self.server, &self.data_directory) {
+            (Some(server), _) => server.address.clone(),
+            (None, Some(directory)) => directory.path.display().to_string(),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+async fn ask_databases(server: &Server) -> Result<Option<Databases>, Error> {
+    let mut connection = server.connect_to(&server.database).await?;
+    let databases = read_databases(&mut connection).await?;
+    server.give_back(connection);
+    Ok(Databases::of(databases.iter().map(|one| one.oid)))
+}
+
+/// Which databases have files; `None` where this user may not see that.
+fn databases_of(directory: &DataDirectory) -> Option<Databases> {
+    Databases::of(directory.list_databases().ok()?.iter().map(|one| one.oid))
+}
+
+/// What decides which snapshot is to be restored into `tiers`, by the directory alone.
+pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
+    Situation::now(last_start_of(directory), tiers).among(databases_of(directory))
+}
+
+/// When the server of a directory was started, by the directory alone.
+fn last_start_of(directory: &DataDirectory) -> LastStart {
+    match directory.read_postmaster() {
+        Some(postmaster) => postmaster.read_start().map_or(LastStart::Unknown, LastStart::At),
+        None => LastStart::NotRunning,
+    }
+}
+
+// ---- directory ----
+//
+// A target whose data directory is named: alone, or with its server.
+
+/// The server and the directory are both named: they must be the same cluster.
+async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
+    let directory = DataDirectory::open(path)?;
+    let server = arguments.connect(|options| options).await?;
+    require_same(&directory, &server)?;
+    let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
+    remarks.extend(different_place_remark(&directory, &server));
+    Ok(Target::of_directory(directory, Some(server), scope, remarks))
+}
+
+/// Only the directory is named: the server that runs in it belongs to it.
+async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
+    let directory = DataDirectory::open(path)?;
+    let Some(postmaster) = directory.read_postmaster() else {
+        let shown = directory.path.display();
+        let remark = match directory.find_postmaster_pid() {
+            Some(pid) => format!(
+                "the server of {shown} runs in a container (process {pid} of this host), and where it listens is told for in there: its files are looked at alone (name its address with -h or -p too)"
+            ),
+            None => format!("no server runs in {shown}: its files are looked at alone"),
+        };
+        return Ok(Target::of_directory(directory, None, scope, vec![remark]));
+    };
+    match arguments.connect(|options| options_for(&postmaster, options)).await {
+        Ok(server) => {
+            require_same(&directory, &server)?;
+            let remarks = server.version_remark().into_iter().collect();
+            Ok(Target::of_directory(directory, Some(server), scope, remarks))
+        }
+        // Databases are told apart by name only by the server.
+        Err(error) if scope != Scope::All => Err(error),
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            let remarks = vec![format!("its files are looked at alone, for pgthaw {error}{hint}")];
+            Ok(Target { server_refusal: Some(error), ..Target::of_directory(directory, None, scope, remarks) })
+        }
+    }
+}
+
+/// How to reach the server that runs in a directory.
+fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptions {
+    let socket = postmaster.socket_directory.as_ref().map(|directory| directory.display().to_string());
+    ConnectOptions {
+        host: socket.or(postmaster.listen_address.clone()).or(Some("localhost".into())),
+        port: postmaster.port,
+        address_was_read: true,
+        ..options
+    }
+}
+
+fn require_same(directory: &DataDirectory, server: &Server) -> Result<(), Error> {
+    if directory.system_identifier == server.facts.system_identifier {
+        return Ok(());
+    }
+    Err(Error::OtherCluster {
+        path: directory.path.clone(),
+        directory: directory.system_identifier,
+        server: server.facts.system_identifier,
+        address: server.address.clone(),
+    })
+}
+
+/// A standby has its primary's system identifier: one that is named by mistake shows in the path.
+fn different_place_remark(directory: &DataDirectory, server: &Server) -> Option<String> {
+    let of_server = server.facts.data_directory.as_ref()?;
+    let is_same = of_server.canonicalize().is_ok_and(|path| path == directory.path);
+    (!is_same).then(|| {
+        format!(
+            "the server says that its data directory is {}; {} is taken for it, as both have system identifier {}",
+            of_server.display(),
+            directory.path.display(),
+            directory.system_identifier
+        )
+    })
+}
+
+// ---- server ----
+//
+// A target of which only the server is named: its data directory is used if it is here.
+
+/// Connects, and finds the directory.
+async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Target, Error> {
+    let server = arguments.connect(|options| options).await?;
+    let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
+    let (data_directory, directory_refusal) = match find_own_directory(&server) {
+        Ok(directory) => (Some(directory), None),
+        Err((reason, why)) => {
+            remarks.push(format!("SQL alone is used, the OS page cache cannot be seen: {why}"));
+            (None, Some(Refusal::with_detail(reason, why)))
+        }
+    };
+    Ok(Target { server: Some(server), data_directory, directory_refusal, scope, remarks, server_refusal: None })
+}
+
+/// The directory of a server that runs on this host; otherwise why not, and what would help.
+fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, String)> {
+    let Some(path) = &server.facts.data_directory else {
+        let ServerFacts { role, .. } = &server.facts;
+        if let Some(owner) = server.closed_owner() {
+            // What the role lacks would help no further than to the next refusal.
+            let owner = printable(&owner.name);
+            let why = format!(
+                "its files are {owner}'s, and nobody else but root sees what is cached of them (run pgthaw as {owner} or as root)"
+            );
+            return Err((SkipReason::NoPermission, why));
+        }
+        let remedy = Psql::anywhere().grant(&server.database, "pg_monitor", role);
+        let why = format!(
+            "role \"{role}\" may not see the setting data_directory ({remedy}, or name the directory with --data-dir)"
+        );
+        return Err((SkipReason::NoPrivilege, why));
+    };
+    let shown = path.display();
+    let (reason, why) = match DataDirectory::open(path) {
+        Ok(directory) if server.facts.postmaster_pid.is_some() => return Ok(directory),
+        Ok(_) => (
+            SkipReason::NoDataDirectory,
+            format!(
+                "{shown} is on this host too, but the server does not run here (if the directory is the server's, such as a container's, say so with --data-dir)"
+            ),
+        ),
+        Err(Error::DataDirectory { .. }) => (
+            SkipReason::NoDataDirectory,
+            format!("the server's data directory {shown} is not on this host (run pgthaw on the server's host)"),
+        ),
+        Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => (
+            SkipReason::NoPermission,
+            format!("no permission on {shown} (run pgthaw as its owner, usually postgres, or as root)"),
+        ),
+        Err(error) if error.is_too_few_files() => (SkipReason::TooFewFiles, format!("{error} ({TOO_FEW_FILES})")),
+        Err(error) => (SkipReason::NoDataDirectory, error.to_string()),
+    };
+    Err((reason, why))
+}
+
+// ---- lab server ----
+//
+// Servers that may be made cold: those that say so themselves, and those that the settings name.
+
+/// How the `cluster_name` of a lab server begins.
+const LAB_PREFIXES: [&str; 2] = ["lab", "pgthaw"];
+
+/// Which servers may be made cold or restarted.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Safety")]
+pub struct LabArguments {
+    /// Do it, whatever server it is
+    #[arg(long)]
+    pub yes: bool,
+
+    /// A lab server's system identifier, as pg_controldata prints it; may be repeated. In pgthaw.toml: lab_servers
+    #[arg(long = "lab-server", value_name = "IDENTIFIER", hide_short_help = true)]
+    pub lab_servers: Vec<u64>,
+}
+
+/// The server is none that may be made cold without `--yes`.
+#[derive(Debug, thiserror::Error)]
+#[error("{action} makes the server at {address} slow until it is warm again, and it is no lab server")]
+pub struct NotALabServer {
+    action: &'static str,
+    address: String,
+    system_identifier: Option<u64>,
+}
+
+impl Explain for NotALabServer {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        let identifier = self.system_identifier.map_or("its system identifier".to_owned(), |number| number.to_string());
+        Some(format!(
+            "give --yes if you mean it; a lab server has the cluster_name lab or one that begins with lab-, or stands in pgthaw.toml: lab_servers = [{identifier}]"
+        ))
+    }
+}
+
+/// Is this a server that was set up to be played with? `lab_servers` are system identifiers.
+pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
+    target.system_identifier().is_some_and(|identifier| lab_servers.contains(&identifier))
+        || is_lab_name(&cluster_name(target))
+}
+
+/// The cluster's name as the server says; of a stopped one, as it is configured.
+fn cluster_name(target: &Target) -> String {
+    match (&target.server, &target.data_directory) {
+        (Some(server), _) => server.facts.cluster_name.clone(),
+        // What cannot be found out is no lab's name.
+        (None, Some(directory)) => read_configured_setting(directory, "cluster_name").unwrap_or_default(),
+        (None, None) => String::new(),
+    }
+}
+
+/// Refuses `action` (the command's name) on a server that is no lab server, unless the user insists.
+pub fn require_lab_server(
+    target: &Target,
+    arguments: &LabArguments,
+    action: &'static str,
+) -> Result<(), NotALabServer> {
+    if arguments.yes || is_lab_server(target, &arguments.lab_servers) {
+        return Ok(());
+    }
+    Err(NotALabServer { action, address: target.address(), system_identifier: target.system_identifier() })
+}
+
+fn is_lab_name(cluster_name: &str) -> bool {
+    let is_rest = |rest: &str| rest.is_empty() || rest.starts_with(['-', '_']);
+    LAB_PREFIXES.iter().any(|prefix| cluster_name.strip_prefix(prefix).is_some_and(is_rest))
+}
+
+#[cfg(test)]
+mod cluster_tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_always_has_the_shared_catalogs() {
+        let scope = Scope::Databases(vec!["shop".into()]);
+        assert!(scope.includes("shop") && scope.includes("") && !scope.includes("shop2"));
+        assert!(Scope::All.includes("anything"));
+    }
+}
+
+#[cfg(test)]
+mod directory_tests {
+    use super::*;
+
+    #[test]
+    fn the_server_of_a_directory_is_reached_by_its_socket() {
+        let given = ConnectOptions { user: Some("u".into()), ..Default::default() };
+        let options_for = |postmaster: &Postmaster| super::options_for(postmaster, given.clone());
+        let mut postmaster = Postmaster {
+            pid: 1,
+            port: Some(5433),
+            socket_directory: Some("/run/x".into()),
+            listen_address: Some("10.0.0.1".into()),
+            started_at: None,
+        };
+        let options = options_for(&postmaster);
+        assert_eq!((options.host.as_deref(), options.port), (Some("/run/x"), Some(5433)));
+        assert_eq!((options.user.as_deref(), options.address_was_read), (Some("u"), true));
+        postmaster.socket_directory = None;
+        assert_eq!(options_for(&postmaster).host.as_deref(), Some("10.0.0.1"));
+        postmaster.listen_address = None;
+        assert_eq!(options_for(&postmaster).host.as_deref(), Some("localhost"));
+    }
+}
+
+#[cfg(test)]
+mod lab_server_tests {
+    use super::*;
+    use postgres::LAB_CLUSTER_NAME;
+
+    #[test]
+    fn production_is_no_lab() {
+        for name in ["", "main", "production", "elaborate", "my-lab", "labour-payroll"] {
+            assert!(!is_lab_name(name), "{name}");
+        }
+        for name in ["lab", "lab-7", LAB_CLUSTER_NAME] {
+            assert!(is_lab_name(name), "{name}");
+        }
+    }
+}

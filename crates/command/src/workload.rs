@@ -1,0 +1,691 @@
+//! Classes of pages of a forecast, from the counters of a server and the heat of a snapshot.
+
+use roaring::RoaringBitmap;
+
+use cache::warm::{Evidence, compute_heat_levels};
+use cache::{ForkMap, Map, RelationMap, TierState};
+use model::{AccessKind, Bin, Error, PageClass, Popularity};
+use postgres::{Activity, RelationActivity, RelationKind};
+
+// ---- classes ----
+//
+// Classes of pages from what was counted of each relation, and from a snapshot's heat.
+
+/// Relations that are asked for less often than this in a transaction do not count.
+const FEWEST_ACCESSES: f64 = 1e-4;
+
+/// The share of an index's blocks that are not leaves: one in some hundred.
+const INNER_SHARE: f64 = 1.0 / 256.0;
+
+/// How often what a snapshot did not find is asked for, relative to the coldest that it found.
+const ABSENT: f32 = 0.05;
+
+/// Classes that are told of.
+const SHOWN_CLASSES: usize = 8;
+
+/// What a restore wants of a relation, by heat, coldest first: the bins of its class from the last but one to the first.
+#[derive(Debug)]
+pub struct WantedClass {
+    /// Place of the class.
+    pub class: usize,
+    pub blocks: u64,
+    pub is_index: bool,
+    pub levels: Vec<(f32, RoaringBitmap)>,
+}
+
+/// The wanted blocks of the classes whose popularity is a snapshot's.
+pub fn wanted_of(classes: &[PageClass], activity: &Activity, map: &Map) -> Vec<WantedClass> {
+    let evidence = Evidence::of(map);
+    let wanted = |(class, one): (usize, &PageClass)| {
+        let Popularity::Measured(_) = one.popularity else { return None };
+        let relation = activity.relations.iter().find(|relation| class_name(relation) == one.name)?;
+        let levels = levels_of(find_fork(map, relation)?.1, evidence);
+        let is_index = relation.kind == RelationKind::Index;
+        Some(WantedClass { class, blocks: relation.blocks, is_index, levels })
+    };
+    classes.iter().enumerate().filter_map(wanted).collect()
+}
+
+fn class_name(relation: &RelationActivity) -> String {
+    format!("{}.{}", relation.schema, relation.name)
+}
+
+/// The levels of heat of all that was resident of a fork, in either tier.
+pub fn levels_of(fork: &ForkMap, evidence: Evidence) -> Vec<(f32, RoaringBitmap)> {
+    compute_heat_levels(fork, evidence, &(&fork.os | &fork.all_buffers()))
+}
+
+/// Classes of pages, and what was taken for granted.
+#[derive(Debug)]
+pub struct Classes {
+    pub classes: Vec<PageClass>,
+    pub assumptions: Vec<String>,
+}
+
+impl Classes {
+    /// How the classes are asked for, those with the most blocks first, and what was taken for granted.
+    pub fn describe(&self) -> Vec<String> {
+        let mut classes: Vec<&PageClass> = self.classes.iter().collect();
+        classes.sort_by(|one, other| other.pages.total_cmp(&one.pages));
+        let more = classes.len().saturating_sub(SHOWN_CLASSES);
+        let shown = classes.iter().take(SHOWN_CLASSES).map(|class| class.access().to_string());
+        let more = (more > 0).then(|| format!("and {more} of fewer blocks (--json has them)"));
+        shown.chain(more).chain(self.assumptions.iter().cloned()).collect()
+    }
+}
+
+/// A class for each table, two for each index. Where nothing was counted but what was written, or read once by some other job, all
+/// blocks that were asked for are taken for points: it is all that is known.
+///
+/// # Errors
+/// When a table was asked for in no way that is counted.
+pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&Popularity>) -> Result<Classes, Error> {
+    let made = make_classes_by(|counts, table, name| counts.of_table(table, name), activity, map, told)?;
+    if !made.classes.is_empty() {
+        return Ok(made);
+    }
+    make_classes_by(|counts, table, name| Ok(counts.as_points(table, name)), activity, map, told)
+}
+
+fn make_classes_by(
+    of_table: impl Fn(&Counts, &RelationActivity, &str) -> Result<Accesses, Error>,
+    activity: &Activity,
+    map: Option<&Map>,
+    told: Option<&Popularity>,
+) -> Result<Classes, Error> {
+    let counts = Counts::new(activity);
+    let heat = map.map(|map| (map, Evidence::of(map)));
+    let mut made = Classes { classes: Vec::new(), assumptions: Vec::new() };
+    let mut doubts = Doubts::default();
+    for relation in activity.relations.iter().filter(|relation| relation.blocks > 0) {
+        if counts.per(relation.requests) < FEWEST_ACCESSES {
+            continue;
+        }
+        let (popularity, origin) = find_popularity(relation, heat, told);
+        let name = class_name(relation);
+        let blocks = relation.blocks as f64;
+        let is_index = relation.kind == RelationKind::Index && blocks >= 2.0;
+        let found = if relation.kind == RelationKind::Index {
+            counts.of_index(relation, &name)
+        } else {
+            of_table(&counts, relation, &name)?
+        };
+        let inner_blocks = if is_index { (blocks * INNER_SHARE).max(1.0) } else { 0.0 };
+        let class = |name: String, pages: f64, accesses: f64, run: f64, popularity| {
+            let run_pages = run.min(pages).max(1.0);
+            let is_asked = accesses >= FEWEST_ACCESSES;
+            is_asked.then_some(PageClass { name, pages, accesses, run_pages, popularity, resident_share: 0.0 })
+        };
+        let main = class(name.clone(), blocks - inner_blocks, found.blocks, found.run_blocks(), popularity);
+        // Whoever reads all of a table asks for all of its blocks.
+        let is_chosen_from = |one: &PageClass| one.access().kind != AccessKind::Scan && relation.blocks > SMALL_BLOCKS;
+        if let Some(origin) = origin.filter(|_| main.as_ref().is_some_and(is_chosen_from)) {
+            doubts.add(&name, relation.blocks, origin);
+        }
+        made.classes.extend(main);
+        let inner = if is_index { found.inner } else { 0.0 };
+        made.classes.extend(class(name + ", inner pages", inner_blocks, inner, 1.0, Popularity::Uniform));
+        made.assumptions.extend(found.assumptions);
+    }
+    made.assumptions.extend(doubts.describe());
+    Ok(made)
+}
+
+/// As told, else by the heat that a snapshot found, with whose that is; else uniform.
+fn find_popularity(
+    relation: &RelationActivity,
+    heat: Option<(&Map, Evidence)>,
+    told: Option<&Popularity>,
+) -> (Popularity, Option<HeatOrigin>) {
+    if let Some(told) = told {
+        return (told.over(relation.tuples.map(|tuples| tuples / relation.blocks as f64)), None);
+    }
+    let found = heat.and_then(|(map, evidence)| Some((map, find_fork(map, relation)?, evidence)));
+    let Some((map, (warm, fork), evidence)) = found else { return (Popularity::Uniform, None) };
+    let origin = HeatOrigin::of(map, warm, fork);
+    (measured(fork, evidence, origin, relation.blocks), Some(origin))
+}
+
+fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<(&'a RelationMap, &'a ForkMap)> {
+    let found = map.relations.iter().find(|one| {
+        one.relation.oid == relation.oid
+            && one.relation.name.name == relation.name
+            && one.relation.name.schema == relation.schema
+    })?;
+    found.main_fork().map(|fork| (found, fork))
+}
+
+/// The levels of heat of what was resident, and the rest. What a load left says nothing of popularity, but a restore goes by it all the
+/// same: then all bins have one weight.
+fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64) -> Popularity {
+    let levels = levels_of(fork, evidence);
+    let weight = |heat: f32| if matches!(origin, HeatOrigin::Load { .. }) { 1.0 } else { f64::from(heat) };
+    let coldest = levels.first().map_or(1.0, |(heat, _)| *heat);
+    // Of one weight too the hottest come first.
+    let hottest_first = levels.iter().rev();
+    let mut bins: Vec<Bin> =
+        hottest_first.map(|(heat, blocks)| Bin { pages: blocks.len() as f64, weight: weight(*heat) }).collect();
+    let resident: u64 = levels.iter().map(|(_, blocks)| blocks.len()).sum();
+    let absent = blocks.saturating_sub(resident) as f64;
+    bins.push(Bin { pages: absent, weight: weight(coldest * ABSENT) });
+    Popularity::Measured(bins)
+}
+
+// ---- accesses ----
+//
+// How a transaction asks for the blocks of a relation, by what the server has counted of its scans and rows.
+
+/// Readings of a whole table that are rarer in a transaction are those of some other job.
+const FEWEST_SCANS: f64 = 0.01;
+
+/// Rows that lie side by side take so much more blocks than they fill at most.
+const NEIGHBOURS: f64 = 1.25;
+
+/// A table that is small is warm at once, however it is asked for.
+pub const SMALL_BLOCKS: u64 = 32;
+
+/// More blocks of a transaction that no scan explains, and a larger part of a table's, are refused.
+const UNEXPLAINED_BLOCKS: f64 = 0.5;
+const UNEXPLAINED_SHARE: f64 = 0.6;
+
+/// To change a row up to so many blocks are asked for: its own again, those of the visibility map and of the map of free space, and the
+/// one where its new version goes.
+const WRITE_BLOCKS: f64 = 8.0;
+
+/// Longer ranges are worth a word on their direction.
+const SHORTEST_RANGE: f64 = 1.2;
+
+/// More descents of an index in one transaction may be a join's, one after the other to neighbours.
+const MANY_DESCENTS: f64 = 8.0;
+
+/// What a transaction asks for of a relation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Accesses {
+    /// Blocks, and times that it begins anew: what follows are neighbours.
+    pub blocks: f64,
+    pub begins: f64,
+    /// Blocks of an index above its leaves.
+    pub inner: f64,
+    /// What is taken for granted.
+    pub assumptions: Vec<String>,
+}
+
+impl Accesses {
+    fn add(&mut self, blocks: f64, begins: f64) {
+        self.blocks += blocks;
+        self.begins += begins;
+    }
+
+    /// What is asked for again: so often, and so many blocks after the first of each.
+    fn take_back(&mut self, begins: f64, more_blocks: f64) {
+        self.begins = (self.begins - begins).max(0.0);
+        self.blocks = (self.blocks - begins - more_blocks).max(self.begins);
+    }
+
+    /// Blocks of a range on average.
+    pub fn run_blocks(&self) -> f64 {
+        if self.begins > 0.0 { (self.blocks / self.begins).max(1.0) } else { 1.0 }
+    }
+}
+
+/// What was counted, for a transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts<'a> {
+    activity: &'a Activity,
+    transactions: f64,
+}
+
+impl<'a> Counts<'a> {
+    pub fn new(activity: &'a Activity) -> Counts<'a> {
+        Counts { activity, transactions: activity.transactions.max(1) as f64 }
+    }
+
+    pub fn per(&self, count: u64) -> f64 {
+        count as f64 / self.transactions
+    }
+
+    fn indexes(&self, table: &RelationActivity) -> impl Iterator<Item = &'a RelationActivity> {
+        let oid = table.oid;
+        self.activity.relations.iter().filter(move |one| one.table == Some(oid))
+    }
+
+    /// Rows that a transaction looks up again, of a table, and scans of indexes that do so: those that it changes are taken for
+    /// those that it has read.
+    fn repeated(&self, table: &RelationActivity) -> (f64, f64) {
+        let fetching = || self.indexes(table).filter(|index| index.rows.fetched > 0);
+        let rows = self.per(fetching().map(|index| index.rows.fetched).sum::<u64>() + table.rows.fetched);
+        let scans = self.per(fetching().map(|index| index.scans).sum());
+        let again = self.per(table.rows.changed).min((rows - self.per(table.rows.changed)).max(0.0));
+        (again, again.min(scans / 2.0))
+    }
+
+    /// Of a table.
+    ///
+    /// # Errors
+    /// When most of what was asked for was asked for in no way that is counted.
+    pub fn of_table(&self, table: &RelationActivity, name: &str) -> Result<Accesses, Error> {
+        let mut accesses = Accesses::default();
+        let scanned = self.add_scans(table, name, &mut accesses);
+        let mut lookups: Vec<Lookups> = self.indexes(table).filter_map(|index| self.by_index(table, index)).collect();
+        lookups.extend(self.by_bitmap(table));
+        let looked: f64 = lookups.iter().map(|one| one.rows).sum();
+        let left = (self.per(table.requests) - scanned).max(0.0);
+        self.check_explained(table, name, left - looked)?;
+        let left = left - WRITE_BLOCKS * self.per(table.rows.changed);
+        // A row is in one block; what is more was asked for again.
+        let least: f64 = lookups.iter().map(|one| one.least).sum();
+        let more = ((left.min(looked) - least) / (looked - least).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        for one in &lookups {
+            let blocks = one.least + more * (one.rows - one.least);
+            accesses.add(blocks, one.begins_of(blocks));
+            accesses.assumptions.extend(one.describe(name, blocks));
+            let run = blocks / one.begins_of(blocks).max(f64::MIN_POSITIVE);
+            if run > SHORTEST_RANGE {
+                accesses.assumptions.push(format!(
+                    "{name}: ranges are read forwards; backwards the kernel reads nothing ahead, and it takes longer"
+                ));
+            }
+        }
+        let (rows, scans) = self.repeated(table);
+        if rows > 0.0 && table.blocks > SMALL_BLOCKS {
+            accesses.take_back(scans, (rows - scans) / rows_of_a_block(table));
+            accesses.assumptions.push(format!("{name}: rows that a transaction changes are those that it has read"));
+        }
+        Ok(accesses)
+    }
+
+    /// Of a table of which nothing else is known.
+    pub fn as_points(&self, table: &RelationActivity, name: &str) -> Accesses {
+        let mut accesses = Accesses::default();
+        let scanned = self.add_scans(table, name, &mut accesses);
+        let left = (self.per(table.requests) - scanned).max(0.0);
+        if left > 0.0 {
+            accesses.add(left, left);
+            let told = "nobody was seen to look a row up; what was asked for is taken to lie anywhere";
+            accesses.assumptions.push(format!("{name}: {told}"));
+        }
+        accesses
+    }
+
+    /// Rows of a table that entries of an index led to, one after the other.
+    fn by_index(&self, table: &RelationActivity, index: &RelationActivity) -> Option<Lookups> {
+        let (rows, scans) = (self.per(index.rows.fetched), self.per(index.scans));
+        (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), false))
+    }
+
+    /// Rows of a table that bitmaps led to, in the order of the blocks.
+    fn by_bitmap(&self, table: &RelationActivity) -> Option<Lookups> {
+        let bitmaps = self.indexes(table).filter(|index| index.rows.fetched == 0 && index.rows.read > 0);
+        let scans = self.per(bitmaps.map(|index| index.scans).sum());
+        let rows = self.per(table.rows.fetched);
+        (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), scans > 0.0))
+    }
+
+    /// Readings in the order of the blocks: those that belong to the workload. Returns the blocks of all of them.
+    fn add_scans(&self, table: &RelationActivity, name: &str, accesses: &mut Accesses) -> f64 {
+        let scans = self.per(table.scans);
+        let read_share = |tuples: f64| (table.rows.read as f64 / (table.scans.max(1) as f64 * tuples)).min(1.0);
+        let blocks = scans * table.blocks as f64 * table.tuples.map_or(1.0, read_share);
+        let blocks = blocks.min(self.per(table.requests));
+        if scans >= FEWEST_SCANS {
+            accesses.add(blocks, scans);
+        } else if blocks > UNEXPLAINED_BLOCKS {
+            accesses.assumptions.push(format!(
+                "{name}: read from end to end once in {:.0} transactions, by some other job that is left out",
+                scans.recip()
+            ));
+        }
+        blocks
+    }
+
+    fn check_explained(&self, table: &RelationActivity, name: &str, unexplained: f64) -> Result<(), Error> {
+        let is_written = table.rows.inserted + table.rows.changed > 0;
+        // Of an index that answers alone, a page of the visibility map for each descent.
+        let descents: u64 = self.indexes(table).map(|index| index.scans).sum();
+        let unexplained = unexplained - self.per(descents);
+        let most = UNEXPLAINED_BLOCKS.max(UNEXPLAINED_SHARE * self.per(table.requests));
+        if unexplained < most || is_written || table.blocks <= SMALL_BLOCKS {
+            return Ok(());
+        }
+        Err(Error::UnknownAccess { relation: name.to_owned(), blocks: unexplained })
+    }
+
+    /// Of an index: its leaves.
+    pub fn of_index(&self, index: &RelationActivity, name: &str) -> Accesses {
+        let mut accesses = Accesses::default();
+        let requests = self.per(index.requests);
+        let scans = self.per(index.scans);
+        let is_tree = matches!(index.access_method.as_str(), "" | "btree");
+        if !is_tree {
+            accesses.add(requests, requests);
+            accesses.assumptions.push(format!("{name} ({}): its blocks are asked for anywhere", index.access_method));
+            return accesses;
+        }
+        let entries = index.rows.read as f64 / index.scans.max(1) as f64;
+        let on_a_leaf = rows_of_a_block(index);
+        let leaves = (1.0 + (entries - 1.0).max(0.0) / on_a_leaf).min((requests / scans).max(1.0));
+        accesses.add((scans * leaves).min(requests), scans.min(requests));
+        accesses.inner = requests - accesses.blocks;
+        // The index that leads to most rows is the one by which they are found again.
+        let leads = |table: &RelationActivity| self.indexes(table).all(|one| one.rows.fetched <= index.rows.fetched);
+        let table = self.activity.relations.iter().find(|one| Some(one.oid) == index.table);
+        if let Some(table) = table.filter(|table| leads(table)) {
+            let (rows, again) = self.repeated(table);
+            accesses.take_back(again, (rows - again) / on_a_leaf);
+        }
+        if scans > MANY_DESCENTS && index.blocks > SMALL_BLOCKS {
+            accesses.assumptions.push(format!(
+                "{name}: its {scans:.0} descents in a transaction lead anywhere; where they follow each other, as a join's in the order of the table, it is warm sooner"
+            ));
+        }
+        accesses
+    }
+}
+
+/// Rows of a table, or entries of an index, that a block has; infinite where nobody has counted them.
+fn rows_of_a_block(relation: &RelationActivity) -> f64 {
+    relation.tuples.map_or(f64::INFINITY, |tuples| (tuples / relation.blocks as f64).max(1.0))
+}
+
+/// Rows that scans of an index led to, in a transaction.
+#[derive(Clone, Copy, Debug)]
+struct Lookups {
+    rows: f64,
+    scans: f64,
+    /// Blocks that they are in where those of each scan lie side by side.
+    least: f64,
+    is_bitmap: bool,
+}
+
+impl Lookups {
+    fn new(table: &RelationActivity, rows: f64, scans: f64, is_bitmap: bool) -> Lookups {
+        let in_a_block = rows_of_a_block(table);
+        // What is asked for by nothing that scans is asked for here and there.
+        let least = if scans > 0.0 { scans + (rows - scans) / in_a_block } else { rows };
+        Lookups { rows, scans, least, is_bitmap }
+    }
+
+    fn is_beside(&self, blocks: f64) -> bool {
+        blocks <= NEIGHBOURS * self.least
+    }
+
+    /// How often so many blocks are begun anew.
+    fn begins_of(&self, blocks: f64) -> f64 {
+        if self.is_beside(blocks) && !self.is_bitmap && self.scans > 0.0 { self.scans.min(blocks) } else { blocks }
+    }
+
+    fn describe(&self, name: &str, blocks: f64) -> Option<String> {
+        let (run, rows) = (blocks / self.scans, self.rows / self.scans);
+        if self.scans <= 0.0 || run < 2.0 {
+            None
+        } else if !self.is_beside(blocks) {
+            let filled = self.least / self.scans;
+            Some(format!(
+                "{name}: {rows:.0} rows of a scan of an index are in {run:.0} blocks anywhere, for side by side they would be in {filled:.0}"
+            ))
+        } else {
+            self.is_bitmap.then(|| format!("{name}: the {run:.0} blocks of a bitmap are read one by one"))
+        }
+    }
+}
+
+// ---- origin ----
+//
+// Whose heat a snapshot found: that of readers, or what a load left.
+//
+// Heat follows from the buffers that a relation had, by Che's approximation (`crates/cache/src/warm/heat.rs`). It holds where lookups brought them,
+// each block as often as it is asked for. A load leaves buffers too: COPY the last of what it wrote (GetAccessStrategy in PostgreSQL's
+// freelist.c), INSERT all of it, CREATE INDEX a small table's that it read, and of the index none. Buffers alone do not tell the two
+// apart, for a table's end is what many workloads read. But a load looks nothing up, and the statistics count what is looked up.
+//
+// So heat is the readers' when the blocks had been looked up several times as often as there are buffers. Then what a load left was
+// pushed out, or is hardly hotter than the rest.
+
+/// Lookups for each buffer. Where all blocks are equally popular, and all find room, so many leave e^-4, 2 %, that nobody has asked for
+/// yet: what was loaded does not stand out any more. With one for each it is 37 %.
+const LOOKUPS_PER_BUFFER: u64 = 4;
+
+/// Who left a relation's heat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeatOrigin {
+    Readers,
+    /// It may be a load's: so many blocks had been looked up, and from so many cached ones heat follows.
+    Load {
+        lookups: u64,
+        blocks: u64,
+    },
+    /// Nobody has counted lookups.
+    Unknown,
+}
+
+impl HeatOrigin {
+    /// That of a relation of the map.
+    pub fn of(map: &Map, relation: &RelationMap, main: &ForkMap) -> HeatOrigin {
+        let Some(lookups) = map.lookups.of(&relation.relation) else { return HeatOrigin::Unknown };
+        // Where shared_buffers were not seen, heat is the page cache's.
+        let blocks = if map.buffers == TierState::Measured { main.all_buffers().len() } else { main.os.len() };
+        if lookups > 0 && lookups >= blocks.saturating_mul(LOOKUPS_PER_BUFFER) {
+            return HeatOrigin::Readers;
+        }
+        HeatOrigin::Load { lookups, blocks }
+    }
+}
+
+/// What is by a snapshot, for the line that names it: the restore, and popularity unless it is told, or all heat that matters may be a load's.
+pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
+    if is_popularity_told {
+        return "popularity as told, restore by ";
+    }
+    let counts = |one: &RelationMap| {
+        let main = one.main_fork().filter(|main| main.blocks > SMALL_BLOCKS);
+        main.is_some_and(|main| !matches!(HeatOrigin::of(map, one, main), HeatOrigin::Load { .. }))
+    };
+    let mut others = map.relations.iter().filter(|one| !one.relation.is_system);
+    if others.any(counts) { "popularity and restore by " } else { "restore by " }
+}
+
+/// Relations whose heat counts for nothing, or of which nobody knows whether it should.
+#[derive(Debug, Default)]
+pub struct Doubts {
+    /// Size and name of those whose heat may be a load's; of them all what [`HeatOrigin::Load`] has.
+    loaded: Vec<(u64, String)>,
+    lookups: u64,
+    blocks: u64,
+    /// Is there one whose lookups nobody has counted?
+    is_unknown: bool,
+}
+
+impl Doubts {
+    /// Adds a relation of so many blocks.
+    pub fn add(&mut self, name: &str, size: u64, origin: HeatOrigin) {
+        match origin {
+            HeatOrigin::Readers => {}
+            HeatOrigin::Load { lookups, blocks } => {
+                self.loaded.push((size, name.to_owned()));
+                self.lookups = self.lookups.saturating_add(lookups);
+                self.blocks = self.blocks.saturating_add(blocks);
+            }
+            HeatOrigin::Unknown => self.is_unknown = true,
+        }
+    }
+
+    /// What is taken for granted.
+    pub fn describe(&self) -> Vec<String> {
+        let mut largest_first: Vec<&(u64, String)> = self.loaded.iter().collect();
+        largest_first.sort_by(|one, other| other.cmp(one));
+        let names = match &largest_first[..] {
+            [] => None,
+            [(_, one)] => Some(one.clone()),
+            [(_, one), (_, other)] => Some(format!("{one} and {other}")),
+            [(_, one), others @ ..] => Some(format!("{one} and {} others", others.len())),
+        };
+        let loaded = names.map(|names| {
+            format!(
+                "all blocks of {names} equally popular: their heat in the snapshot may be a load's ({} blocks had been looked up by \
+                 then, and {} were cached). One that is taken while clients are at work, or popularity=, tells more",
+                self.lookups, self.blocks
+            )
+        });
+        let unknown = self.is_unknown.then(|| {
+            "the snapshot's heat is that of lookups, and not of a load: nobody counted them when it was taken"
+                .to_owned()
+        });
+        loaded.into_iter().chain(unknown).collect()
+    }
+}
+
+#[cfg(test)]
+mod classes_tests {
+    use super::*;
+    use cache::fixtures::{self, map_of};
+    use cache::{Lookups, TierState};
+    use host::units::Fork;
+    use postgres::RowCounts;
+
+    const TRANSACTIONS: u64 = 1000;
+
+    /// A table of 61 rows a block, 16,394 blocks, and its index of 366 entries a leaf.
+    fn relation(oid: u32, kind: RelationKind, requests: u64, scans: u64, rows: RowCounts) -> RelationActivity {
+        let (blocks, tuples, table) = match kind {
+            RelationKind::Index => (2745, 366.0 * 2745.0, Some(1)),
+            _ => (16_394, 61.0 * 16_394.0, None),
+        };
+        let access_method = if table.is_some() { "btree" } else { "heap" }.to_owned();
+        let (schema, name, tuples) = ("public".into(), format!("r{oid}"), Some(tuples));
+        RelationActivity { oid, schema, name, kind, blocks, requests, scans, rows, table, access_method, tuples }
+    }
+
+    fn make(relations: Vec<RelationActivity>) -> Result<Classes, Error> {
+        make_classes(&Activity { transactions: TRANSACTIONS, relations, ..Activity::default() }, None, None)
+    }
+
+    /// A thousand transactions, each with a scan of the index that reads `entries`, of which `fetched` lead to rows in `blocks` of the table.
+    fn look_up(entries: u64, fetched: u64, blocks: u64) -> Classes {
+        let rows = RowCounts { read: entries * TRANSACTIONS, fetched: fetched * TRANSACTIONS, ..RowCounts::default() };
+        let leaves = 1 + entries / 366;
+        make(vec![
+            relation(1, RelationKind::Table, blocks * TRANSACTIONS, 0, RowCounts::default()),
+            relation(2, RelationKind::Index, (2 + leaves) * TRANSACTIONS, TRANSACTIONS, rows),
+        ])
+        .unwrap()
+    }
+
+    fn described(classes: &Classes) -> Vec<String> {
+        classes.classes.iter().map(|class| class.access().to_string()).collect()
+    }
+
+    #[test]
+    fn an_index_has_leaves_and_inner_pages() {
+        let classes = look_up(1, 1, 1);
+        let found: Vec<(&str, f64)> =
+            classes.classes.iter().map(|class| (class.name.as_str(), class.accesses)).collect();
+        assert_eq!(found, [("public.r1", 1.0), ("public.r2", 1.0), ("public.r2, inner pages", 2.0)]);
+        assert_eq!(classes.classes[1].pages + classes.classes[2].pages, 2745.0);
+        assert!(classes.assumptions.is_empty(), "{:?}", classes.assumptions);
+    }
+
+    #[test]
+    fn rows_in_as_few_blocks_as_they_fill_are_a_range() {
+        let classes = look_up(600, 600, 11);
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, ranges of 11.0 neighbours, 1.00 a transaction");
+        assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, ranges of 2.6 neighbours, 1.00 a transaction");
+        assert!(classes.assumptions[0].contains("read forwards"), "{:?}", classes.assumptions);
+    }
+
+    #[test]
+    fn rows_in_a_block_each_lie_anywhere() {
+        let classes = look_up(600, 600, 590);
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 590.00 of them in a transaction");
+        assert!(classes.assumptions[0].contains("side by side they would be in 11"), "{:?}", classes.assumptions);
+    }
+
+    /// Its table is asked for the visibility map alone.
+    #[test]
+    fn an_index_that_answers_alone_needs_no_blocks_of_its_table() {
+        let classes = look_up(600, 0, 1);
+        assert_eq!(classes.classes[0].name, "public.r2");
+    }
+
+    #[test]
+    fn a_table_read_from_end_to_end_is_a_scan_unless_that_is_rare() {
+        let scanned = |scans: u64| {
+            let rows = RowCounts { read: scans * 61 * 16_394, ..RowCounts::default() };
+            make(vec![relation(1, RelationKind::Table, scans * 16_394, scans, rows)]).unwrap()
+        };
+        let often = described(&scanned(TRANSACTIONS));
+        assert_eq!(often, ["public.r1: 16394 blocks, read from end to end, 1.00 times a transaction"]);
+        let rarely = scanned(1);
+        assert!(rarely.classes.is_empty() && rarely.assumptions[0].contains("once in 1000 transactions"), "{rarely:?}");
+    }
+
+    /// Filled once, and read by nobody since.
+    #[test]
+    fn a_table_that_was_only_written_is_taken_for_points() {
+        let rows = RowCounts { inserted: 1000 * TRANSACTIONS, ..RowCounts::default() };
+        let classes = make(vec![relation(1, RelationKind::Table, 20 * TRANSACTIONS, 0, rows)]).unwrap();
+        assert_eq!(described(&classes), ["public.r1: 16394 blocks, 20.00 of them in a transaction"]);
+        assert!(classes.assumptions[0].contains("nobody was seen to look a row up"), "{:?}", classes.assumptions);
+    }
+
+    /// pgbench's own: a row is updated, then read again.
+    #[test]
+    fn a_row_that_is_changed_is_the_one_that_was_read() {
+        let rows = RowCounts { changed: TRANSACTIONS, ..RowCounts::default() };
+        let looked = RowCounts { read: 2 * TRANSACTIONS, fetched: 2 * TRANSACTIONS, ..RowCounts::default() };
+        let classes = make(vec![
+            relation(1, RelationKind::Table, 5 * TRANSACTIONS, 0, rows),
+            relation(2, RelationKind::Index, 9 * TRANSACTIONS, 2 * TRANSACTIONS, looked),
+        ])
+        .unwrap();
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 1.00 of them in a transaction");
+        assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, 1.00 of them in a transaction");
+        assert!(classes.assumptions[0].contains("those that it has read"), "{:?}", classes.assumptions);
+    }
+
+    /// A table of which the last 1394 blocks have buffers, as its heat and what is said of it.
+    fn make_of_heat(lookups: Lookups) -> (Vec<Bin>, Vec<WantedClass>, String) {
+        let mut fork = ForkMap::empty(Fork::Main, 16_394);
+        fork.os.insert_range(0..16_394);
+        fork.buffers[1].insert_range(15_000..16_394);
+        let mut map = map_of(vec![fixtures::relation(1, fork)]);
+        map.buffers = TierState::Measured;
+        map.lookups = lookups;
+        let rows = RowCounts { read: TRANSACTIONS, fetched: TRANSACTIONS, ..RowCounts::default() };
+        let table = relation(1, RelationKind::Table, TRANSACTIONS, 0, RowCounts::default());
+        let relations = vec![
+            RelationActivity { name: "relation_1".into(), ..table },
+            relation(2, RelationKind::Index, 3 * TRANSACTIONS, TRANSACTIONS, rows),
+        ];
+        let activity = Activity { transactions: TRANSACTIONS, relations, ..Activity::default() };
+        let made = make_classes(&activity, Some(&map), None).unwrap();
+        let bins = made.classes[0].popularity.bins(16_394.0);
+        (bins, wanted_of(&made.classes, &activity, &map), made.assumptions.join("; "))
+    }
+
+    #[test]
+    fn the_heat_of_a_load_says_nothing_of_popularity_and_a_restore_goes_by_it_all_the_same() {
+        for lookups in [0, 4 * 1394 - 1] {
+            let (bins, wanted, told) = make_of_heat(Lookups::of_database("app", [(1, lookups)]));
+            assert!(bins.iter().all(|bin| bin.weight == bins[0].weight), "{bins:?}");
+            let levels = wanted[0].levels.iter().rev().map(|(_, blocks)| blocks.len() as f64);
+            assert!(bins.len() > 1 && bins.iter().map(|bin| bin.pages).eq(levels), "{bins:?}");
+            let expected =
+                format!("relation_1 equally popular: their heat in the snapshot may be a load's ({lookups} ");
+            assert!(told.contains(&expected) && told.contains("1394 were cached"), "{told}");
+        }
+        let (bins, _, told) = make_of_heat(Lookups::of_database("app", [(1, 4 * 1394)]));
+        assert!(bins[0].weight > 10.0 * bins[bins.len() - 1].weight && told.is_empty(), "{bins:?} {told}");
+        let (of_unknown, _, told) = make_of_heat(Lookups::default());
+        assert!(of_unknown == bins && told.contains("nobody counted"), "{of_unknown:?} {told}");
+    }
+
+    #[test]
+    fn what_no_scan_explains_is_refused() {
+        let by_ctid = relation(1, RelationKind::Table, 5 * TRANSACTIONS, 0, RowCounts::default());
+        let refused = make(vec![by_ctid.clone()]).unwrap_err();
+        assert_eq!(refused, Error::UnknownAccess { relation: "public.r1".into(), blocks: 5.0 });
+        // Of a table that is written nobody knows what was asked for to write it.
+        let rows = RowCounts { inserted: TRANSACTIONS, ..RowCounts::default() };
+        assert!(make(vec![RelationActivity { rows, ..by_ctid }]).is_ok());
+    }
+}

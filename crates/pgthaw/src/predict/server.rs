@@ -1,0 +1,699 @@
+//! What a forecast of a server begins with: of one that runs, what its clients are watched to ask for; of one that does not, what is guessed
+//! from the snapshot that a restore would take. Sizes are the catalog's or the files', heat is the snapshot's.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use roaring::RoaringBitmap;
+
+use super::arguments::PredictArguments;
+use crate::Target;
+use crate::snapshot::snapshot_text::render_selected;
+use cache::warm::plan::{Geometry, Plan, Precedence, Scratch, Situation, WantedFork};
+use cache::warm::{DeviceProfile, Evidence};
+use cache::{BEST, Chosen, Map, RelationMap, Selected, Tiers};
+use command::workload::{WantedClass, levels_of, make_classes, wanted_of, what_it_says};
+use command::{read_ahead_bytes, read_device_with};
+use host::linux::machine::count_cores;
+use host::linux::memory::read_memory;
+use host::linux::process;
+use host::units::{Bytes, Fork, counted};
+use model::{
+    ColdRestart, ColdStart, Error, Numbers, PageClass, RESTORE_BEGINS_SECONDS, RESTORE_DEPTH, Scenario, WarmStep,
+    Warmer, compute_hit_seconds,
+};
+use postgres::{
+    Activity, DataDirectory, RelationActivity, RelationKind, RowCounts, Server, read_activity, read_configured_setting,
+    read_statements,
+};
+use terminal::Progress;
+
+/// A cold restart of a server, and what a restore of its snapshot would read.
+#[derive(Debug)]
+pub struct ServerForecast {
+    pub restart: ColdRestart,
+    /// The snapshot that a restore would take; `None` without one.
+    pub snapshot: Option<Selected>,
+    pub restore: Option<RestoreInput>,
+}
+
+/// What the planner of a restore has to know.
+#[derive(Debug)]
+pub struct RestoreInput {
+    wanted: Vec<WantedClass>,
+    geometry: Geometry,
+}
+
+/// The forecast of the server that is connected to, or of the one whose directory is named.
+pub async fn forecast(
+    arguments: &PredictArguments,
+    figures: &Numbers,
+    shows_progress: bool,
+) -> anyhow::Result<ServerForecast> {
+    let target = Target::open(&arguments.connection).await?;
+    match (&target.server, &target.data_directory) {
+        (Some(server), _) => forecast_running(arguments, figures, &target, server, shows_progress).await,
+        (None, Some(directory)) => forecast_stopped(arguments, figures, &target, directory).await,
+        (None, None) => bail!(Error::NoServer),
+    }
+}
+
+/// Enough for a forecast.
+struct Known {
+    activity: Activity,
+    snapshot: Option<Chosen>,
+    clients: u32,
+    hit_seconds: f64,
+    cores: f64,
+    memory_pages: f64,
+    /// Pages of the server's shared_buffers; infinite where they are not known.
+    buffers_pages: f64,
+    geometry: Geometry,
+    directory: Option<PathBuf>,
+    /// Is the device one of this machine's?
+    is_local: bool,
+}
+
+impl Known {
+    /// Makes the forecast, with the device's profile; `assumptions` go first.
+    fn forecast(self, figures: &Numbers, mut assumptions: Vec<String>) -> anyhow::Result<ServerForecast> {
+        let directory = self.directory.as_deref();
+        let (device, described) = read_device_with(figures.riops, figures.rbps, directory)?;
+        let read_ahead = read_ahead_bytes(figures.read_ahead, directory.filter(|_| self.is_local));
+        assumptions.extend([described, format!("the kernel reads ahead by up to {read_ahead}")]);
+        let map = self.snapshot.as_ref().map(|chosen| &chosen.snapshot.map);
+        let made = make_classes(&self.activity, map, figures.popularity.as_ref())?;
+        assumptions.extend(made.describe());
+        let cold = ColdStart {
+            clients: self.clients,
+            classes: made.classes,
+            hit_seconds: self.hit_seconds,
+            cores: self.cores,
+            device,
+            read_ahead,
+            block_bytes: self.geometry.block_size.into(),
+            buffers_pages: self.buffers_pages,
+            os_pages: self.memory_pages,
+            client_reads: 0.0,
+        };
+        let Scenario { workload, mut server, .. } = cold.scenario();
+        server.divide_memory(self.memory_pages, self.buffers_pages)?;
+        workload.check()?;
+        server.check()?;
+        let wanted = map.map(|map| wanted_of(&workload.classes, &self.activity, map));
+        let wanted = wanted.filter(|wanted| !wanted.is_empty());
+        Ok(ServerForecast {
+            restart: ColdRestart { workload, server, assumptions, knees: None, has_bandwidth: true },
+            restore: wanted.map(|wanted| RestoreInput { wanted, geometry: self.geometry }),
+            snapshot: self.snapshot.map(|chosen| chosen.selected),
+        })
+    }
+}
+
+/// The snapshot that a restore would take; `None` where there is none, or none that holds anything: a forecast is made without it too.
+///
+/// # Errors
+/// When none can be read of those that there are.
+async fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<Option<Chosen>, cache::Error> {
+    let Some(cluster) = target.system_identifier() else { return Ok(None) };
+    match arguments.snapshots.open().read(BEST, cluster, &target.situation(Tiers::BOTH).await) {
+        Err(cache::Error::NoSnapshot(_) | cache::Error::NothingHeld { .. }) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// Which one it was, why, and what there is to know of others. `what` is by it, such as popularity.
+fn describe_snapshot(what: &str, chosen: &Chosen) -> Vec<String> {
+    let mut lines = render_selected(&chosen.selected);
+    lines.iter_mut().take(1).for_each(|line| line.insert_str(0, what));
+    lines.into_iter().map(|line| line.trim().to_owned()).chain(chosen.remarks.iter().cloned()).collect()
+}
+
+/// Pages that server and page cache can hold together. Of a server elsewhere it is not known.
+fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assumptions: &mut Vec<String>) -> f64 {
+    let here = is_local.then(read_memory).and_then(Result::ok).map(|memory| memory.total_bytes);
+    match figures.memory.or(here) {
+        Some(memory) => {
+            assumptions.push(format!("{memory} of memory for what is cached"));
+            memory.0 as f64 / block_bytes
+        }
+        None => {
+            assumptions.push("all of it fits into memory (memory=SIZE says how much there is)".to_owned());
+            f64::INFINITY
+        }
+    }
+}
+
+// ---- a server that runs ----
+
+/// Looks at the clients at work while it watches.
+const LOOKS: u32 = 10;
+
+/// Fewer transactions say nothing: then what the statistics have gathered so far is taken.
+const FEWEST_TRANSACTIONS: u64 = 200;
+
+/// What was watched.
+struct Watched {
+    activity: Activity,
+    /// Transactions per second, and clients at work; `None` of an idle server.
+    pace: Option<(f64, f64)>,
+    /// What it reads that a warm server would not; `None` of a warm or an idle one.
+    cold_reads: Option<String>,
+}
+
+/// The server that is connected to, with its workload as it is now.
+async fn forecast_running(
+    arguments: &PredictArguments,
+    figures: &Numbers,
+    target: &Target,
+    server: &Server,
+    shows_progress: bool,
+) -> anyhow::Result<ServerForecast> {
+    let watched = watch(server, arguments.seconds, shows_progress).await?;
+    let (snapshot, unread) = match read_heat(arguments, target).await {
+        Ok(snapshot) => (snapshot, None),
+        Err(error) => (None, Some(format!("no snapshot of this cluster can be read: {error}"))),
+    };
+    let cores = figures.cores.unwrap_or_else(count_cores);
+    let pace = watched.pace.map(|(tps, clients)| (tps, figures.clients.map_or(clients, f64::from).max(1.0)));
+    let told_clients = || figures.clients.unwrap_or_else(|| pace.map_or(1, |(_, n)| n.round() as u32));
+    let told = figures.hit_seconds(told_clients().into(), cores);
+    let statements = if pace.is_none() && told.is_none() {
+        read_statements(&mut server.connect_to(&server.database).await?).await?
+    } else {
+        None
+    };
+    let (hit_seconds, clients) = match (told, pace, &statements) {
+        (Some(hit), ..) => (hit, told_clients()),
+        (None, Some((tps, _)), _) if watched.cold_reads.is_some() => {
+            bail!(Error::ColdServer { tps, reads: watched.cold_reads.unwrap_or_default() })
+        }
+        (None, Some((tps, clients)), _) => (compute_hit_seconds(tps, clients, cores), clients.round() as u32),
+        (None, None, Some(statements)) => (statements.seconds, told_clients()),
+        (None, None, None) => bail!(Error::IdleDatabase { database: server.database.clone() }),
+    };
+    let mut assumptions = vec![describe_pace(&watched, &server.database, arguments.seconds)];
+    assumptions.extend(statements.map(|statements| {
+        format!(
+            "a transaction is one of the {:.0} statements of pg_stat_statements, {:.3} ms without what they waited for reads",
+            statements.calls,
+            statements.seconds * 1e3
+        )
+    }));
+    assumptions.extend(match (&snapshot, &figures.popularity) {
+        (None, Some(_)) => vec!["popularity as told".to_owned()],
+        (Some(chosen), told) => describe_snapshot(what_it_says(&chosen.snapshot.map, told.is_some()), chosen),
+        (None, None) => {
+            let why = unread.as_deref().unwrap_or("there is no snapshot of this cluster");
+            vec![format!("all blocks of a relation equally popular: {why}")]
+        }
+    });
+    assumptions.extend([
+        format!(
+            "{}, a warm transaction takes {:.3} ms of one of {cores} processors",
+            counted(clients as usize, "client"),
+            hit_seconds * 1e3
+        ),
+        describe_normal(told.is_some(), &watched),
+    ]);
+    let block_bytes = f64::from(server.facts.block_size);
+    let memory = read_memory_pages(figures, server.is_local_socket(), block_bytes, &mut assumptions);
+    let known = Known {
+        activity: watched.activity,
+        snapshot,
+        clients,
+        hit_seconds,
+        cores,
+        memory_pages: memory,
+        buffers_pages: server.facts.shared_buffers_bytes.0 as f64 / block_bytes,
+        geometry: Geometry { block_size: server.facts.block_size, segment_blocks: server.facts.segment_blocks },
+        directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
+        is_local: server.is_local_socket(),
+    };
+    known.forecast(figures, assumptions)
+}
+
+async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> anyhow::Result<Watched> {
+    let mut connection = server.connect_to(&server.database).await?;
+    let before = read_activity(&mut connection).await?;
+    let progress = Progress::steps("watching", LOOKS.into(), shows_progress);
+    let started = Instant::now();
+    let mut clients = 0;
+    let mut now = before.clone();
+    // Of a server elsewhere the processes are none of this machine.
+    let is_here = server.facts.postmaster_pid.is_some();
+    let mut reads = DeviceReads::new(if is_here { &before.pids } else { &[] });
+    for _ in 0..LOOKS {
+        tokio::time::sleep(Duration::from_secs(seconds.into()) / LOOKS).await;
+        now = read_activity(&mut connection).await?;
+        clients += now.clients;
+        if is_here {
+            reads.look(&now.pids);
+        }
+        progress.advance(1);
+    }
+    progress.finish();
+    let elapsed = started.elapsed().as_secs_f64();
+    let activity = now.since(&before);
+    if activity.transactions < FEWEST_TRANSACTIONS {
+        return Ok(Watched { activity: now, pace: None, cold_reads: None });
+    }
+    let pace = Some((activity.transactions as f64 / elapsed, f64::from(clients) / f64::from(LOOKS)));
+    let cold_reads = describe_cold_reads(&activity, reads.bytes(), server.facts.block_size.into());
+    Ok(Watched { activity, pace, cold_reads })
+}
+
+fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
+    match watched.pace {
+        Some((tps, clients)) => {
+            format!(
+                "what clients of the database \"{database}\" ask for was watched for {seconds} s: {tps:.0} tps, {clients:.1} clients at work"
+            )
+        }
+        None => format!(
+            "the database \"{database}\" is idle: what clients ask for is what its statistics have counted so far"
+        ),
+    }
+}
+
+fn describe_normal(is_told: bool, watched: &Watched) -> String {
+    match (is_told, &watched.cold_reads, watched.pace) {
+        (true, Some(reads), _) => format!("the server is not warm: {reads}; its normal throughput is as told"),
+        (true, None, _) => "its normal throughput is as told".to_owned(),
+        (false, _, Some(_)) => "it is warm now, and this is its normal throughput".to_owned(),
+        (false, _, None) => "its normal throughput is that of these statements".to_owned(),
+    }
+}
+
+/// Not warm: a transaction reads more blocks than this from the device.
+const DEVICE_READS: f64 = 0.01;
+
+/// Where the device's reads cannot be seen: a larger share of the blocks than this was not in shared_buffers.
+const READ_SHARE: f64 = 0.05;
+
+/// Bytes that processes had fetched from their device, by the first and the last look at each.
+#[derive(Debug)]
+struct DeviceReads {
+    looks: HashMap<u32, (u64, u64)>,
+}
+
+impl DeviceReads {
+    /// From now on, of these processes of this machine and of those that begin later.
+    fn new(pids: &[u32]) -> DeviceReads {
+        let look = |pid: &u32| Some((*pid, process::read_fetched_bytes(*pid).ok()?.0));
+        DeviceReads { looks: pids.iter().filter_map(look).map(|(pid, bytes)| (pid, (bytes, bytes))).collect() }
+    }
+
+    /// Looks again. Of a process that was not there before all that it fetched counts.
+    fn look(&mut self, pids: &[u32]) {
+        for pid in pids {
+            let Ok(bytes) = process::read_fetched_bytes(*pid) else { continue };
+            self.looks.entry(*pid).or_insert((0, 0)).1 = bytes.0;
+        }
+    }
+
+    /// `None` where not a single process could be looked at.
+    fn bytes(&self) -> Option<u64> {
+        let fetched = || self.looks.values().map(|(first, last)| last.saturating_sub(*first)).sum();
+        (!self.looks.is_empty()).then(fetched)
+    }
+}
+
+/// What a server that is not warm reads, for people; `None` of a warm one. `device_bytes` is what its clients fetched from
+/// the device, where that can be seen: what is read from the page cache is warm.
+fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_bytes: f64) -> Option<String> {
+    let Some(bytes) = device_bytes else {
+        let asked = (activity.blocks_hit + activity.blocks_read).max(1);
+        let share = activity.blocks_read as f64 / asked as f64;
+        return (share > READ_SHARE).then(|| {
+            format!(
+                "{:.0} % of the blocks that its clients asked for were not in shared_buffers (whether the page cache had them cannot be seen from here)",
+                100.0 * share
+            )
+        });
+    };
+    let blocks = bytes as f64 / block_bytes / activity.transactions.max(1) as f64;
+    (blocks > DEVICE_READS).then(|| format!("a transaction of its clients reads {blocks:.2} blocks from the device"))
+}
+
+// ---- a server that does not run ----
+
+/// Blocks that a transaction asks for of a stopped server where nobody says: a table's and an index's leaf each.
+const ACCESSES: f64 = 2.0;
+
+/// Transactions that the guessed counts stand for: enough that a rare relation is one count.
+const TRANSACTIONS: f64 = 1e6;
+
+/// Fewer lookups say nothing of what clients ask for: then each relation of a kind counts by its size.
+const FEWEST_LOOKUPS: u64 = 1000;
+
+/// Segments of a relation at most: of 32 TB in files of 1 GB.
+const MOST_SEGMENTS: u32 = 32_768;
+
+/// The files of a stopped server, with what the snapshot says of them.
+async fn forecast_stopped(
+    arguments: &PredictArguments,
+    figures: &Numbers,
+    target: &Target,
+    directory: &DataDirectory,
+) -> anyhow::Result<ServerForecast> {
+    let chosen = read_heat(arguments, target).await?.ok_or(Error::NoServer)?;
+    let cores = figures.cores.unwrap_or_else(count_cores);
+    let clients = figures.clients.unwrap_or(1);
+    let hit_seconds = figures.hit_seconds(clients.into(), cores).ok_or(Error::StoppedServer)?;
+    let accesses = figures.accesses.unwrap_or(ACCESSES);
+    let (activity, division) = guess_activity(&chosen.snapshot.map, directory, accesses);
+    let mut assumptions = vec![format!(
+        "the server does not run: a transaction asks for {} of the {} that the snapshot found warm, {}",
+        counted(accesses, "block"),
+        counted(activity.relations.len(), "relation"),
+        division.words()
+    )];
+    let what = what_it_says(&chosen.snapshot.map, figures.popularity.is_some());
+    assumptions.extend(describe_snapshot(what, &chosen));
+    assumptions.push(format!(
+        "{}, a warm transaction takes {:.3} ms of one of {cores} processors",
+        counted(clients as usize, "client"),
+        hit_seconds * 1e3
+    ));
+    let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };
+    let block_bytes = f64::from(directory.block_size);
+    let known = Known {
+        activity,
+        clients,
+        hit_seconds,
+        cores,
+        memory_pages: read_memory_pages(figures, true, block_bytes, &mut assumptions),
+        buffers_pages: read_buffers_bytes(directory).map_or(f64::INFINITY, |bytes| bytes.0 as f64 / block_bytes),
+        geometry,
+        directory: Some(directory.path.clone()),
+        is_local: true,
+        snapshot: Some(chosen),
+    };
+    known.forecast(figures, assumptions)
+}
+
+/// shared_buffers that the server would start with, where its programs are here to say so: in blocks, or with a unit.
+pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
+    let text = read_configured_setting(directory, "shared_buffers").ok()?;
+    let blocks = text.parse::<u32>().ok().map(u64::from);
+    blocks.map(|blocks| Bytes(blocks * u64::from(directory.block_size))).or_else(|| text.parse().ok())
+}
+
+/// How what a transaction asks for is divided among the relations that are warm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Division {
+    /// By what had been looked up of each.
+    Lookups,
+    /// Where nobody has counted that: heat is how often a block is used, relative to the others, so a relation counts by its blocks' sum.
+    Heat,
+    /// Where too little had been looked up: a lookup asks for a leaf and a row, so indexes get as much as tables.
+    Kinds,
+}
+
+impl Division {
+    /// The one that fits to what is known of these relations.
+    fn of(map: &Map, warm: &[(&RelationMap, f64)]) -> Division {
+        let lookups: Option<Vec<u64>> = warm.iter().map(|(one, _)| map.lookups.of(&one.relation)).collect();
+        match lookups {
+            None => Division::Heat,
+            Some(counted) if counted.iter().fold(0, |sum: u64, one| sum.saturating_add(*one)) < FEWEST_LOOKUPS => {
+                Division::Kinds
+            }
+            Some(_) => Division::Lookups,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Division::Lookups => "as often as they had been looked up by then",
+            Division::Heat => "by their heat",
+            Division::Kinds => "half tables' and half indexes', by size, for hardly any had been looked up by then",
+        }
+    }
+
+    /// What each relation counts, relative to the others. `warm` has them with their heat.
+    fn weights(self, map: &Map, warm: &[(&RelationMap, f64)]) -> Vec<f64> {
+        let blocks = |one: &RelationMap| one.main_fork().map_or(0.0, |fork| fork.blocks as f64);
+        let is_index = |one: &RelationMap| one.relation.kind == RelationKind::Index;
+        let of_kind = |wanted| warm.iter().map(|(one, _)| *one).filter(move |one| is_index(one) == wanted);
+        let kinds = [false, true].map(|wanted| of_kind(wanted).map(blocks).sum::<f64>());
+        let weight = |(one, heat): &(&RelationMap, f64)| match self {
+            Division::Lookups => map.lookups.of(&one.relation).unwrap_or(0) as f64,
+            Division::Heat => *heat,
+            Division::Kinds => blocks(one) / kinds[usize::from(is_index(one))].max(1.0),
+        };
+        warm.iter().map(weight).collect()
+    }
+}
+
+/// What a transaction asks for of each relation that is warm, and how that was divided.
+fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activity, Division) {
+    let evidence = Evidence::of(map);
+    let heat = |relation: &RelationMap| -> f64 {
+        let Some(main) = relation.main_fork() else { return 0.0 };
+        levels_of(main, evidence).iter().map(|(heat, blocks)| f64::from(*heat) * blocks.len() as f64).sum()
+    };
+    let warm: Vec<(&RelationMap, f64)> = map
+        .relations
+        .iter()
+        .filter(|relation| !relation.relation.is_system)
+        .map(|relation| (relation, heat(relation)))
+        .filter(|(_, heat)| *heat > 0.0)
+        .collect();
+    let division = Division::of(map, &warm);
+    let weights = division.weights(map, &warm);
+    let total: f64 = weights.iter().sum();
+    let relations = warm.iter().zip(weights).map(|((one, _), weight)| {
+        let requests = (TRANSACTIONS * accesses * weight / total.max(f64::MIN_POSITIVE)) as u64;
+        let relation = &one.relation;
+        RelationActivity {
+            oid: relation.oid,
+            schema: relation.name.schema.clone(),
+            name: relation.name.name.clone(),
+            kind: relation.kind,
+            blocks: read_blocks(one, directory),
+            requests,
+            // Leaves alone: what is above them is warm at once.
+            scans: if relation.kind == RelationKind::Index { requests } else { 0 },
+            // Of a table each block is asked for on its own.
+            rows: RowCounts { fetched: requests, ..RowCounts::default() },
+            table: None,
+            access_method: String::new(),
+            tuples: None,
+        }
+    });
+    let activity =
+        Activity { transactions: TRANSACTIONS as u64, relations: relations.collect(), ..Activity::default() };
+    (activity, division)
+}
+
+/// Blocks of the main fork as its files are now; where they are gone, as the snapshot saw them.
+fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
+    let path = &relation.relation.path;
+    let size = |segment| {
+        let file = path.segment_file(Path::new(&directory.path), Fork::Main, segment);
+        std::fs::metadata(file).ok().map(|metadata| metadata.len())
+    };
+    let bytes: u64 = (0..MOST_SEGMENTS).map_while(size).sum();
+    match bytes / u64::from(directory.block_size) {
+        0 => relation.main_fork().map_or(0, |fork| fork.blocks),
+        blocks => blocks,
+    }
+}
+
+// ---- its restore ----
+
+/// The model is told of so many pieces of a plan: a plan may have millions of reads.
+const PIECES: f64 = 200.0;
+
+/// A restore as the model's warmer: the reads that the planner would issue, in its order. `None` when nothing is wanted.
+pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer> {
+    let (wanted, device) = (&restore.wanted, &scenario.server.device);
+    let fork = |one: &WantedClass| WantedFork {
+        precedence: Precedence::ByHeat,
+        is_index: one.is_index,
+        blocks: one.blocks,
+        levels: one.levels.clone(),
+        resident: RoaringBitmap::new(),
+        places: Vec::new(),
+    };
+    let profile = DeviceProfile {
+        reads_per_second: device.reads_per_second.min(f64::MAX),
+        bandwidth: Bytes(device.bandwidth.min(u64::MAX as f64) as u64),
+        ..DeviceProfile::default()
+    };
+    let plan = Plan::new(wanted.iter().map(fork).collect(), restore.geometry, profile, Situation::Shared, None);
+    let forecast = plan.forecast();
+    if forecast.reads == 0 {
+        return None;
+    }
+    let mut pieces = Pieces::new(wanted, forecast.reads as f64 / PIECES);
+    let mut scratch = Scratch::default();
+    for step in 0..plan.steps() {
+        for read in plan.reads(step, &mut scratch) {
+            pieces.add(read.fork, read.range.start as u32..read.range.end as u32);
+        }
+    }
+    pieces.flush();
+    let mut steps = inner_pages_first(&scenario.workload.classes, wanted);
+    steps.append(&mut pieces.steps);
+    let read_bytes = forecast.read_bytes.0 as f64 / forecast.reads as f64;
+    Some(Warmer { steps, depth: RESTORE_DEPTH, read_bytes, begins_after_seconds: RESTORE_BEGINS_SECONDS })
+}
+
+/// Classes that no fork stands for are inner pages of indexes, which are read with what is hottest.
+fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmStep> {
+    let is_wanted = |class: usize| wanted.iter().any(|one| one.class == class);
+    let all = (0..classes.len()).filter(|class| !is_wanted(*class));
+    all.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect()
+}
+
+/// Reads that follow each other, counted by the bins that they bring.
+struct Pieces<'a> {
+    wanted: &'a [WantedClass],
+    reads_each: f64,
+    /// What was brought already of each fork.
+    brought: Vec<RoaringBitmap>,
+    /// Blocks of this piece, by fork and level.
+    counts: Vec<Vec<u64>>,
+    reads: f64,
+    steps: Vec<WarmStep>,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(wanted: &'a [WantedClass], reads_each: f64) -> Pieces<'a> {
+        Pieces {
+            brought: vec![RoaringBitmap::new(); wanted.len()],
+            counts: wanted.iter().map(|one| vec![0; one.levels.len()]).collect(),
+            wanted,
+            reads_each,
+            reads: 0.0,
+            steps: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, fork: usize, range: std::ops::Range<u32>) {
+        let mut blocks = RoaringBitmap::new();
+        blocks.insert_range(range);
+        blocks -= &self.brought[fork];
+        for (count, (_, level)) in self.counts[fork].iter_mut().zip(&self.wanted[fork].levels) {
+            *count += level.intersection_len(&blocks);
+        }
+        self.brought[fork] |= blocks;
+        self.reads += 1.0;
+        if self.reads >= self.reads_each {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let total: u64 = self.counts.iter().flatten().sum();
+        if total == 0 {
+            return;
+        }
+        for (one, counts) in self.wanted.iter().zip(&mut self.counts) {
+            for (level, count) in counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+                self.steps.push(WarmStep {
+                    class: one.class,
+                    // Levels are coldest first, bins hottest first, and what was not wanted comes after them.
+                    bin: Some(one.levels.len() - 1 - level),
+                    share: *count as f64 / one.levels[level].1.len() as f64,
+                    reads: self.reads * *count as f64 / total as f64,
+                });
+                *count = 0;
+            }
+        }
+        self.reads = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cache::Lookups;
+    use cache::fixtures::{map_of, relation, third_resident};
+    use model::{Bin, Device, Popularity, Server, Workload};
+
+    #[test]
+    fn what_the_device_gives_is_cold_and_what_the_page_cache_gives_is_not() {
+        let activity = Activity { transactions: 1000, blocks_hit: 3000, blocks_read: 1000, ..Activity::default() };
+        let cold = |activity: &Activity, bytes| describe_cold_reads(activity, bytes, 8192.0);
+        assert_eq!(cold(&activity, Some(0)), None);
+        assert_eq!(cold(&activity, Some(10 * 8192)), None);
+        assert!(cold(&activity, Some(500 * 8192)).unwrap().contains("reads 0.50 blocks from the device"));
+        assert!(cold(&activity, None).unwrap().starts_with("25 % of the blocks"));
+        assert_eq!(cold(&Activity { blocks_read: 100, ..activity }, None), None);
+    }
+
+    #[test]
+    fn processes_that_cannot_be_looked_at_say_nothing() {
+        let mut reads = DeviceReads::new(&[]);
+        assert_eq!(reads.bytes(), None);
+        reads.look(&[std::process::id()]);
+        assert!(reads.bytes().is_some());
+    }
+
+    #[test]
+    fn what_is_asked_for_is_divided_by_what_is_known_best() {
+        let index = |mut one: RelationMap| {
+            one.relation.kind = RelationKind::Index;
+            one
+        };
+        let relations = [
+            relation(1, third_resident(900)),
+            relation(2, third_resident(100)),
+            index(relation(3, third_resident(200))),
+        ];
+        let divide = |lookups: Lookups| {
+            let mut map = map_of(relations.to_vec());
+            map.lookups = lookups;
+            let warm: Vec<(&RelationMap, f64)> = relations.iter().map(|one| (one, 7.0)).collect();
+            let division = Division::of(&map, &warm);
+            (division, division.weights(&map, &warm))
+        };
+        let counted = |blocks: [u64; 3]| Lookups::of_database("app", [1, 2, 3].into_iter().zip(blocks));
+        assert_eq!(divide(Lookups::default()), (Division::Heat, vec![7.0; 3]));
+        assert_eq!(divide(counted([0, 3, 0])), (Division::Kinds, vec![0.9, 0.1, 1.0]));
+        assert_eq!(divide(counted([0, 1000, 2000])), (Division::Lookups, vec![0.0, 1000.0, 2000.0]));
+    }
+
+    #[test]
+    fn what_is_hot_comes_first_and_each_level_once() {
+        let levels = vec![(1.0_f32, (0..9000).collect::<RoaringBitmap>()), (50.0, (9000..10_000).collect())];
+        let bins = vec![Bin { pages: 1000.0, weight: 50.0 }, Bin { pages: 9000.0, weight: 1.0 }];
+        let class = PageClass {
+            name: "t".into(),
+            pages: 10_000.0,
+            accesses: 1.0,
+            run_pages: 1.0,
+            popularity: Popularity::Measured(bins),
+            resident_share: 0.0,
+        };
+        let wanted = WantedClass { class: 0, blocks: 10_000, is_index: false, levels };
+        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
+        let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+        let server =
+            Server { device, cores: 1.0, buffers_pages: f64::INFINITY, os_pages: f64::INFINITY, block_bytes: 8192.0 };
+        let workload = Workload {
+            clients: 1,
+            classes: vec![class],
+            hit_seconds: 0.1e-3,
+            copy_seconds: 0.0,
+            read_seconds: 0.0,
+            read_ahead_pages: 1.0,
+            startup_reads: 0.0,
+        };
+        let cold = Scenario { name: String::new(), workload, server, warmer: None };
+        let warmer = plan_warmer(&cold, &RestoreInput { wanted: vec![wanted], geometry }).unwrap();
+        assert_eq!(warmer.steps[0].bin, Some(0));
+        for bin in [0, 1] {
+            let share: f64 = warmer.steps.iter().filter(|step| step.bin == Some(bin)).map(|step| step.share).sum();
+            assert!((share - 1.0).abs() < 1e-9, "{bin}: {share}");
+        }
+        let bytes = warmer.steps.iter().map(|step| step.reads).sum::<f64>() * warmer.read_bytes;
+        assert!((bytes / (10_000.0 * 8192.0) - 1.0).abs() < 0.01, "{bytes}");
+    }
+}

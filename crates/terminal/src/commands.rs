@@ -1,0 +1,313 @@
+//! Commands in texts: a text has them between backticks. Where it is printed they lead to the server and the snapshots that this
+//! run used, so whoever pastes one need not add anything; and no line is broken within one.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+
+use host::failure::quote_argument;
+
+/// The command that runs, as it was typed.
+const TYPED: &str = "pgthaw …";
+
+/// Behind [`TYPED`]: without the user that was given.
+const WITHOUT_USER: &str = "(no -U)";
+
+/// Lets the role that pgthaw is see what others do, which only who has connected can say.
+const MONITOR: &str = "GRANT pg_monitor TO …";
+
+/// Behind a backtick in a text that is data, such as the command line of a job: what follows is no advice of pgthaw's, and is shown
+/// as it was. It has no width, no text that was made printable has it, and it is never printed.
+const NO_ADVICE: char = '\u{2060}';
+
+/// What makes a command lead to this run's server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PastedCommands {
+    /// Behind a command of pgthaw: ` -p 5433 -d shop`, or nothing.
+    pub options: String,
+    /// The same without the user: what leads another user of the operating system there as himself.
+    pub options_without_user: String,
+    /// psql as a superuser, with what leads to the server: `sudo -u postgres psql -p 5433`.
+    pub psql: String,
+    /// The command that runs, as it was typed.
+    pub typed: String,
+    /// The same without the user that was given.
+    pub typed_without_user: String,
+    /// What leads there beside what was typed, where that stood in the environment, which sudo does not pass on.
+    pub untyped: String,
+    /// `psql -d shop -c 'GRANT pg_monitor TO "bob"'`; `None` before it is known who pgthaw is.
+    pub monitor: Option<String>,
+}
+
+/// What a run adds to commands that are printed.
+#[derive(Debug, Default)]
+struct Run {
+    /// Commands of this program, each with its options: `snapshot take`.
+    known: Vec<(String, Vec<String>)>,
+    server: Option<PastedCommands>,
+    /// ` --dir DIRECTORY` and ` --results FILE`, where one was given.
+    store: String,
+    results: String,
+    /// Words that were typed and hold a password, each with what is shown instead.
+    hidden: Vec<(String, String)>,
+}
+
+static RUN: RwLock<Run> = RwLock::new(Run {
+    known: Vec::new(),
+    server: None,
+    store: String::new(),
+    results: String::new(),
+    hidden: Vec::new(),
+});
+
+fn change() -> RwLockWriteGuard<'static, Run> {
+    RUN.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which commands there are, each with its long options: those that lead to a server or a store are added to a command that has them.
+pub fn know_commands(known: Vec<(String, Vec<String>)>) {
+    change().known = known;
+}
+
+/// From now on these words are never printed.
+pub fn hide_words(words: Vec<(String, String)>) {
+    change().hidden = words;
+}
+
+/// From now on commands that are printed lead to this server.
+pub fn complete_commands_with(pasted: PastedCommands) {
+    change().server = Some(pasted);
+}
+
+/// From now on commands that are printed keep snapshots in this directory.
+pub fn complete_commands_with_store(directory: &Path) {
+    change().store = format!(" --dir {}", pasted_path(directory));
+}
+
+/// From now on commands that are printed read results in this place.
+pub fn complete_commands_with_results(place: &str) {
+    change().results = format!(" --results {}", quote_argument(place));
+}
+
+/// A path as a shell takes it, which is as it is for most.
+pub fn pasted_path(path: &Path) -> String {
+    quote_argument(&path.display().to_string())
+}
+
+/// A text that is data, within one that is about to be printed: no command in it is completed.
+pub fn without_advice(text: &str) -> String {
+    text.replace('`', &format!("`{NO_ADVICE}"))
+}
+
+/// A text that is about to be printed, with its commands completed, and without what is secret of the command line.
+pub fn complete_commands(text: &str) -> String {
+    RUN.read().unwrap_or_else(PoisonError::into_inner).complete(text, false)
+}
+
+/// JSON that is about to be printed, with its commands completed. A string that is a command and nothing else has no backticks.
+pub fn complete_json(json: &str) -> String {
+    RUN.read().unwrap_or_else(PoisonError::into_inner).complete(json, true)
+}
+
+/// Where commands and quoted paths stand in a line, in order, with their backticks and quotes.
+pub fn find_commands(line: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = line[at..].find(['`', '\'']).map(|begin| at + begin) {
+        at = begin + 1;
+        let is_begin = line[..begin].chars().next_back().is_none_or(|before| !before.is_alphanumeric());
+        let mark = if line[begin..].starts_with('`') { '`' } else { '\'' };
+        let is_marked = mark == '`' || line[at..].starts_with('/');
+        let length = line[at..].find([mark, '\n']).filter(|length| line[at + length..].starts_with(mark));
+        if let Some(length) = length.filter(|_| is_begin && is_marked) {
+            at += length + 1;
+            found.push(begin..at);
+        }
+    }
+    found
+}
+
+/// The line's only content, where that is a command, without its backticks.
+pub fn bare_command(line: &str) -> Option<&str> {
+    let command = line.strip_prefix('`')?.strip_suffix('`')?;
+    (!command.contains('`')).then_some(command)
+}
+
+impl Run {
+    fn complete(&self, text: &str, is_json: bool) -> String {
+        let hide = |text: String, (word, shown): &(String, String)| text.replace(&**word, shown);
+        let text = self.hidden.iter().fold(text.to_owned(), hide);
+        let (mut completed, mut at) = (String::new(), 0);
+        for Range { start, end } in
+            find_commands(&text).into_iter().filter(|found| text[found.start..].starts_with('`'))
+        {
+            let (before, behind) = (&text[..start], &text[end..]);
+            let is_alone = match is_json {
+                true => before.ends_with('"') && behind.starts_with('"'),
+                false => before.is_empty() && behind.is_empty(),
+            };
+            let mark = if is_alone { "" } else { "`" };
+            let command = &text[start + 1..end - 1];
+            let made = if is_json { self.complete_json(command) } else { self.complete_one(command) };
+            completed.extend([&text[at..start], mark, &made, mark]);
+            at = end;
+        }
+        (completed + &text[at..]).replace(NO_ADVICE, "")
+    }
+
+    fn complete_json(&self, command: &str) -> String {
+        let Ok(text) = serde_json::from_str::<String>(&format!("\"{command}\"")) else { return command.to_owned() };
+        let quoted = serde_json::Value::from(self.complete_one(&text)).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    }
+
+    fn complete_one(&self, command: &str) -> String {
+        let nowhere = PastedCommands { psql: "psql".to_owned(), typed: TYPED.to_owned(), ..PastedCommands::default() };
+        let server = self.server.as_ref().unwrap_or(&nowhere);
+        let is_of_sudo = command.starts_with("sudo ");
+        let own = command.find("pgthaw ").filter(|at| *at == 0 || is_of_sudo);
+        let Some((before, own)) = own.map(|at| command.split_at(at)) else {
+            let is_psql = ["psql -d ", "psql -c ", "psql -l"].iter().any(|begin| command.starts_with(begin));
+            return match (&server.monitor, command) {
+                (Some(monitor), MONITOR) => self.complete_one(monitor),
+                _ if is_psql => command.replacen("psql", &server.psql, 1),
+                _ => command.replace("; do psql -d ", &format!("; do {} -d ", server.psql)),
+            };
+        };
+        if let Some(rest) = own.strip_prefix(TYPED).filter(|_| self.server.is_some()) {
+            let (typed, rest) = match rest.strip_prefix(WITHOUT_USER) {
+                Some(rest) => (&server.typed_without_user, rest),
+                None => (&server.typed, rest),
+            };
+            let untyped = if is_of_sudo { &*server.untyped } else { "" };
+            return format!("{before}{}{rest}", with_options(typed, untyped));
+        }
+        let words = &own["pgthaw ".len()..];
+        let is_it = |(name, _): &&(String, Vec<String>)| {
+            words.strip_prefix(&**name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        let Some((name, options)) = self.known.iter().filter(is_it).max_by_key(|(name, _)| name.len()) else {
+            return command.to_owned();
+        };
+        let of_server =
+            if is_of_sudo && before.contains("-u ") { &server.options_without_user } else { &server.options };
+        let added = [("port", of_server), ("dir", &self.store), ("results", &self.results)];
+        let is_lacking =
+            |(option, added): &(&str, &String)| options.iter().any(|one| one == option) && !words.contains(&***added);
+        let added: String = added.into_iter().filter(is_lacking).map(|(_, added)| &**added).collect();
+        format!("{before}pgthaw {name}{added}{}", &words[name.len()..])
+    }
+}
+
+/// A command line with more options, which stand before those of a job.
+fn with_options(typed: &str, options: &str) -> String {
+    match typed.split_once(" -- ") {
+        Some((own, job)) => format!("{own}{options} -- {job}"),
+        None => format!("{typed}{options}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        let command =
+            |words: &str, options: &[&str]| (words.to_owned(), options.iter().map(|&one| one.to_owned()).collect());
+        let pasted = PastedCommands {
+            options: " -p 5433 -U ann -d shop".into(),
+            options_without_user: " -p 5433 -d shop".into(),
+            psql: "sudo -u postgres psql -p 5433".into(),
+            typed: "pgthaw map -U ann --top 3".into(),
+            typed_without_user: "pgthaw map --top 3".into(),
+            untyped: " -p 5434".into(),
+            monitor: Some("psql -d shop -c 'GRANT pg_monitor TO \"bob\"'".into()),
+        };
+        Run {
+            known: vec![
+                command("snapshot take", &["port", "dir"]),
+                command("restore", &["port", "dir"]),
+                command("doctor", &["port"]),
+                command("report", &["results"]),
+                command("bench", &[]),
+            ],
+            server: Some(pasted),
+            ..Run::default()
+        }
+    }
+
+    fn complete(run: &Run, text: &str) -> String {
+        run.complete(text, false)
+    }
+
+    #[test]
+    fn a_printed_command_leads_to_the_server() {
+        let run = run();
+        for (text, completed) in [
+            (
+                "`pgthaw snapshot take` makes one, `pgthaw restore x` the warmer; `pgthaw mapper` is none, nor is pgthaw restore",
+                "`pgthaw snapshot take -p 5433 -U ann -d shop` makes one, `pgthaw restore -p 5433 -U ann -d shop x` the warmer; \
+                 `pgthaw mapper` is none, nor is pgthaw restore",
+            ),
+            ("run `sudo -u bob pgthaw doctor`", "run `sudo -u bob pgthaw doctor -p 5433 -d shop`"),
+            ("`psql -d shop -c 'CREATE EXTENSION x'`", "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION x'"),
+            (
+                "`for d in a b; do psql -d \"$d\" -c x; done` (on the primary)",
+                "`for d in a b; do sudo -u postgres psql -p 5433 -d \"$d\" -c x; done` (on the primary)",
+            ),
+            ("`psql -p 1 -d shop -l`", "psql -p 1 -d shop -l"),
+            (
+                "`GRANT pg_monitor TO …`, or connect as a superuser",
+                "`sudo -u postgres psql -p 5433 -d shop -c 'GRANT pg_monitor TO \"bob\"'`, or connect as a superuser",
+            ),
+            ("`sudo pgthaw … -W`", "sudo pgthaw map -U ann --top 3 -p 5434 -W"),
+            ("`pgthaw … -W`", "pgthaw map -U ann --top 3 -W"),
+            ("`sudo -u postgres pgthaw …(no -U)`", "sudo -u postgres pgthaw map --top 3 -p 5434"),
+        ] {
+            assert_eq!(complete(&run, text), completed);
+        }
+        assert_eq!(with_options("pgthaw run -- psql -c x", " -p 5434"), "pgthaw run -p 5434 -- psql -c x");
+    }
+
+    #[test]
+    fn a_printed_command_leads_to_snapshots_and_results() {
+        let elsewhere = Run { store: " --dir x".into(), results: " --results 'a b'".into(), server: None, ..run() };
+        for (text, completed) in [
+            ("`pgthaw snapshot take`, `pgthaw doctor`", "`pgthaw snapshot take --dir x`, `pgthaw doctor`"),
+            ("`pgthaw restore --dir x y` it", "`pgthaw restore --dir x y` it"),
+            (
+                "draw it: `pgthaw report x`; `pgthaw bench demo`",
+                "draw it: `pgthaw report --results 'a b' x`; `pgthaw bench demo`",
+            ),
+            ("`pgthaw … -W`", "pgthaw … -W"),
+        ] {
+            assert_eq!(complete(&elsewhere, text), completed);
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_data_is_shown_as_it_was() {
+        let job = "sh -c '`pgthaw doctor`; pgthaw doctor'";
+        assert_ne!(complete(&run(), job), job);
+        let marked = without_advice(job);
+        assert_eq!(complete(&run(), &marked), job);
+        assert_eq!(console::measure_text_width(&marked), console::measure_text_width(job));
+    }
+
+    #[test]
+    fn programs_get_a_command_alone_without_backticks() {
+        let json =
+            serde_json::json!({ "remedy": "`GRANT pg_monitor TO …`", "why": "see `psql -d \"a\" -l`" }).to_string();
+        let completed: serde_json::Value = serde_json::from_str(&run().complete(&json, true)).unwrap();
+        assert_eq!(completed["remedy"], "sudo -u postgres psql -p 5433 -d shop -c 'GRANT pg_monitor TO \"bob\"'");
+        assert_eq!(completed["why"], "see `sudo -u postgres psql -p 5433 -d \"a\" -l`");
+    }
+
+    #[test]
+    fn commands_and_quoted_paths_are_found_and_apostrophes_are_none() {
+        let line = "the server's `psql -d 'a b'` kept '/home/a b/x' (`pgthaw map`), and a 'name'";
+        let found: Vec<&str> = find_commands(line).into_iter().map(|range| &line[range]).collect();
+        assert_eq!(found, ["`psql -d 'a b'`", "'/home/a b/x'", "`pgthaw map`"]);
+        assert_eq!((bare_command("`a b`"), bare_command("`a` b `c`"), bare_command("a")), (Some("a b"), None, None));
+    }
+}
