@@ -142,7 +142,7 @@ fn check_memory(name: &str, relations: Vec<RelationMap>) {
     let (path, bytes) = write(&home, name, &snapshot_of(relations, identifier));
     let path = path.to_str().unwrap();
     for arguments in [
-        &["snapshot", "verify", path][..],
+        &["snapshot", "list", "--verify", path][..],
         &["snapshot", "show", path],
         &["snapshot", "diff", path, path],
         &["restore", "--dry-run", path, "-D", directory, "--json"],
@@ -189,7 +189,7 @@ fn a_hundred_thousand_small_relations_are_read() {
     check_memory("small.parquet", small(100_000));
     let home = Home::new();
     let (path, _) = write(&home, "small.parquet", &snapshot_of(small(100_000), SYSTEM_IDENTIFIER));
-    home.pgthaw(&["snapshot", "verify", path.to_str().unwrap()]).ok();
+    home.pgthaw(&["snapshot", "list", "--verify", path.to_str().unwrap()]).ok();
 }
 
 /// A server of a store with a run.

@@ -395,14 +395,14 @@ fn what_is_shown_verified_and_dropped_is_told_from_what_a_restore_takes() {
     assert!(other(&shown.stderr) && shown.stderr.contains(&warm), "{shown:?}");
     assert!(!other(&server.pgthaw(&["snapshot", "show", "best"]).ok().stderr));
 
-    let verified = server.pgthaw(&["snapshot", "verify"]).ok().stdout;
+    let verified = server.pgthaw(&["snapshot", "list", "--verify"]).ok().stdout;
     assert!(verified.contains(&warm) && verified.contains(&cold) && verified.lines().count() == 2, "{verified}");
     let path = store_of(&server).cluster_directory(identifier(&server)).join(format!("{warm}.parquet"));
     let whole = std::fs::read(&path).unwrap();
     let mut damaged = whole.clone();
     damaged[10] ^= 1;
     std::fs::write(&path, damaged).unwrap();
-    let verified = server.pgthaw(&["snapshot", "verify"]).ends_with(1).stdout;
+    let verified = server.pgthaw(&["snapshot", "list", "--verify"]).ends_with(1).stdout;
     assert!(verified.contains("DAMAGED"), "{verified}");
     let error = server.pgthaw(&["restore", path.to_str().unwrap()]).ends_with(1).stderr;
     assert!(error.contains(&format!("rm -- {}", path.display())), "{error}");

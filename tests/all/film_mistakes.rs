@@ -36,7 +36,7 @@ fn nothing_runs_for_a_film_that_was_named_and_is_no_good() {
     assert_not_run(&server, &path("damaged.parquet"), 1, "is damaged");
     fs::write(path("text.parquet"), "no film").unwrap();
     assert_not_run(&server, &path("text.parquet"), 2, "is not a film");
-    assert_not_run(&server, &path("missing.parquet"), 1, "`pgthaw film list");
+    assert_not_run(&server, &path("missing.parquet"), 1, "`pgthaw film show");
 
     let other = servers::start_new(15, &[]);
     let others = record(&other, "x");
@@ -49,7 +49,7 @@ fn what_is_no_file_is_called_no_film() {
     let store = record(&server, "x").parent().unwrap().to_owned();
     mknodat(CWD, store.join("20990101-000000.000.6-x.parquet"), FileType::Fifo, Mode::RUSR, 0).unwrap();
     fs::create_dir(store.join("20990101-000000.000.7-x.parquet")).unwrap();
-    let listed = server.pgthaw(&["film", "list", "--json"]).ok().json();
+    let listed = server.pgthaw(&["film", "show", "--json"]).ok().json();
     let reasons: Vec<String> = listed["films"].as_array().unwrap().iter().map(|one| one["error"].to_string()).collect();
     let told = |reason: &str| reasons.iter().any(|told| told.contains("is not a film") && told.contains(reason));
     assert!(told("a directory") && told("a pipe") && !reasons.concat().contains("snapshot"), "{reasons:?}");

@@ -144,7 +144,7 @@ test_every_version! {
         let brought = again["preloaded"]["bytes"].as_u64().unwrap_or(0);
         assert!(brought < fetched * 8192 / 10, "{again:#}");
 
-        let films = server.pgthaw(&["film", "list", "--json"]).ok().json();
+        let films = server.pgthaw(&["film", "show", "--json"]).ok().json();
         assert_eq!(films["films"].as_array().unwrap().len(), 3, "{films:#}");
         let oldest = films["films"][2]["name"].as_str().unwrap();
         let film = server.pgthaw(&["film", "show", oldest, "--json"]).ok().json();
@@ -153,7 +153,7 @@ test_every_version! {
         assert_eq!(film["moments"].as_array().unwrap().len(), 20);
         let text = server.pgthaw(&["film", "show", oldest]).ok().stdout;
         assert!(text.contains("public.t") && text.contains("recorded "), "{text}");
-        assert!(server.pgthaw(&["film", "list"]).ok().stdout.contains("nightly"));
+        assert!(server.pgthaw(&["film", "show"]).ok().stdout.contains("nightly"));
     }
 }
 
@@ -322,7 +322,7 @@ fn a_film_of_a_command_that_failed_is_kept_without_its_name() {
     let killed =
         server.pgthaw(&["run", "--record-only", "--like", "x", "--", "sh", "-c", "kill -TERM $$"]).ends_with(128 + 15);
     assert!(killed.stderr.contains("it is not called x, for its command failed"), "{}", killed.stderr);
-    let films = server.pgthaw(&["film", "list", "--json"]).ok().json();
+    let films = server.pgthaw(&["film", "show", "--json"]).ok().json();
     let labels: Vec<&Value> = films["films"].as_array().unwrap().iter().map(|film| &film["label"]).collect();
     assert_eq!(labels, [&Value::Null, &Value::Null], "{films:#}");
     let (_, receipt) = run(&server, &["--like", "x"], "SELECT 1");
@@ -357,7 +357,7 @@ fn where_pgthaw_cannot_help_the_job_just_runs() {
     assert!(output.stderr.contains("nothing was preloaded, because cannot connect"), "{}", output.stderr);
     let bare = home.pgthaw(&["run", "--", "echo", "done"]).ok();
     assert!(bare.stdout == "done\n" && bare.stderr.contains("--like NAME"), "{}", bare.stderr);
-    assert!(home.pgthaw(&["film", "list"]).ok().stdout.contains("no film"));
+    assert!(home.pgthaw(&["film", "show"]).ok().stdout.contains("no film"));
     home.pgthaw(&["film", "show", "newest"]).ends_with(2);
 }
 
@@ -367,7 +367,7 @@ fn a_film_that_is_damaged_or_of_another_cluster_is_passed_over() {
     server.psql("CREATE TABLE t AS SELECT generate_series(1, 100000) AS i; CHECKPOINT");
     server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
     run(&server, &["--like", "x"], "SELECT count(*) FROM t");
-    let list = || server.pgthaw(&["film", "list", "--json"]).ok().json();
+    let list = || server.pgthaw(&["film", "show", "--json"]).ok().json();
     let path = PathBuf::from(list()["films"][0]["path"].as_str().unwrap());
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
@@ -506,7 +506,7 @@ fn a_film_that_the_servers_owner_has_is_told_to_who_lacks_it() {
     fs::rename(server.home().join("state/pgthaw/films"), &films).unwrap();
     let told = |arguments: &[&str]| pgthaw_with_owners_home(&server, &home, arguments);
 
-    let listed = told(&["film", "list"]).ok().stdout.replace("\n  ", " ");
+    let listed = told(&["film", "show"]).ok().stdout.replace("\n  ", " ");
     assert!(listed.contains("the server's owner keeps his in") && listed.contains("owner/.local"), "{listed}");
     for refused in [
         &["film", "show", "nightly"][..],

@@ -36,10 +36,10 @@ fn a_name_means_a_film_of_the_server_that_is_there() {
     let [own, others] = [&first, &second].map(identifier);
     assert_ne!(own, others);
 
-    let list = pgthaw(&first, &state, &["film", "list", "--json"]).ok().json();
+    let list = pgthaw(&first, &state, &["film", "show", "--json"]).ok().json();
     let told: Vec<&Value> = list["films"].as_array().unwrap().iter().map(|film| &film["system_identifier"]).collect();
     assert_eq!(told, [&*others, &*others, &*own]);
-    let list = pgthaw(&first, &state, &["film", "list"]).ok().stdout;
+    let list = pgthaw(&first, &state, &["film", "show"]).ok().stdout;
     assert!(list.contains("cluster") && list.contains(&own) && list.contains(&others), "{list}");
     let marked: Vec<&str> = list.lines().filter(|line| line.starts_with('*')).collect();
     assert!(marked.len() == 2 && marked[0].contains(&own) && marked[1].contains("this server's cluster"), "{list}");
@@ -70,7 +70,7 @@ fn a_name_means_a_film_of_the_server_that_is_there() {
     record(&first, "x");
     let dropped = alone(&[&["film", "drop", "x", "--json"][..], &by_directory].concat()).ok().json();
     assert_eq!(dropped["dropped"].as_array().unwrap().len(), 2, "{dropped:#}");
-    let list = alone(&["film", "list", "--json"]).ok().json();
+    let list = alone(&["film", "show", "--json"]).ok().json();
     let left: Vec<&Value> = list["films"].as_array().unwrap().iter().map(|film| &film["system_identifier"]).collect();
     assert_eq!(left, [&*others, &*others]);
     let name = list["films"][0]["name"].as_str().unwrap().to_owned();

@@ -77,7 +77,7 @@ fn what_is_no_file_in_the_store_is_listed_with_its_reason() {
     let _socket = UnixListener::bind(kept.with_file_name("20990101-000000.000.8.parquet")).unwrap();
     for arguments in [
         &["snapshot", "list", "--json"][..],
-        &["snapshot", "verify", "--all", "--json"],
+        &["snapshot", "list", "--verify", "--all", "--json"],
         &["snapshot", "show", "newest"],
         &["snapshot", "diff"],
         &["snapshot", "take"],

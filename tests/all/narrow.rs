@@ -128,7 +128,7 @@ fn what_is_said_of_a_server_fits() {
         &["restore", "-q", "-v"],
         &["hydrate", "-q"],
         &["film", "record", "--seconds", "1", "--like", "a", "-q"],
-        &["film", "list"],
+        &["film", "show"],
         &["film", "show", "a"],
         &["predict", "--film", "a", "--what-if", "memory=1GiB"],
         &["film", "record", "--seconds", "1", "--like", "b", "-q"],

@@ -186,7 +186,7 @@ fn what_is_no_server_process_or_database_is_not_waited_for() {
     }
     let refused = record("--database", "shopp").ends_with(2).stderr;
     assert!(refused.contains("there is no database \"shopp\"") && refused.contains(" -l"), "{refused}");
-    let films = server.pgthaw(&["film", "list", "--json"]).ok().json();
+    let films = server.pgthaw(&["film", "show", "--json"]).ok().json();
     assert!(films["films"].as_array().unwrap().is_empty(), "{films:#}");
 
     // Sessions may come yet; that none came is told.
@@ -356,5 +356,5 @@ fn an_interrupted_recording_is_kept() {
     assert!(status.success());
     let film = film(&Output::from(child.wait_with_output().unwrap()));
     assert!(film["seconds"].as_f64().unwrap() < 60.0, "{film:#}");
-    assert!(server.pgthaw(&["film", "list"]).ok().stdout.contains("cut"));
+    assert!(server.pgthaw(&["film", "show"]).ok().stdout.contains("cut"));
 }

@@ -333,7 +333,7 @@ fn a_killed_restore_harms_nothing() {
     let mut child = slow_restore(&server);
     child.kill().unwrap();
     child.wait().unwrap();
-    server.pgthaw(&["snapshot", "verify"]).ok();
+    server.pgthaw(&["snapshot", "list", "--verify"]).ok();
     let receipt = restore(&server, &[]).ok().json();
     assert!(resident_share(&receipt["os"]) >= RESIDENT_MIN, "{receipt:#}");
 }

@@ -93,7 +93,7 @@ test_every_version! {
         let two = server.pgthaw(&arguments).ok().stdout;
         assert!(two.contains("public.gone") && !two.contains("public.grown"), "{two}");
         assert!(two.contains("and 1 relation that changed less"), "{two}");
-        server.pgthaw(&["snapshot", "verify", "--all"]).ok();
+        server.pgthaw(&["snapshot", "list", "--verify", "--all"]).ok();
     }
 }
 
@@ -137,7 +137,7 @@ fn a_file_of_ones_own_is_written_once() {
     let path = server.home().join("mine.parquet");
     let file = path.to_str().unwrap();
     server.pgthaw(&["snapshot", "take", "-o", file]).ok();
-    server.pgthaw(&["snapshot", "verify", file]).ok();
+    server.pgthaw(&["snapshot", "list", "--verify", file]).ok();
     let error = server.pgthaw(&["snapshot", "take", "-o", file]).ends_with(2).stderr;
     assert!(error.contains("exists already"), "{error}");
     assert_eq!(list(&server).len(), 0);
@@ -166,7 +166,7 @@ fn a_full_disk_does_no_harm() {
         assert!(error.contains("cannot write") && error.contains("free some space"), "{error}");
     }
     assert_eq!(files_beside(&good).len(), 1, "{:?}", files_beside(&good));
-    server.pgthaw(&["snapshot", "verify", "--all"]).ok();
+    server.pgthaw(&["snapshot", "list", "--verify", "--all"]).ok();
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn killing_a_take_harms_no_good_one() {
         killed.kill().unwrap();
         killed.wait().unwrap();
     }
-    server.pgthaw(&["snapshot", "verify", "--all"]).ok();
+    server.pgthaw(&["snapshot", "list", "--verify", "--all"]).ok();
     assert!(list(&server).iter().any(|one| one["path"].as_str() == good.to_str()));
 
     // What a killed one left is swept by a later one.
@@ -227,7 +227,7 @@ fn damage_is_found_and_named() {
     fs::write(&newest, &bytes).unwrap();
     let error = server.pgthaw(&["snapshot", "show"]).ends_with(1).stderr;
     assert!(error.contains("damaged") && error.contains("take an older one"), "{error}");
-    let verdicts = server.pgthaw(&["snapshot", "verify", "--all", "--json"]).ends_with(1).json();
+    let verdicts = server.pgthaw(&["snapshot", "list", "--verify", "--all", "--json"]).ends_with(1).json();
     let whole = |path: &Path| {
         let verdicts = verdicts["snapshots"].as_array().unwrap();
         verdicts.iter().find(|one| one["path"].as_str() == path.to_str()).unwrap()["is_whole"].as_bool().unwrap()
@@ -254,7 +254,7 @@ fn a_damaged_newest_one_gives_way_to_the_one_before() {
         assert!(remarks.contains(newest.to_str().unwrap()), "{remarks}");
         assert!(remarks.contains("cut off") || remarks.contains("is empty"), "{remarks}");
         let damaged = newest.to_str().unwrap();
-        let status = server.pgthaw(&["snapshot", "verify", damaged]).status;
+        let status = server.pgthaw(&["snapshot", "list", "--verify", damaged]).status;
         for named in [damaged, "newest~0"] {
             server.pgthaw(&["restore", "--tier", "os", named]).ends_with(status);
         }
@@ -272,12 +272,12 @@ fn a_snapshot_that_is_named_is_found_without_a_server() {
     fs::create_dir(&other).unwrap();
     fs::rename(&second, other.join(second.file_name().unwrap())).unwrap();
     server.cluster.stop(StopMode::Fast).unwrap();
-    let error = server.pgthaw(&["snapshot", "verify", "newest"]).ends_with(1).stderr;
+    let error = server.pgthaw(&["snapshot", "list", "--verify", "newest"]).ends_with(1).stderr;
     assert!(error.contains("cannot connect"), "{error}");
     for path in [&first, &second] {
         let name = path.file_stem().unwrap().to_str().unwrap();
         for name in [name, &name[..name.len() - 1]] {
-            server.pgthaw(&["snapshot", "verify", name]).ok();
+            server.pgthaw(&["snapshot", "list", "--verify", name]).ok();
             server.pgthaw(&["snapshot", "show", name]).ok();
             server.pgthaw(&["snapshot", "diff", name, name]).ok();
         }
@@ -291,9 +291,9 @@ fn a_snapshot_that_is_named_is_found_without_a_server() {
 fn what_cannot_be_verified_is_not_called_damaged() {
     let server = servers::start_any(&[]);
     take(&server, &[]);
-    let error = server.pgthaw(&["snapshot", "verify", "nofile"]).ends_with(2).stderr;
+    let error = server.pgthaw(&["snapshot", "list", "--verify", "nofile"]).ends_with(2).stderr;
     assert!(error.contains("no snapshot is called") && error.contains("ending in .parquet"), "{error}");
-    let text = server.pgthaw(&["snapshot", "verify", "./nofile.parquet"]).ends_with(1).stdout;
+    let text = server.pgthaw(&["snapshot", "list", "--verify", "./nofile.parquet"]).ends_with(1).stdout;
     assert!(text.starts_with("UNREAD") && !text.contains("DAMAGED"), "{text}");
     let error = server.pgthaw(&["restore", "./nofile.parquet"]).ends_with(1).stderr;
     assert_eq!(error.matches("No such file").count(), 1, "{error}");

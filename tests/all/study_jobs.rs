@@ -67,7 +67,7 @@ fn a_job_runs_beside_the_load_alone_and_by_its_film() {
         assert_eq!(said.contains("1 session had"), strategy == "isolate", "{strategy}: {said}");
     }
     // Whoever runs the study has the films that he had.
-    assert_eq!(home.pgthaw(&["film", "list", "--json"]).ok().json()["films"], json!([]));
+    assert_eq!(home.pgthaw(&["film", "show", "--json"]).ok().json()["films"], json!([]));
     let shown = home.pgthaw(&["results", "show"]).ok();
     assert!(shown.stdout.contains("command took, s"), "{}", shown.stdout);
     let compare = ["results", "compare", "--metric", "warmer", "strategy=job", "strategy=run", "--json"];

@@ -112,7 +112,7 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     let mut counts = vec![Counts::default(); places.len()];
     let mut snapshots = 0;
     for path in earlier {
-        // A damaged one says nothing; that is for `snapshot verify` to tell.
+        // A damaged one says nothing; that is for `snapshot list --verify` to tell.
         let Ok(snapshot) = Snapshot::read(path) else { continue };
         if snapshot.map.source.system_identifier != map.source.system_identifier || !is_measured(&snapshot.map) {
             continue;

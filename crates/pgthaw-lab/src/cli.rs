@@ -45,6 +45,8 @@ enum Command {
     Report(report::ReportArguments),
     Serve(serve::ServeArguments),
     Judge(judge::JudgeArguments),
+    // `make` calls it for the completions and pages of the packages.
+    #[command(hide = true)]
     Completions(completions::CompletionsArguments),
     /// Read the ranges of a list, one read each: the strategy one-read-per-range
     #[command(hide = true)]

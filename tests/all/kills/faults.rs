@@ -113,7 +113,7 @@ impl World {
     fn check_kept(&self, before: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
         let after = snapshots_below(self.server.home());
         assert!(before.iter().all(|(path, bytes)| after.get(path) == Some(bytes)), "{what}: a snapshot has changed");
-        let verified = self.run(&["snapshot", "verify", "--all", "--json"]).ok().json();
+        let verified = self.run(&["snapshot", "list", "--verify", "--all", "--json"]).ok().json();
         // One of them is not in the store.
         assert_eq!(verified["snapshots"].as_array().unwrap().len() + 1, after.len(), "{what}");
         // What was imported has its trial, or is not there.
@@ -144,7 +144,7 @@ fn of_snapshots() -> Vec<Case> {
                 world.taken
             );
         }),
-        case("snapshot verify", "snapshot verify --all --json", nothing, |world, output| {
+        case("snapshot verify", "snapshot list --verify --all --json", nothing, |world, output| {
             let output = output.json();
             let verified = output["snapshots"].as_array().unwrap();
             assert!(verified.iter().all(|one| one["is_whole"] == true), "{output:#}");

@@ -83,7 +83,7 @@ impl Store<'_> {
         let listed: BTreeSet<PathBuf> = listed.iter().map(|one| one["path"].as_str().unwrap().into()).collect();
         assert!(listed.iter().eq(after.keys()), "{point}: {listed:?}");
         if !after.is_empty() {
-            let verified = self.run(&["snapshot", "verify", "--all", "--json"]).ok().json();
+            let verified = self.run(&["snapshot", "list", "--verify", "--all", "--json"]).ok().json();
             let verified = verified["snapshots"].as_array().unwrap();
             assert!(verified.iter().all(|one| one["is_whole"] == true) && verified.len() == after.len(), "{point}");
         }

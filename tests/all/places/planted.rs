@@ -133,9 +133,9 @@ fn an_export_where_everybody_may_put_a_link_follows_none() {
 fn read_snapshots(server: &TestServer, named: &Path) -> Vec<Output> {
     let named = named.to_str().unwrap();
     let commands = [
-        &["snapshot", "verify"][..],
-        &["snapshot", "verify", "--all"],
-        &["snapshot", "verify", named],
+        &["snapshot", "list", "--verify"][..],
+        &["snapshot", "list", "--verify", "--all"],
+        &["snapshot", "list", "--verify", named],
         &["snapshot", "list", "--json"],
         &["snapshot", "show", named],
         &["restore", "--dry-run"],

@@ -143,7 +143,7 @@ impl Error {
             Error::AmbiguousFilm { .. } => (Usage, "write more of the name"),
             Error::SeveralClusters { .. } => (
                 Usage,
-                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as `pgthaw film list` shows it",
+                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as `pgthaw film show` shows it",
             ),
             Error::NothingSeen(_) => (
                 Privilege,
@@ -158,7 +158,7 @@ impl Error {
     }
 }
 
-const LISTED: &str = "`pgthaw film list` shows the films that there are";
+const LISTED: &str = "`pgthaw film show` shows the films that there are";
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {

@@ -46,20 +46,14 @@ pub struct FilmArguments {
 enum FilmCommand {
     Record(RecordArguments),
 
-    /// List the films, newest first
-    List {
-        #[command(flatten)]
-        connection: ConnectionArguments,
-    },
-
-    /// Show a film: what of which relation was touched when, and the working set over time
+    /// List the films, newest first; or show one: what of which relation was touched when, and the working set over time
     Show {
-        /// `newest`, the name that it was kept under (its newest film), the beginning of one that `list` shows, or a file. Of several clusters
+        /// `newest`, the name that it was kept under (its newest film), the beginning of one that is listed, or a file. Of several clusters
         /// that of the server which the options lead to
-        film: String,
+        film: Option<String>,
 
         /// Also draw it: where in each relation the job was when, and how much memory would have sufficed, as one HTML file
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", requires = "film")]
         html: Option<PathBuf>,
 
         #[command(flatten)]
@@ -68,7 +62,7 @@ enum FilmCommand {
 
     /// Remove films
     Drop {
-        /// The name that they were kept under (all of this cluster), or the beginning of one that `list` shows
+        /// The name that they were kept under (all of this cluster), or the beginning of one that is listed
         film: String,
 
         #[command(flatten)]
@@ -81,7 +75,6 @@ impl FilmArguments {
     pub fn named(&self) -> ConnectionArguments {
         match &self.command {
             FilmCommand::Record(RecordArguments { connection, .. })
-            | FilmCommand::List { connection }
             | FilmCommand::Show { connection, .. }
             | FilmCommand::Drop { connection, .. } => connection.clone(),
         }
@@ -92,8 +85,8 @@ impl FilmArguments {
 pub async fn run(arguments: FilmArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.command {
         FilmCommand::Record(arguments) => return record(arguments, output).await,
-        FilmCommand::List { connection } => list(&NamedFilms::open(&connection).await?, output)?,
-        FilmCommand::Show { film, html, connection } => {
+        FilmCommand::Show { film: None, connection, .. } => list(&NamedFilms::open(&connection).await?, output)?,
+        FilmCommand::Show { film: Some(film), html, connection } => {
             show(&NamedFilms::open(&connection).await?, &film, html.as_deref(), output)?;
         }
         FilmCommand::Drop { film, connection } => forget(&NamedFilms::open(&connection).await?, &film, output)?,

@@ -43,7 +43,7 @@ pub struct PredictArguments {
     pub figures: Vec<String>,
 
     /// A job instead, by its film: with so much memory, how many of its requests miss, how many reads that is and how long it takes.
-    /// `newest`, the name that it was kept under, the beginning of one that `film list` shows, or a file
+    /// `newest`, the name that it was kept under, the beginning of one that `film show` shows, or a file
     #[arg(long, value_name = "FILM")]
     pub film: Option<String>,
 

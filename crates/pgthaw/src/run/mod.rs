@@ -143,7 +143,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "NAME", help_heading = "Run")]
     pub like: Option<String>,
 
-    /// Go by this film, and keep no new one: a name as of --like, `newest`, the beginning of one that `film list` shows, or a file
+    /// Go by this film, and keep no new one: a name as of --like, `newest`, the beginning of one that `film show` shows, or a file
     #[arg(long, value_name = "FILM", conflicts_with = "like", help_heading = "Run")]
     pub film: Option<String>,
 

@@ -38,7 +38,19 @@ enum Action {
     /// Keep what is resident now, in both tiers; with --quiet nothing is printed but failures
     Take(TakeArguments),
     /// List the snapshots, newest first, and mark the one that `restore` would take
-    List(SnapshotPlace),
+    List {
+        /// Only with --verify: the beginning of a name, newest, newest~1, best or a file
+        #[arg(requires = "verify")]
+        snapshot: Option<String>,
+        /// Instead read snapshots to their end, and compare them with their checksums: the newest, and the one that `restore` would take
+        #[arg(long)]
+        verify: bool,
+        /// With --verify every snapshot of every cluster
+        #[arg(long, requires = "verify", conflicts_with = "snapshot")]
+        all: bool,
+        #[command(flatten)]
+        place: SnapshotPlace,
+    },
     /// Show what a snapshot holds
     Show {
         /// The beginning of its name, newest, newest~1, best (the one that `restore` would take) or a file
@@ -58,16 +70,6 @@ enum Action {
         #[command(flatten)]
         place: SnapshotPlace,
     },
-    /// Read snapshots to their end, and compare them with their checksums
-    Verify {
-        /// The beginning of its name, newest, newest~1, best or a file [default: the newest, and the one that `restore` would take]
-        snapshot: Option<String>,
-        /// Every snapshot of every cluster
-        #[arg(long, conflicts_with = "snapshot")]
-        all: bool,
-        #[command(flatten)]
-        place: SnapshotPlace,
-    },
 }
 
 impl SnapshotArguments {
@@ -76,10 +78,9 @@ impl SnapshotArguments {
         match &self.action {
             Action::Take(arguments) => arguments.named(),
             Action::Diff(arguments) => arguments.place.connection.clone(),
-            Action::List(place)
-            | Action::Show { place, .. }
-            | Action::Drop { place, .. }
-            | Action::Verify { place, .. } => place.connection.clone(),
+            Action::List { place, .. } | Action::Show { place, .. } | Action::Drop { place, .. } => {
+                place.connection.clone()
+            }
         }
     }
 }
@@ -88,11 +89,13 @@ impl SnapshotArguments {
 pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.action {
         Action::Take(arguments) => return take(arguments, output).await,
-        Action::List(place) => list(&place, output).await?,
+        Action::List { snapshot, verify: true, all, place } => {
+            return verify(snapshot.as_deref(), all, &place, output).await;
+        }
+        Action::List { place, .. } => list(&place, output).await?,
         Action::Show { snapshot, view, place } => show(&snapshot, &view, &place, output).await?,
         Action::Diff(arguments) => diff(&arguments, output).await?,
         Action::Drop { snapshot, place } => forget(&snapshot, &place, output).await?,
-        Action::Verify { snapshot, all, place } => return verify(snapshot.as_deref(), all, &place, output).await,
     }
     Ok(ExitStatus::Done)
 }
