@@ -1,7 +1,11 @@
 //! The command line as a whole: help, settings file, completions, manual pages, how failures are told.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::chown;
+
+use clap::CommandFactory as _;
+use command::{SettingsError, explain_refused, list_gone};
 
 use crate::servers::Home;
 
@@ -126,4 +130,25 @@ fn what_stands_at_the_top_of_the_settings_is_known_to_the_commands() {
     let home = home_with_settings("lab_servers = [7391827364501928374]\n");
     assert!(home.pgthaw(&["evict", "--help"]).ok().stdout.contains("7391827364501928374"));
     assert!(home.pgthaw(&["bench", "--help"]).ok().stdout.contains("7391827364501928374"));
+}
+
+/// What the program that a line is for answers to it: pgthaw hands on the laboratory's commands.
+fn explain_line(line: &str) -> Option<SettingsError> {
+    let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+    let is_lab = ["bench", "results", "report", "serve", "judge"].iter().any(|command| words[1] == *command);
+    let command = if is_lab { pgthaw_lab::Cli::command() } else { pgthaw::Cli::command() };
+    explain_refused(&command.try_get_matches_from(&words).unwrap_err(), &words)
+}
+
+/// Every row is refused by the command line of today, and answered by its successor.
+#[test]
+fn whoever_types_what_is_gone_gets_its_successor() {
+    for (gone, instead) in list_gone() {
+        let found = explain_line(&format!("pgthaw {gone}"));
+        assert!(matches!(found, Some(SettingsError::Gone { instead: found, .. }) if found == instead), "{gone}");
+    }
+    assert!(explain_line("pgthaw waits --lwlocks=5").is_some());
+    for line in ["pgthaw map --lwlocks", "pgthaw no-such-command", "pgthaw waits --seconds x"] {
+        assert!(explain_line(line).is_none(), "{line}");
+    }
 }

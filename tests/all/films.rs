@@ -518,7 +518,7 @@ fn a_film_that_the_servers_owner_has_is_told_to_who_lacks_it() {
     }
     let first = told(&["run", "--json", "--like", "nightly", "--", "true"]).ok();
     let remarks = receipt(&first)["remarks"].to_string();
-    assert!(remarks.contains("pgthaw run --film") && remarks.contains("-nightly.parquet"), "{remarks}");
+    assert!(remarks.contains(" --film ") && remarks.contains("-nightly.parquet"), "{remarks}");
     // By now this user has one.
     let second = told(&["run", "--json", "--like", "nightly", "--", "true"]).ok();
     assert!(!receipt(&second)["remarks"].to_string().contains("owner"), "{second:?}");

@@ -146,7 +146,6 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use command::{SettingsError, explain_refused, list_gone};
 
     /// With the prompt below it.
     #[test]
@@ -156,25 +155,6 @@ mod tests {
         for name in ["map", "restore", "evict", "hydrate"] {
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();
             assert!(help.lines().count() < 24 && help.lines().all(|line| line.len() <= 80), "{help}");
-        }
-    }
-
-    /// Every row is refused by the command line of today, and answered by its successor.
-    #[test]
-    fn whoever_types_what_is_gone_gets_its_successor() {
-        for (gone, instead) in list_gone() {
-            let words: Vec<OsString> = format!("pgthaw {gone}").split(' ').map(OsString::from).collect();
-            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
-            let found = explain_refused(&error, &words);
-            assert!(matches!(found, Some(SettingsError::Gone { instead: found, .. }) if found == instead), "{gone}");
-        }
-        let with_value: Vec<OsString> = ["pgthaw", "waits", "--lwlocks=5"].map(OsString::from).to_vec();
-        let error = Cli::command().try_get_matches_from(&with_value).unwrap_err();
-        assert!(explain_refused(&error, &with_value).is_some());
-        for line in ["pgthaw map --lwlocks", "pgthaw no-such-command", "pgthaw waits --seconds x"] {
-            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
-            assert!(explain_refused(&error, &words).is_none(), "{line}");
         }
     }
 }

@@ -87,9 +87,25 @@ pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
     Ok(())
 }
 
+/// Bytes of a JSON document that are printed at once.
+const PRINTED_AT_ONCE: usize = 64 << 10;
+
 /// Prints a part of a JSON document that is printed piece by piece.
 pub fn print_json_part(json: &str) {
-    print_verbatim(&printable_json(&complete_json(json)));
+    // A document of a large cluster is not copied as a whole.
+    let mut part = String::new();
+    for line in json.split_inclusive('\n') {
+        part += &printable_json(&complete_json(line));
+        if part.len() >= PRINTED_AT_ONCE
+            && let Some(lines) = part.strip_suffix('\n')
+        {
+            print_verbatim(lines);
+            part.clear();
+        }
+    }
+    if !part.is_empty() {
+        print_verbatim(&part);
+    }
 }
 
 /// Prints a remark on standard error, so that standard output stays what was asked for. With `--quiet` there is none.
