@@ -86,7 +86,7 @@ fn the_beginning_of_a_name_is_enough_when_it_is_the_only_one() {
     // A command that is printed reads where this one did.
     std::fs::copy(file(&home), home.path().join("my results")).unwrap();
     let elsewhere = home.pgthaw(&["results", "show", "1999", "--results", "my results"]).ends_with(2);
-    assert!(elsewhere.stderr.contains("`pgthaw results list --results 'my results'`"), "{}", elsewhere.stderr);
+    assert!(elsewhere.stderr.contains("`pgthaw results --results 'my results'`"), "{}", elsewhere.stderr);
 
     home.pgthaw(&["results", "drop", "20260102"]).ok();
     let (kept, trials) = read(&file(&home), NEWEST).unwrap();

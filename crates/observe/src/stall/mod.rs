@@ -1,11 +1,11 @@
 //! Stalls while a server runs: found in its throughput, joined with what was seen meanwhile, and named.
 
-mod name;
+mod sentence;
 mod stalls;
 mod step;
 mod watch;
 
-pub use name::{Stall, StallKind, name_stall};
+pub use sentence::{Stall, StallKind, name_stall};
 pub use stalls::Stalls;
 pub use step::{Backends, CheckpointPhase, SeenCall, Step, Stepper};
 pub use watch::StallWatch;

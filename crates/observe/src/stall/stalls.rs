@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::stall::name::{Stall, name_stall};
+use crate::stall::sentence::{Stall, name_stall};
 use crate::stall::step::Step;
 use model::{StallFinder, StallSpan};
 

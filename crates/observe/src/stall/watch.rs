@@ -6,7 +6,7 @@ use std::path::Path;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
-use super::name::Stall;
+use super::sentence::Stall;
 use super::stalls::Stalls;
 use super::step::{DATA_DEVICE, LOG_DEVICE, SeenCall, Step, Stepper};
 use crate::gauges::GaugeReading;
