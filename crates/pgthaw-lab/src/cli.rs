@@ -91,25 +91,3 @@ impl Cli {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use command::{SettingsError, explain_refused, find_successor, list_gone};
-
-    /// An option that is gone is refused; a command that is gone is taken for a study, which is missing.
-    #[test]
-    fn whoever_types_what_is_gone_gets_its_successor() {
-        let is_own = |gone: &str| ["bench ", "results ", "serve "].iter().any(|command| gone.starts_with(command));
-        for (gone, instead) in list_gone().into_iter().filter(|(gone, _)| is_own(gone)) {
-            let words: Vec<String> = format!("pgthaw {gone}").split(' ').map(str::to_owned).collect();
-            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
-            let found = match Cli::command().try_get_matches_from(&words) {
-                Err(error) => explain_refused(&error, &arguments),
-                Ok(_) => find_successor(&words[1..], None),
-            };
-            assert!(matches!(found, Some(SettingsError::Gone { instead: found, .. }) if found == instead), "{gone}");
-        }
-        assert!(find_successor(&["bench".to_owned(), "study.toml".to_owned()], None).is_none());
-    }
-}
