@@ -208,7 +208,9 @@ fn what_waits_is_sent_when_the_server_is_back() {
     let output = sweep(&place, &home, path.to_str().unwrap(), &results).output().unwrap();
     let output = Output::from(output).ok();
     assert!(
-        output.stderr.contains("does not answer") && output.stderr.contains("`pgthaw results` sends them"),
+        output.stderr.contains("does not answer")
+            && output.stderr.contains("`pgthaw results --results ")
+            && output.stderr.contains("` sends them"),
         "{}",
         output.stderr
     );

@@ -169,7 +169,7 @@ fn a_token_that_others_can_read_is_refused_until_it_is_mended() {
         assert!(refused.stderr.contains("others can read the token"), "{}", refused.stderr);
         assert!(refused.stderr.contains(&format!("{mode:04o}")), "{}", refused.stderr);
         let mend = &refused.stderr[refused.stderr.find("chmod 600 ").unwrap()..];
-        let mend = mend.split(", and").next().unwrap();
+        let mend = mend.split('`').next().unwrap();
         assert!(Command::new("sh").args(["-c", mend]).status().unwrap().success(), "{mend}");
         let served = serve(&home, &["--token-file", token.to_str().unwrap()]);
         assert_eq!(served.get("/api/studies").status, 401);

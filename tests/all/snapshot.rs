@@ -301,7 +301,7 @@ fn what_cannot_be_verified_is_not_called_damaged() {
     let directory = server.home().join("state/pgthaw/snapshots");
     let directory = directory.to_str().unwrap();
     let error = server.pgthaw(&["restore", directory]).ends_with(1).stderr;
-    assert!(error.contains("it is a directory") && error.contains(&format!("--dir {directory} takes")), "{error}");
+    assert!(error.contains("it is a directory") && error.contains(&format!("--dir {directory}` takes")), "{error}");
     server.pgthaw(&["restore", "--dry-run", "--dir", directory]).ok();
 }
 

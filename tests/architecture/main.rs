@@ -168,6 +168,7 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("crates/pgthaw-lab/src/results/", STORE),
     ("crates/pgthaw-lab/src/serve/", STORE),
     ("crates/pgthaw-lab/src/study/import/files.rs", "lists what the user names"),
+    ("crates/terminal/src/live_screen.rs", "the terminal"),
     ("crates/terminal/src/password.rs", "the terminal"),
 ];
 

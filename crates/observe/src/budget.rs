@@ -255,11 +255,11 @@ pub async fn open_time_source(
     }
 }
 
+/// A source, and the better ones that could not be had.
+type Opened = (Option<Box<dyn TimeSource>>, Vec<RefusedSource>);
+
 /// The same without SQL: `None` where that is wanted, or all that is left.
-pub fn open_local_source(
-    wanted: Option<Tier>,
-    postmaster_pid: Option<u32>,
-) -> Result<(Option<Box<dyn TimeSource>>, Vec<RefusedSource>), Error> {
+pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> Result<Opened, Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {
         match open_local(tier, postmaster_pid) {

@@ -702,7 +702,7 @@ mod state_tests {
     use std::fs;
 
     use super::*;
-    use host::linux::block_device::DeviceNumber;
+    use host::linux::DeviceNumber;
     use host::units::Bytes;
 
     /// A store for a cluster at `path`, on a disk with a serial number that all have.

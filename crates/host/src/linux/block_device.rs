@@ -1,7 +1,6 @@
 //! The disk of a path, and its counters.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::ops::Add;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use procfs::Current as _;
 use procfs::DiskStats;
-use rustix::fs::{major, minor};
 
 use super::Error;
+use super::device_number::DeviceNumber;
 use super::machine::{Mount, read_mount};
 use crate::units::Bytes;
 
@@ -23,30 +22,6 @@ pub const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
 
 /// Files in /sys with a device's own identifier: NVMe and SCSI disks, virtio disks, logical volumes, arrays.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial", "dm/uuid", "md/uuid"];
-
-/// A device's number, printed as `254:0`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DeviceNumber {
-    pub major: u32,
-    pub minor: u32,
-}
-
-impl DeviceNumber {
-    fn from_raw(raw: u64) -> DeviceNumber {
-        DeviceNumber { major: major(raw), minor: minor(raw) }
-    }
-
-    fn parse(text: &str) -> Option<DeviceNumber> {
-        let (major, minor) = text.trim().split_once(':')?;
-        Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
-    }
-}
-
-impl fmt::Display for DeviceNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
 
 /// A whole disk in the kernel's sense, also a logical volume or a loop device, never a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ pub mod block_device;
 pub mod capability;
 pub mod cgroup;
 pub mod clock;
+mod device_number;
 pub mod direct_read;
 mod error;
 pub mod foreign_memory;
@@ -18,11 +19,10 @@ pub mod signals;
 pub mod sockets;
 pub mod threads;
 
-pub use block_device::{
-    BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, DeviceNumber, Devices, read_block_device, read_controller,
-};
+pub use block_device::{BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, Devices, read_block_device, read_controller};
 pub use cgroup::{DiskLimit, ReadLimit, WriteLimit};
 pub use clock::read_monotonic;
+pub use device_number::DeviceNumber;
 pub use error::Error;
 pub use loop_file_system::{
     FileSystemAsked, FileSystemFacts, FileSystemKind, IMAGE_BYTES_MIN, LoopFileSystem, Making, OwnCommands,

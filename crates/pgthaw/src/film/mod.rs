@@ -144,7 +144,7 @@ fn forget(named: &NamedFilms<'_>, name: &str, output: OutputArguments) -> anyhow
     for one in &films {
         named.require_cluster(one.system_identifier, one.name != name, &one.path)?;
     }
-    let forget = |one: Generation| Ok(named.store.forget(&one).map(|()| one.name)?);
+    let forget = |one: Generation| named.store.forget(&one).map(|()| one.name);
     let dropped: Vec<String> = films.into_iter().map(forget).collect::<Result<_, Error>>()?;
     match output.json {
         true => terminal::print_json(&json!({ "dropped": dropped }))?,

@@ -9,10 +9,11 @@ use sqlx::postgres::PgConnection;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use super::RunArguments;
+use super::arguments::RunArguments;
 use crate::Target;
 use host::failure::Explain as _;
-use host::linux::block_device::{DeviceNumber, read_block_device};
+use host::linux::DeviceNumber;
+use host::linux::block_device::read_block_device;
 use host::linux::cgroup::Isolation;
 use host::linux::ready::Going;
 use observe::time::OwnTransactions;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
+use super::arguments::{By, RunArguments, describe_job};
 use super::beside::{Beside, Others};
 use super::receipt_text::render_put_back;
-use super::{By, RunArguments, describe_job};
 use crate::film::{SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
 use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, Scope, Target, describe, explain};

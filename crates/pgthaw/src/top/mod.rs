@@ -1,5 +1,6 @@
 //! `pgthaw top`: the work is done in `crates/observe/src/top/`.
 
+mod arguments;
 mod draw;
 mod facts;
 #[cfg(test)]
@@ -7,87 +8,14 @@ mod fixture;
 mod state;
 mod steps;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::Args;
-
+pub use self::arguments::TopArguments;
 use self::draw::draw_top;
 pub use self::state::{Kind, LiveTop, Title};
 use self::steps::{Endpoint, Steps, print};
-use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
-use crate::looking::BudgetArguments;
+use super::{ExitStatus, OutputArguments, Target};
 use observe::Error;
-use observe::time::{By, Tier};
 use observe::top::{History, RecordReader};
 use terminal::{Canvas, LiveScreen};
-
-/// Where the time of a server goes while it runs: a live screen, lines of JSON, or a page for Prometheus
-///
-/// Throughput, hits of both tiers, what processes do and wait for, the device, checkpoints and what pgthaw itself costs, step after step;
-/// the last hour can be looked back at, and a record shown again. Where standard output is no terminal each step is a line of JSON. With
-/// fewer rights it shows less, and says what is missing and why: docs/top.md.
-#[derive(Debug, Args)]
-pub struct TopArguments {
-    #[command(flatten)]
-    pub connection: ConnectionArguments,
-
-    /// From one reading to the next: 100ms to 10s
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
-    interval: Duration,
-
-    /// End after so long
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: Option<u32>,
-
-    /// Whose times are added up
-    #[arg(long, value_enum, default_value_t)]
-    by: By,
-
-    /// Where the times come from [default: the most exact source that can be had]
-    #[arg(long, value_enum)]
-    source: Option<Tier>,
-
-    #[command(flatten)]
-    budget: BudgetArguments,
-
-    /// Keep what is shown in this file, which must not be there
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-
-    /// Show what was kept in this file; no server is asked
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]
-    replay: Option<PathBuf>,
-
-    /// Answer Prometheus at this address and port, under /metrics, until Ctrl-C. An address that others can reach takes a token; those
-    /// of 127.0.0.0/8 and ::1 are this machine's
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
-
-    /// A file whose first line is the secret that who asks must know, and that only you can read
-    #[arg(long, value_name = "FILE", requires = "listen")]
-    token_file: Option<PathBuf>,
-
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    ascii: bool,
-}
-
-/// `100ms`, `2s`; a number alone is seconds.
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()));
-    let number: f64 = number.parse().map_err(|_| "write a time such as 500ms or 2s".to_owned())?;
-    let seconds = match unit.trim() {
-        "ms" => number / 1e3,
-        "s" | "" => number,
-        _ => return Err("write a time such as 500ms or 2s".to_owned()),
-    };
-    match seconds {
-        0.1..=10.0 => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("it is 100ms at least and 10s at most".to_owned()),
-    }
-}
 
 /// Runs the command.
 pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::TopArguments;
+use super::arguments::TopArguments;
 use crate::looking::{Looking, RETRY, open_again};
 use crate::{OutputArguments, Target, describe};
 use command::hear_signals;

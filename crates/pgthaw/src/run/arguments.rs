@@ -1,0 +1,158 @@
+//! What `pgthaw run` is asked for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::film::{SourceArguments, with_owners};
+use crate::restore::DeviceArguments;
+use crate::{ConnectionArguments, find_cluster};
+use cache::trace::{Error, FilmHeader, FilmStore, databases_of};
+use postgres::quote_argument;
+
+/// Run a job, read what it needs while it starts, and leave the cache as it was
+///
+/// With --like NAME pgthaw reads what the last films under this name say that the job will touch, in large reads and a few at a time, if the
+/// forecast gains at least 10 %, and keeps the job's new film under the name. What does not fit into memory is read window by window just
+/// ahead of the job. The first run only records. With --protect pgthaw drops afterwards what the job brought into the page cache, and
+/// restores what it evicted. With --protect=isolate the job gets of the disk what the others leave while it runs and, with cgroups of
+/// version 2, its page cache is bounded; that takes root.
+///
+/// The command's input, output, signals and exit status are its own. One paragraph on standard error says what pgthaw did and why; where it
+/// cannot help, the command just runs. Concurrent runs do not undo each other. What a killed run leaves, the next run with --like, --film or
+/// --protect or the next restore puts back.
+///
+/// Exit status: the command's, after a signal that of the signal; 127 where there is no such command, 126 where it may not be run.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+
+    /// The job's name: its films are kept under it, and say what it will touch
+    #[arg(long, value_name = "NAME", help_heading = "Run")]
+    pub like: Option<String>,
+
+    /// Go by this film, and keep no new one: a name as of --like, `newest`, the beginning of one that `film show` shows, or a file
+    #[arg(long, value_name = "FILM", conflicts_with = "like", help_heading = "Run")]
+    pub film: Option<String>,
+
+    /// What --like or --film means.
+    #[arg(skip)]
+    pub by: By,
+
+    /// Only record: the film has what shared_buffers held before, too, and is kept under --like NAME, in --output FILE, or without a name. A
+    /// command that fails keeps its film, but not the name
+    #[arg(long, conflicts_with_all = ["film", "protect", "application_name"], help_heading = "Run")]
+    pub record_only: bool,
+
+    /// Write the film of --record-only to this file, which must not exist
+    #[arg(short, long, value_name = "FILE", requires = "record_only", conflicts_with = "like", help_heading = "Run")]
+    pub output: Option<PathBuf>,
+
+    /// Afterwards drop what the job brought in, and bring back what it pushed out; with =isolate it also has cgroups of its own while it
+    /// runs, with a share of the disk and, in version 2, a bounded page cache
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "put-back", help_heading = "Run")]
+    pub protect: Option<Protection>,
+
+    /// The job's sessions are those that call themselves so, beside those that its processes open themselves: for a job behind a pooler
+    #[arg(long, value_name = "NAME", help_heading = "Run")]
+    pub application_name: Option<String>,
+
+    #[command(flatten)]
+    pub source: SourceArguments,
+
+    #[command(flatten)]
+    pub device: DeviceArguments,
+
+    /// The command, behind `--`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub job: Vec<OsString>,
+}
+
+/// The films that a job goes by.
+#[derive(Clone, Debug, Default)]
+pub enum By {
+    #[default]
+    Nothing,
+    /// The best under this name.
+    Label(String),
+    /// A path, `newest`, or the beginning of a name; of this cluster rather than of another.
+    Name(String),
+}
+
+/// How the others are protected from a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protection {
+    /// The cache is put back afterwards
+    #[value(alias = "true")]
+    PutBack,
+    /// And meanwhile the job is set apart
+    Isolate,
+}
+
+impl RunArguments {
+    /// Is the cache to be put back afterwards?
+    pub fn protects(&self) -> bool {
+        self.protect.is_some()
+    }
+
+    /// Is the job to be set apart while it runs?
+    pub fn isolates(&self) -> bool {
+        self.protect == Some(Protection::Isolate)
+    }
+
+    /// Finds out what --like or --film means.
+    ///
+    /// # Errors
+    /// When nobody has such a film, or only films of another cluster are called so: then nothing is to run.
+    pub fn resolve(&mut self) -> Result<(), Error> {
+        let Some(film) = &self.film else {
+            self.by = self.like.clone().map_or(By::Nothing, By::Label);
+            return Ok(());
+        };
+        let films = FilmStore::open().read_all()?;
+        if !films.has_label(film) {
+            films.find_of(None, film).map_err(|error| with_owners(error, film, &self.connection))?;
+            self.by = By::Name(film.clone());
+            return Ok(());
+        }
+        let cluster = find_cluster(&self.connection);
+        if let Some((cluster, other)) = cluster.and_then(|own| Some((own, films.find_other_clusters(own, film)?))) {
+            return Err(Error::OtherCluster { path: other.path.clone(), film: other.system_identifier, cluster });
+        }
+        self.by = By::Label(film.clone());
+        Ok(())
+    }
+
+    /// The database that its newest film says the job asks first, whichever cluster it is; `None` where that is not known.
+    pub fn first_film_database(&self) -> Option<String> {
+        match &self.by {
+            By::Name(name) => read_header(None, name)?.first_database().map(str::to_owned),
+            By::Label(label) => FilmStore::open().first_database_like(label),
+            By::Nothing => None,
+        }
+    }
+
+    /// The databases that its films of this cluster say the job asks; `None` where they are not known.
+    pub fn film_databases(&self, cluster: u64) -> Option<Vec<String>> {
+        match &self.by {
+            By::Name(name) => {
+                let header = read_header(Some(cluster), name)?;
+                databases_of(Some(header).filter(|header| header.source.system_identifier == cluster).into_iter())
+            }
+            By::Label(label) => FilmStore::open().databases_like(cluster, label),
+            By::Nothing => None,
+        }
+    }
+}
+
+fn read_header(cluster: Option<u64>, name: &str) -> Option<FilmHeader> {
+    FilmHeader::read_unverified(&FilmStore::open().find_of(cluster, name).ok()?).ok()
+}
+
+/// The command's words as a shell would take them.
+pub fn describe_job(words: &[OsString]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quote_argument(&word.to_string_lossy())).collect();
+    words.join(" ")
+}
