@@ -180,7 +180,11 @@ fn a_better_one_of_the_servers_owner_is_told() {
         let told = pgthaw_with_owners_home(&server, &home, &["restore", "--json", "--dry-run"]).ok().json();
         told["remarks"].to_string()
     };
-    assert!(remarks().contains(&warm) && remarks().contains("pgthaw restore --dir "), "{}", remarks());
+    assert!(
+        remarks().contains(&warm) && remarks().contains("`pgthaw restore ") && remarks().contains(" --dir "),
+        "{}",
+        remarks()
+    );
 }
 
 #[test]

@@ -375,7 +375,7 @@ mod availability_tests {
         let programs = Programs::find(None).unwrap();
         let none = BTreeSet::new();
         let obstacle = find_obstacle(Strategy::Pgfincore, &programs, 15, &none).unwrap();
-        assert!(obstacle.ends_with("apt-get install postgresql-15-pgfincore"), "{obstacle}");
+        assert!(obstacle.ends_with("`apt-get install postgresql-15-pgfincore`"), "{obstacle}");
         let all = BTreeSet::from([PG_PREWARM.to_owned()]);
         assert_eq!(find_obstacle(Strategy::PrewarmRead, &programs, 15, &all), None);
         assert_eq!(find_obstacle(Strategy::Nothing, &programs, 15, &none), None);

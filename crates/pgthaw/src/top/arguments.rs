@@ -75,3 +75,17 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
         _ => Err("it is 100ms at least and 10s at most".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_tenth_of_a_second_to_ten() {
+        let parsed = ["100ms", "1s", "2", "0.5s", "10s"].map(|text| parse_interval(text).unwrap().as_millis());
+        assert_eq!(parsed, [100, 1000, 2000, 500, 10_000]);
+        for wrong in ["99ms", "11s", "0", "s", "1m", "-1s", "1e9", ""] {
+            assert!(parse_interval(wrong).is_err(), "{wrong}");
+        }
+    }
+}
