@@ -84,7 +84,8 @@ fn a_sync_that_had_begun_before_has_its_file_while_it_lasts() {
     let mut slow = slow.args(["-e", "inject=fsync,fdatasync:delay_enter=20000000"]).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_secs(1));
     let mut checkpoint = server.command_of("psql").args(["-Xqc", "CHECKPOINT", "-d", "postgres"]).spawn().unwrap();
-    wait_until_held(&checkpointer);
+    let hangs = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'checkpointer' AND wait_event LIKE '%Sync'";
+    while server.psql(hangs) != "1" {}
     let report =
         server.pgthaw(&["waits", "--source", "bpf", "--budget", "100", "--seconds", "2", "--json"]).ok().json();
     slow.kill().unwrap();
@@ -120,18 +121,6 @@ fn the_syncs_of_a_checkpoint_have_each_their_file() {
     };
     let syncs: Vec<Option<u64>> = paths.lines().map(syncs_of).collect();
     assert_eq!(syncs, vec![Some(1); tables.len()]);
-}
-
-/// Until strace holds a process for a while, which it does before a call that it delays. The first syncs of a checkpoint are of
-/// directories, and have no wait event.
-fn wait_until_held(pid: &str) {
-    let is_held =
-        || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().rsplit(')').next().unwrap().starts_with(" t");
-    let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
-    while !(0..10).all(|_| {
-        pause();
-        is_held()
-    }) {}
 }
 
 /// Until its process is a zombie, which only its parent can change.

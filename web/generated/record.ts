@@ -70,8 +70,8 @@ export type BufferUse = {
 usage_count: number, buffers: number, dirty: number, };
 
 /**
- * A number of bytes: a size, or what is moved in a second. A size is printed and read as PostgreSQL does it (`256 MB` is
- * 2²⁸ bytes), a bandwidth as vendors do ([`Bytes::per_second`], [`Bytes::parse_rate`]: 1 MB/s is 10⁶ bytes in a second).
+ * A number of bytes, or of bytes per second. Sizes are printed and read as PostgreSQL does (`256 MB` is 2²⁸ bytes),
+ * rates as vendors do ([`Bytes::per_second`], [`Bytes::parse_rate`]: 1 MB/s is 10⁶ bytes/s).
  */
 export type Bytes = number;
 
@@ -237,7 +237,7 @@ read_ahead_not_enforced: string | null, };
 export type Envelope = { mean: Array<number>, min: Array<number>, max: Array<number>, };
 
 /**
- * A parameter and its 95 % interval. A bound is `None` when the measurement sets none.
+ * A parameter with its 95 % interval; `None` for an unknown bound.
  */
 export type Estimate = { value: number, low: number | null, high: number | null, };
 
@@ -251,8 +251,8 @@ export type ExactNumbers = { seed: string, system_identifier: string, };
  */
 export type Fit = { 
 /**
- * Seconds that a transaction of one client takes when nothing is cached (Td) and when everything is (Tc). Where the
- * number of clients is not known, seconds from one transaction of all clients to the next.
+ * Seconds of one client's transaction with nothing cached (Td) and everything (Tc); without a known number of
+ * clients, the interval between transactions.
  */
 cold_seconds: Estimate, hit_seconds: Estimate, 
 /**
@@ -260,7 +260,7 @@ cold_seconds: Estimate, hit_seconds: Estimate,
  */
 pages: Estimate, 
 /**
- * Typical deviation of the measured throughput from the curve, as a share of it.
+ * Typical deviation from the curve, as a share.
  */
 residual_share: number, 
 /**
@@ -359,7 +359,7 @@ load_seconds: number,
 whole_seconds: number, };
 
 /**
- * The verdict, and the figures behind it. Seconds count from the start of the run.
+ * The verdict with its figures. Seconds count from the run's start.
  */
 export type Judgement = { verdict: Verdict, 
 /**
@@ -371,25 +371,24 @@ reason: string,
  */
 undecided: Undecided | null, 
 /**
- * The share of the run's common level that its own is of, where that is another one.
+ * Its level as a share of the run's common one, if different.
  */
 level_share: number | null, 
 /**
- * Since when the level is that of the end, never before `to_95_seconds`; `None` unless the verdict is steady or
- * periodic.
+ * Start of the final level, never before `to_95_seconds`; only for steady and periodic.
  */
 steady_from_seconds: number | null, 
 /**
- * What a level has to last to be one, beside 15 % of the run.
+ * The least duration of a level, besides 15 % of the run.
  */
 level_lasts_seconds: number, period_seconds: number | null, 
 /**
- * Transactions per second: of the steady part, or what the fit promises when it was not reached.
+ * Transactions per second of the steady part, or promised by the fit.
  */
 steady_tps: number | null, 
 /**
- * The level's own noise, as it was seen: 95 % of levels that last as long lie within this share of `steady_tps`. `None` where
- * there is no measured level.
+ * Noise of the level: 95 % of levels of this length lie within this share of `steady_tps`. `None` without a
+ * measured level.
  */
 level_error_share: number | null, 
 /**
@@ -397,16 +396,15 @@ level_error_share: number | null,
  */
 mean_tps: number, 
 /**
- * `mean_tps` ÷ `steady_tps` - 1: how wrong the mean over the whole run is.
+ * `mean_tps` ÷ `steady_tps` - 1: the error of the mean over the run.
  */
 mean_error_share: number | null, 
 /**
- * Seconds until these shares of `steady_tps`: measured, or by the fit (`None`) when not reached. 0 is at once: the run
- * began at that level or above it.
+ * Seconds until these shares of `steady_tps`, measured or by the fit (`None`). 0: it began there or above.
  */
 to_50_seconds: number | null, to_90_seconds: number | null, to_95_seconds: number | null, run_seconds: number, 
 /**
- * How long it should have been for a verdict of steady; `None` when nothing says so.
+ * The run length for a steady verdict, if known.
  */
 should_have_run_seconds: number | null, 
 /**
@@ -735,7 +733,7 @@ export type RowDelta = {
  */
 key: { [key in string]: string }, 
 /**
- * What was added to each column, in the view's units; columns without a change are left out.
+ * Changes of each column, in the view's units.
  */
 added: { [key in string]: number }, };
 
@@ -789,7 +787,7 @@ segment_blocks: number, shared_buffers_bytes: Bytes,
  */
 data_directory: string | null, 
 /**
- * Do data files bypass the page cache (`debug_io_direct` has `data`, PostgreSQL 16 and later)?
+ * Do data files bypass the page cache (`debug_io_direct`, PostgreSQL 16 and later)?
  */
 io_direct: boolean, 
 /**
@@ -805,7 +803,7 @@ lsn: string, timeline: number,
  */
 role: string, is_superuser: boolean, 
 /**
- * The server's process. `Some` means that the server runs on this host and that its data directory can be read.
+ * The server's process; `Some` if it runs on this host and its data directory can be read.
  */
 postmaster_pid: number | null, };
 
@@ -1531,7 +1529,7 @@ cost_seconds: number,
 lost_processes: number, };
 
 /**
- * Why it is open whether a run was steady, where it was not seen that it was not.
+ * Why it is open whether a run was steady.
  */
 export type Undecided = "too_short" | "noisy" | "as_flat" | "as_flat_of_unknown_size";
 
