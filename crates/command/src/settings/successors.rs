@@ -76,8 +76,6 @@ const GONE: &[(&str, &str)] = &[
     ("doctor --probe-budget", "`pgthaw doctor --probe=64MiB` reads at most this much"),
     ("completions --man", "`pgthaw completions man DIRECTORY`"),
     ("snapshot show --forks", "`pgthaw snapshot show --by fork`"),
-    ("map --ascii", "LC_ALL=C draws with ASCII alone"),
-    ("snapshot show --ascii", "LC_ALL=C draws with ASCII alone"),
 ];
 
 /// What is gone, an option at a time, each with its successor.
