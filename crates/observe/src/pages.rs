@@ -23,7 +23,7 @@ pub struct WatchedFile {
 /// What a program is opened for before it is known which files it is to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagesRoom {
-    /// Pages of a unit, and the file by which it is proven that the kernel knows files as stat does, as of [`super::PageProbe::open`].
+    /// Pages of a unit, and the file by which it is proven that the kernel knows files as stat does, as of `PageProbe::open`.
     pub unit_pages: u32,
     pub control: PathBuf,
     /// Units that all files together may have.
