@@ -22,7 +22,7 @@ export NEXTEST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 PREFIX ?= /usr/local
 PROGRAMS := pgthaw pgthaw-lab
-# Options of the program that a target runs: make demo ARGS="--scale 10 --repeats 1"
+# Keys and options of the program that a target runs: make demo ARGS="scale=10 repeats=1"
 ARGS ?=
 
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)

@@ -35,8 +35,8 @@ pub struct Knee {
 /// Points of the search for the steepest of several rises.
 const LOOKS: usize = 4000;
 
-/// Warm is: fewer transactions than this read from the device.
-const WARM_SHARE: f64 = 0.01;
+/// Warm is: a smaller share of transactions than this reads from the device.
+pub const WARM_SHARE: f64 = 0.01;
 
 /// At so many times the largest number of pages the miss share is e⁻⁴⁰.
 const END: f64 = 40.0;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::runs::{Ahead, Runs, behind_a_mark, behind_a_miss};
 use super::{AccessKind, Bin, Device, PageClass, Server, Warmer, Workload};
 use crate::Error;
-use crate::closed_form::find_rise;
+use crate::closed_form::{WARM_SHARE, find_rise};
 
 /// A step is this share of the transactions done so far, and at least the first step.
 const STEP: f64 = 0.03;
@@ -464,9 +464,6 @@ pub struct Forecast {
     /// When the warmer is done; `None` without one, or when it does not get there.
     pub warmer_ends_seconds: Option<f64>,
 }
-
-/// Warm is: fewer transactions than this read from the device.
-const WARM_SHARE: f64 = 0.01;
 
 impl Forecast {
     /// Seconds until throughput is `share` of the steady one, and stays there.

@@ -4,6 +4,7 @@ use super::judgement::{Flat, LEAST_TAIL_SHARE, Reason};
 use super::tail::{DEEPEST, Noise, SAME_LEVEL, Tail, Trend, compute_running_median};
 use super::{Bucket, Fit, Series, fit_warm_up};
 use super::{Judgement, Verdict};
+use crate::WARM_SHARE;
 
 /// The steady part must have so many values.
 const LEAST_TAIL_VALUES: usize = 10;
@@ -45,9 +46,6 @@ const LATE_ERRORS: f64 = 2.0;
 
 /// A lower level is the steady one from this share of the run on.
 const NEW_LEVEL_SHARE: f64 = 0.5;
-
-/// Warm is: fewer than 1 % of transactions read from the device.
-const WARM_READS: f64 = 0.01;
 
 /// A period shows when it is seen so often.
 const PERIODS: f64 = 3.0;
@@ -217,7 +215,7 @@ fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     let (first, second) = buckets.split_at(buckets.len() / 2);
     let (before, after) = (per_transaction(first), per_transaction(second));
     Some(match after {
-        ..WARM_READS => Floor::Warm,
+        ..WARM_SHARE => Floor::Warm,
         _ if after < (1.0 - READS_FALL) * before => Floor::Falling,
         _ => Floor::Reached,
     })

@@ -12,7 +12,7 @@ use crate::lab::{
 };
 use crate::study::{
     Calibration, DatabaseKey, Disk, Finding, FreshCopy, Point, ResidencyStrip, StartAsked, StartState, Strategy, Sweep,
-    WARM_SHARE,
+    WARM_START_SHARE,
 };
 use host::linux::cgroup::DiskLimit;
 use host::linux::read_ahead::ReadAhead;
@@ -268,7 +268,7 @@ impl Starter<'_> {
             self.run_to_end(&launch, "pgthaw restore", limit)?;
         }
         let (os_resident_bytes, total_bytes) = lab.read_resident()?;
-        let is_there = os_resident_bytes.0 as f64 >= WARM_SHARE * warm.wanted.0 as f64;
+        let is_there = os_resident_bytes.0 as f64 >= WARM_START_SHARE * warm.wanted.0 as f64;
         let verdict = if is_there { "restored" } else { "lukewarm" };
         Ok(StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() })
     }

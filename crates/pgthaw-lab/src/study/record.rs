@@ -434,7 +434,7 @@ pub struct StartState {
 
 /// A database is warm, and a snapshot restored, when this share of it is resident: the kernel may take some back at any
 /// moment.
-pub const WARM_SHARE: f64 = 0.95;
+pub const WARM_START_SHARE: f64 = 0.95;
 /// Of the database's files, at most this share may be resident in a cold start.
 const COLD_SHARE: f64 = 0.01;
 
@@ -442,7 +442,7 @@ impl StartState {
     /// By what was measured.
     pub fn of(os_resident_bytes: Bytes, total_bytes: Bytes) -> StartState {
         let verdict = match os_resident_bytes.0 as f64 / total_bytes.0.max(1) as f64 {
-            share if share >= WARM_SHARE => "warm",
+            share if share >= WARM_START_SHARE => "warm",
             share if share <= COLD_SHARE => "cold",
             _ => "lukewarm",
         };

@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::statistics;
-use super::warm::{WARM_SHARE, compute_miss_share, compute_running_median, find_first_warm};
+use super::warm::{compute_miss_share, compute_running_median, find_first_warm};
 use crate::study::{Disk, Machine, Sample, SweepRun, SweepTrial};
 use host::units::Bytes;
 use model::Access;
+use model::WARM_SHARE;
 
 /// Of a trial that never got warm, the last seconds that say what its steady throughput is.
 const TAIL_SHARE: f64 = 1.0 / 3.0;

@@ -11,9 +11,7 @@
 use super::statistics;
 use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
-
-/// Misses per transaction below which seconds are warm.
-pub const WARM_SHARE: f64 = 0.01;
+use model::WARM_SHARE;
 
 /// Blocks that count as a miss: less than one comes from readings between which a block was shared out.
 const ANY_MISS: f64 = 0.5;
