@@ -10,8 +10,9 @@ use sqlx::postgres::PgConnection;
 
 use super::answer::in_time;
 use super::extension::read_lacking;
+use super::remedy::{create_extension, grant};
 use super::{
-    DataDirectory, Error, PG_BUFFERCACHE, PG_PREWARM, Programs, Psql, RelationPath, Server, ServerFacts, SystemUser,
+    DataDirectory, Error, PG_BUFFERCACHE, PG_PREWARM, Programs, RelationPath, Server, ServerFacts, SystemUser,
     find_extension, quote_argument, read_databases, read_usage_summary,
 };
 
@@ -103,7 +104,7 @@ async fn check_role(server: &Server) -> Found {
         true => Ok(format!("{role} has the privileges of pg_monitor")),
         false => Err(Lack::new(
             format!("{role} has not the privileges of pg_monitor"),
-            Psql::anywhere().grant(&server.database, "pg_monitor", role),
+            grant(&server.database, "pg_monitor", role),
         )),
     }
 }
@@ -131,8 +132,8 @@ fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<
                 run_as(owner.uid),
             ),
             (Some(server), None) => {
-                let grant = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
-                Lack::new("the role may not know where it is", format!("{grant}, or `pgthaw doctor -D DIRECTORY`"))
+                let command = grant(&server.database, "pg_monitor", &server.facts.role);
+                Lack::new("the role may not know where it is", format!("{command}, or `pgthaw doctor -D DIRECTORY`"))
             }
             (None, None) => Lack::new("no server answered and none was named", "`pgthaw doctor --data-dir DIRECTORY`"),
         });
@@ -156,15 +157,8 @@ fn run_as(uid: u32) -> String {
 
 fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory, Error> {
     let directory = DataDirectory::open(path)?;
-    match server {
-        Some(server) if server.facts.system_identifier != directory.system_identifier => Err(Error::OtherCluster {
-            path: path.to_owned(),
-            directory: directory.system_identifier,
-            server: server.facts.system_identifier,
-            address: server.address.clone(),
-        }),
-        _ => Ok(directory),
-    }
+    server.map_or(Ok(()), |server| server.require_cluster_of(&directory))?;
+    Ok(directory)
 }
 
 fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> String {
@@ -339,7 +333,7 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
         let role = &server.facts.role;
         let told: Vec<&str> = presence.lacking.iter().map(|(database, _)| database.as_str()).collect();
         found.push(format!("but {role} may not use it in {}", told.join(", ")));
-        let remedy = Psql::anywhere().grant(database, privilege, role);
+        let remedy = grant(database, privilege, role);
         let refused = Capability::no(EXTENSIONS, name, found.join(", "), remedy);
         return Capability { is_partly: told.len() < presence.present.len(), ..refused };
     }
@@ -373,12 +367,12 @@ fn reading_remedy(server: &Server) -> String {
     if server.facts.version_num < 140_000 {
         return "connect as a superuser".to_owned();
     }
-    let command = Psql::anywhere().grant(&server.database, "pg_read_all_data", &server.facts.role);
+    let command = grant(&server.database, "pg_read_all_data", &server.facts.role);
     format!("{command} (as a superuser)")
 }
 
 fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
-    let command = Psql::anywhere().create_extension(databases, name);
+    let command = create_extension(databases, name);
     if server.facts.in_recovery { format!("{command} (on the primary)") } else { command }
 }
 

@@ -7,7 +7,8 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::PgDatabaseError;
 
 use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
-use super::{Psql, SystemUser, quote_argument};
+use super::remedy::{create_extension, grant};
+use super::{SystemUser, quote_argument};
 use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
 
 /// What can go wrong with a server.
@@ -210,14 +211,14 @@ impl Error {
             Error::CannotActAs { user } => format!("`sudo -u {} pgthaw …`", quote_argument(user)),
             Error::ExtensionMissing { name, database } => format!(
                 "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
-                Psql::anywhere().create_extension(std::slice::from_ref(database), name)
+                create_extension(std::slice::from_ref(database), name)
             ),
             Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
-                format!("{}, or connect as a superuser", Psql::anywhere().grant(database, lacking, role))
+                format!("{}, or connect as a superuser", grant(database, lacking, role))
             }
             Error::TableUnreadable { database, role } => format!(
                 "{} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more",
-                Psql::anywhere().grant(database, "pg_read_all_data", role)
+                grant(database, "pg_read_all_data", role)
             ),
             Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
                 format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display())

@@ -56,10 +56,6 @@ impl Extension {
         text
     }
 
-    pub(super) fn is_movable(&self) -> bool {
-        self.is_movable
-    }
-
     /// Adds to `text` what keeps the extension in place, if needed and possible.
     fn keep(&self, text: &str) -> String {
         if !self.is_kept() {
@@ -91,7 +87,8 @@ pub(super) async fn ask_extension(
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// Runs a statement made for the extension's present schema; `None` without a statement.
+/// Runs a statement made for the extension's present schema; `None` without a statement. A refusal says which privilege
+/// is missing.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
@@ -104,6 +101,7 @@ pub(super) async fn ask_where_it_is(
         let Some(statement) = statement(&extension) else { return Ok(None) };
         match within(limit, action, ask_extension(connection, &extension, &statement)).await {
             Err(error) if was_moved(&error) && tries.next().is_some() => {}
+            Err(Error::Query { source, .. }) => return Err(explain_refusal(connection, name, action, source).await),
             answer => return answer.map(Some),
         }
     }
@@ -321,7 +319,7 @@ impl Prewarmer {
             ("passes", passes.to_string()),
         ];
         let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), &values);
-        let rows = match self.extension.is_movable() {
+        let rows = match self.extension.is_movable {
             true => {
                 ask_where_it_is(&mut self.connection, PG_PREWARM, (ACTION, LIMIT), |found| Some(statement(found)))
                     .await?

@@ -85,7 +85,7 @@ impl Eviction<'_> {
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
         let paths: Vec<RelationPath> = self.map.relations.iter().map(|one| one.relation.path.clone()).collect();
         let chosen = (!self.is_whole_cluster).then_some(&paths[..]);
-        if apply_evict_buffers(&mut connection, chosen).await?.is_none() {
+        if !apply_evict_buffers(&mut connection, chosen).await? {
             receipt.buffers_stay = true;
             receipt.remarks.push(format!(
                 "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os to leave them alone",

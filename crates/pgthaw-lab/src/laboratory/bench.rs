@@ -353,10 +353,7 @@ async fn run_forecast(
     let written = written.context("no forecast was written")?;
     let name = if one.run.question.is_empty() { "forecast" } else { &one.run.question };
     let judged = judge_forecast(name.to_owned(), written, &one.run, &trial);
-    match output.json {
-        true => terminal::print_json(&judged)?,
-        false => terminal::print_line(&render_judged_forecasts(&[judged])),
-    }
+    terminal::print_answer(&judged, output.json, || render_judged_forecasts(std::slice::from_ref(&judged)))?;
     Ok(ExitStatus::Done)
 }
 

@@ -41,7 +41,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Answers until `end`, and then for a moment what was asked before; closes the store.
 pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = ()>) -> Result<(), Error> {
     let served = Arc::new(Served { store, page: render_served_page()?, missing: render_missing_page()? });
-    let router = routes(Arc::clone(&served), listener.token());
+    let router = routes(Arc::clone(&served), listener.token);
     listener.answer_all(TowerToHyperService::new(router), end).await;
     if let Some(served) = Arc::into_inner(served) {
         let _ = timeout(GRACE, served.store.close()).await;

@@ -12,7 +12,7 @@ use super::beside::{Beside, Others};
 use super::receipt_text::render_put_back;
 use crate::film::{SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
 use crate::restore::DeviceArguments;
-use crate::{ConnectionArguments, Scope, Target, describe, explain};
+use crate::{ConnectionArguments, Target, describe, explain};
 use cache::trace::{
     self, Assist, BoundedRoom, Came, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Left,
     Means, Named, Own, Planned, Preloaded, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted,
@@ -612,7 +612,7 @@ pub async fn finish_left_runs(
     journals: &Result<Journals, trace::Error>,
     device: DeviceArguments,
 ) -> Vec<String> {
-    let target = Target::of_directory(directory.clone(), None, Scope::All, Vec::new());
+    let target = Target { data_directory: Some(directory.clone()), ..Target::default() };
     match journals {
         Ok(journals) => {
             let cgroups = remove_left_cgroups(journals, Some(directory));

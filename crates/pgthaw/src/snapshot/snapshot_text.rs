@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::map::view::merge;
 use cache::{
     Change, Difference, Error, ForkDifference, Generation, Holding, Reason, RelationDifference, Selected,
     SnapshotHeader, TierDifference, TierState,
@@ -405,14 +406,8 @@ pub fn render_difference_json(difference: &Difference<'_>, block_size: u32, sinc
         one.forks.iter().map(render).collect()
     };
     let render = |one: &RelationDifference<'_>| {
-        json!({
-            "database": one.relation.name.database,
-            "schema": one.relation.name.schema,
-            "name": one.relation.name.name,
-            "kind": one.relation.kind.name(),
-            "change": one.change.name(),
-            "forks": render_forks(one),
-        })
+        let (kind, change) = (one.relation.kind.name(), one.change.name());
+        merge([json!(one.relation.name), json!({ "kind": kind, "change": change, "forks": render_forks(one) })])
     };
     json!({
         "snapshot": since,

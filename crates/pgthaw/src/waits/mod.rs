@@ -86,7 +86,9 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
         remarks.push(format!("the wait events of PostgreSQL {} have no names here", server.facts.version));
     }
     let cpu_before = read_own_cpu_time();
-    let mut following = Following::new(&target, arguments.source, &here);
+    let (started_at, refused) = (here.started_at, here.refused.clone());
+    let mut following =
+        Following { target: &target, wanted: arguments.source, started_at, refused, remarks: Vec::new() };
     let (roster, stalls) = (here.roster(), here.stalls(&target));
     let mut source = BudgetedSource::new(here.source, here.postmaster_pid, arguments.budget.share());
     let mut watch = Watch::begin(&mut source, (here.who, None), roster, arguments.by, here.names, Some(stalls)).await?;
@@ -104,17 +106,9 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let written =
         file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
     // A disk that is full by now is no reason to keep it back.
-    tell(report, output)?;
+    terminal::print_answer(&report, output.json, || render_time_report(&report, Canvas::of_stdout(false).width))?;
     written.transpose()?;
     Ok(status)
-}
-
-fn tell(report: TimeReport, output: OutputArguments) -> anyhow::Result<()> {
-    match output.json {
-        true => terminal::print_json(&report)?,
-        false => terminal::print_line(&render_time_report(&report, Canvas::of_stdout(false).width)),
-    }
-    Ok(())
 }
 
 impl WaitsArguments {
@@ -210,19 +204,7 @@ struct Following<'a> {
     pub remarks: Vec<String>,
 }
 
-/// A server that is back, and when it had gone away, in milliseconds since 1970 UTC.
-struct Back {
-    here: Here,
-    gone_ms: i64,
-}
-
 impl Following<'_> {
-    /// With what was opened first.
-    pub fn new<'a>(target: &'a Target, wanted: Option<Tier>, here: &Here) -> Following<'a> {
-        let (started_at, refused) = (here.started_at, here.refused.clone());
-        Following { target, wanted, started_at, refused, remarks: Vec::new() }
-    }
-
     /// Reads at each `step` until `end` is there, of a server that was restarted too. `hear` is told of each step.
     pub async fn until<T>(
         &mut self,
@@ -251,8 +233,12 @@ impl Following<'_> {
         }
     }
 
-    fn go_on(&mut self, back: Back, watch: &mut Watch, source: &mut BudgetedSource) -> Result<(), Error> {
-        let Back { here, gone_ms } = back;
+    fn go_on(
+        &mut self,
+        (here, gone_ms): (Here, i64),
+        watch: &mut Watch,
+        source: &mut BudgetedSource,
+    ) -> Result<(), Error> {
         let clock = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%H:%M:%S").to_string();
         let (gone, now) = (clock(gone_ms), clock(read_wall_ms()));
         let roster = here.roster();
@@ -278,12 +264,12 @@ impl Following<'_> {
     }
 }
 
-/// When the server has gone away: as soon as it can be looked at again.
-async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<()>) -> Back {
+/// Returns when the server that has gone away can be looked at again, with when it had gone, in milliseconds since 1970
+/// UTC.
+async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<()>) -> (Here, i64) {
     if gone.await.is_err() {
         std::future::pending::<()>().await;
     }
     let gone_ms = read_wall_ms();
-    let here = open_again(|| Here::open(target, wanted), |_| ()).await;
-    Back { here, gone_ms }
+    (open_again(|| Here::open(target, wanted), |_| ()).await, gone_ms)
 }

@@ -604,7 +604,6 @@ mod tests {
 #[cfg(test)]
 mod bloat_tests {
     use super::*;
-    use postgres::statistics_of;
 
     fn tables(rows: &[(&str, u64, u64, u64, u64)]) -> ServerStatistics {
         let counters = |(name, bytes, inserted, live, dead): &(&str, u64, u64, u64, u64)| {
@@ -612,7 +611,7 @@ mod bloat_tests {
                 r#"{{"schemaname": "public", "relname": "{name}", "total_bytes": {bytes}, "n_tup_ins": {inserted}, "n_live_tup": {live}, "n_dead_tup": {dead}}}"#
             )
         };
-        statistics_of(rows.iter().map(|row| (TABLES_VIEW.to_owned(), counters(row))))
+        ServerStatistics::of(rows.iter().map(|row| (TABLES_VIEW.to_owned(), counters(row))).collect()).unwrap()
     }
 
     #[test]
