@@ -37,13 +37,9 @@ impl Programs {
                 named.filter(|directory| has_server(directory)).or_else(newest_debian_bin_dir)
             }
         };
-        match found {
-            Some(bin_dir) => Ok(Programs { bin_dir, pgbench_dir: None }),
-            None => Err(Error::ProgramMissing(match bin_dir {
-                Some(named) => named.join("postgres").display().to_string(),
-                None => "postgres".to_owned(),
-            })),
-        }
+        let place = || bin_dir.map_or("postgres".into(), |named| named.join("postgres")).display().to_string();
+        let bin_dir = found.ok_or_else(|| Error::ProgramMissing(place()))?;
+        Ok(Programs { bin_dir, pgbench_dir: None })
     }
 
     /// The programs of a major version: `bin_dir` if given, else those of [`Programs::find`] if they fit, else below

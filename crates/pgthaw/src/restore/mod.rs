@@ -198,7 +198,8 @@ async fn finish_left(
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     open_files::allow_all();
     let (snapshot, selected, mut source) = match find_source(&arguments).await {
-        Err(error) if is_none_kept(&error) => {
+        // Nothing was ever kept of this cluster.
+        Err(error) if matches!(error.downcast_ref(), Some(cache::Error::NoSnapshot(_))) => {
             let directory = find_directory(&arguments.connection).ok().flatten();
             let (_, finished) = finish_left(directory.as_ref(), &arguments).await;
             let notes = finished.iter().filter(|_| !output.json);
@@ -352,11 +353,6 @@ fn read_snapshot(
         remarks.extend(snapshots.remark_owners(connection, &snapshot.header(), situation));
     }
     Ok((snapshot, selected, remarks))
-}
-
-/// Is it that nothing was ever kept of this cluster?
-fn is_none_kept(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(cache::Error::NoSnapshot(_)))
 }
 
 impl Source {

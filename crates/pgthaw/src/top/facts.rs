@@ -254,13 +254,10 @@ fn number(value: f64) -> String {
         ..9.95 => format!("{value:.1}"),
         ..9999.5 => format!("{value:.0}"),
         _ => {
-            let digits = format!("{value:.0}");
-            let head = digits.len() % 3;
-            let (first, rest) = digits.split_at(head);
-            let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
-            let all: Vec<String> =
-                [first.to_owned()].into_iter().filter(|first| !first.is_empty()).chain(groups).collect();
-            all.join(",")
+            let mut digits = format!("{value:.0}");
+            let length = digits.len();
+            (1..length).rev().filter(|at| (length - at) % 3 == 0).for_each(|at| digits.insert(at, ','));
+            digits
         }
     }
 }

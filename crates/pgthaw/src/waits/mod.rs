@@ -89,9 +89,10 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let (started_at, refused) = (here.started_at, here.refused.clone());
     let mut following =
         Following { target: &target, wanted: arguments.source, started_at, refused, remarks: Vec::new() };
-    let (roster, stalls) = (here.roster(), here.stalls(&target));
+    let stalls = here.stalls(&target);
     let mut source = BudgetedSource::new(here.source, here.postmaster_pid, arguments.budget.share());
-    let mut watch = Watch::begin(&mut source, (here.who, None), roster, arguments.by, here.names, Some(stalls)).await?;
+    let mut watch =
+        Watch::begin(&mut source, (here.who, None), here.roster, arguments.by, here.names, Some(stalls)).await?;
     let status = arguments.wait(&mut following, &mut watch, &mut source, output).await?;
     let cost = LookingCost {
         kernel: source.cost(),
@@ -164,7 +165,7 @@ impl WaitsArguments {
 /// What is told of a server that answers.
 struct Here {
     pub who: PgConnection,
-    own_pids: Vec<u32>,
+    pub roster: Roster,
     pub postmaster_pid: Option<u32>,
     /// By its own clock.
     started_at: f64,
@@ -180,11 +181,8 @@ impl Here {
         let started_at = read_postmaster_start(&mut who).await?;
         let names = WaitNames::of_version(version_num);
         let (source, refused) = open_time_source(wanted, postmaster_pid, looks, None).await?;
-        Ok(Here { who, own_pids, postmaster_pid, started_at, names, source, refused })
-    }
-
-    pub fn roster(&self) -> Roster {
-        Roster::new(self.postmaster_pid, self.own_pids.clone())
+        let roster = Roster::new(postmaster_pid, own_pids);
+        Ok(Here { who, roster, postmaster_pid, started_at, names, source, refused })
     }
 
     pub fn stalls(&self, target: &Target) -> StallWatch {
@@ -241,7 +239,6 @@ impl Following<'_> {
     ) -> Result<(), Error> {
         let clock = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%H:%M:%S").to_string();
         let (gone, now) = (clock(gone_ms), clock(read_wall_ms()));
-        let roster = here.roster();
         let was_restarted = here.started_at != self.started_at;
         if was_restarted {
             let stalls = here.stalls(self.target);
@@ -254,7 +251,7 @@ impl Following<'_> {
             self.remarks
                 .push(format!("the server ended pgthaw's sessions at {gone}, and has new ones since {now} UTC"));
         }
-        watch.follow(here.who, roster);
+        watch.follow(here.who, here.roster);
         // Who does not need these sessions has looked on meanwhile.
         if was_restarted || source.tier() == Tier::Sql {
             self.refused = here.refused;
