@@ -62,7 +62,11 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
         Some(extension.place(question, &[]))
     };
     let rows = ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, LIMIT), statement).await?;
-    let summary: Result<_, _> = rows.iter().flatten().map(decode_usage).collect();
+    let decode = |row: &PgRow| {
+        let usage_count = row.try_get::<i32, _>("usage_count")? as u8;
+        Ok(UsageSummary { usage_count, buffers: count(row, "buffers")?, dirty: count(row, "dirty")? })
+    };
+    let summary: Result<_, _> = rows.iter().flatten().map(decode).collect();
     summary.map_err(|source| Error::Query { action: ACTION, source })
 }
 
@@ -80,11 +84,6 @@ fn as_buffer((tablespace, database, relfilenode, fork, block, usage_count, dirty
         usage_count: usage_count as u8,
         dirty,
     })
-}
-
-fn decode_usage(row: &PgRow) -> Result<UsageSummary, sqlx::Error> {
-    let usage_count = row.try_get::<i32, _>("usage_count")? as u8;
-    Ok(UsageSummary { usage_count, buffers: count(row, "buffers")?, dirty: count(row, "dirty")? })
 }
 
 // ---- eviction ----

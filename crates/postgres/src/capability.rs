@@ -296,7 +296,13 @@ async fn look_for(
         Some(extension) => {
             found.present.push((database.to_owned(), extension.version));
             if name == PG_PREWARM {
-                let unreadable = count_unreadable(connection).await?;
+                // User tables (oid from 16384 on) that the role, and so its pg_prewarm, may not read.
+                let asked = sqlx::query_scalar(
+                    "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \
+                     WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",
+                );
+                let asked = asked.fetch_one(&mut *connection);
+                let unreadable: i64 = in_time("ask which tables the role may read", asked).await?;
                 found.unreadable.extend((unreadable > 0).then(|| (database.to_owned(), unreadable)));
                 let lacking = in_time("ask what the role may use", read_lacking(connection, name)).await?;
                 found.lacking.extend(lacking.map(|privilege| (database.to_owned(), privilege)));
@@ -305,23 +311,12 @@ async fn look_for(
         None => found.absent.push(database.to_owned()),
     }
     if found.installable.is_none() {
-        found.installable = read_installable(connection, name).await?;
+        let asked =
+            sqlx::query_scalar("SELECT default_version FROM pg_catalog.pg_available_extensions WHERE name = $1");
+        let asked = asked.bind(name).fetch_optional(connection);
+        found.installable = in_time("look for an installable extension", asked).await?;
     }
     Ok(())
-}
-
-/// User tables (oid from 16384 on) that the role, and so its pg_prewarm, may not read.
-async fn count_unreadable(connection: &mut PgConnection) -> Result<i64, Error> {
-    let asked = sqlx::query_scalar(
-        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \
-         WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",
-    );
-    in_time("ask which tables the role may read", asked.fetch_one(connection)).await
-}
-
-async fn read_installable(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
-    let asked = sqlx::query_scalar("SELECT default_version FROM pg_catalog.pg_available_extensions WHERE name = $1");
-    in_time("look for an installable extension", asked.bind(name).fetch_optional(connection)).await
 }
 
 fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, bool), presence: &Presence) -> Capability {

@@ -109,9 +109,11 @@ impl DataDirectory {
     /// database for its name. Follows symbolic links in `pg_tblspc` only.
     pub fn scan(&self) -> Result<Vec<Relation>, Error> {
         let mut found = BTreeSet::new();
-        self.scan_files("global", &mut found)?;
-        for directory in self.database_directories()? {
-            self.scan_files(&directory, &mut found)?;
+        for directory in [vec!["global".to_owned()], self.database_directories()?].concat() {
+            for entry in self.entries(&directory)?.iter().filter(|entry| entry.kind == EntryKind::File) {
+                let number = entry.name.to_str().and_then(relation_of_file);
+                found.extend(number.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
+            }
         }
         Ok(found.into_iter().map(unnamed_relation).collect())
     }
@@ -146,17 +148,6 @@ impl DataDirectory {
             }
         }
         Ok(directories)
-    }
-
-    fn scan_files(&self, directory: &str, found: &mut BTreeSet<RelationPath>) -> Result<(), Error> {
-        for entry in self.entries(directory)? {
-            if entry.kind != EntryKind::File {
-                continue;
-            }
-            let relation = entry.name.to_str().and_then(relation_of_file);
-            found.extend(relation.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
-        }
-        Ok(())
     }
 
     /// Names of what is in a directory; of links only those in pg_tblspc.

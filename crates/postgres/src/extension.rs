@@ -187,7 +187,10 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
 /// Installs an extension in the connected database, in `public` if it exists.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
-    let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {}", read_target_schema(connection).await?);
+    let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
+                    WHERE nspname = 'public'), 'pg_catalog')";
+    let (schema,): (String,) = ask_one(connection, "look for a schema to install into", question).await?;
+    let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {schema}");
     sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map_err(failed)?;
     Ok(())
 }
@@ -222,13 +225,6 @@ pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> R
 async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
     let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
     ask_one(connection, "ask for the role and database", question).await
-}
-
-/// The quoted schema for CREATE EXTENSION: `public`, or pg_catalog without it.
-async fn read_target_schema(connection: &mut PgConnection) -> Result<String, Error> {
-    let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
-                    WHERE nspname = 'public'), 'pg_catalog')";
-    ask_one(connection, "look for a schema to install into", question).await.map(|(schema,)| schema)
 }
 
 // ---- prewarm ----

@@ -97,7 +97,13 @@ impl ServerStatistics {
     pub fn of(rows: Vec<(String, String)>) -> Result<ServerStatistics, sqlx::Error> {
         let mut statistics = ServerStatistics::default();
         for (view, counters) in rows {
-            statistics.add(view, &counters).map_err(|source| sqlx::Error::Decode(source.into()))?;
+            let columns: BTreeMap<String, Value> =
+                serde_json::from_str(&counters).map_err(|source| sqlx::Error::Decode(source.into()))?;
+            let text = |name: &str| Some((name.to_owned(), columns.get(name)?.as_str()?.to_owned()));
+            let key = KEYS.into_iter().filter_map(text).collect();
+            let numbers = columns.iter().filter(|(name, _)| !NUMBERS.contains(&name.as_str()));
+            let numbers = numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect();
+            statistics.rows.insert((view, key), numbers);
         }
         Ok(statistics)
     }
@@ -106,16 +112,6 @@ impl ServerStatistics {
     pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
         let rows = self.rows.iter().filter(|((name, _), _)| name == view);
         rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
-    }
-
-    fn add(&mut self, view: String, counters: &str) -> Result<(), serde_json::Error> {
-        let columns: BTreeMap<String, Value> = serde_json::from_str(counters)?;
-        let text = |name: &str| Some((name.to_owned(), columns.get(name)?.as_str()?.to_owned()));
-        let key = KEYS.into_iter().filter_map(text).collect();
-        let numbers = columns.iter().filter(|(name, _)| !NUMBERS.contains(&name.as_str()));
-        let numbers = numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect();
-        self.rows.insert((view, key), numbers);
-        Ok(())
     }
 
     /// Changes since `earlier`; a new row began at 0.

@@ -341,28 +341,12 @@ pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
             "system_identifier": line.generation.system_identifier.to_string(),
             "path": line.generation.path,
             "file_bytes": line.file_bytes,
-            "header": line.header.as_ref().ok().map(render_header_json),
+            "header": line.header.as_ref().ok(),
             "error": line.header.as_ref().err(),
             "restore": line.restore,
         })
     };
     json!({ "snapshots": lines.iter().map(render).collect::<Vec<Value>>() })
-}
-
-/// What a snapshot says of itself.
-pub fn render_header_json(header: &SnapshotHeader) -> Value {
-    json!({
-        "label": header.label,
-        "taken_at": header.taken_at,
-        "source": header.source,
-        "os": header.os,
-        "buffers": header.buffers,
-        "os_heat": header.os_heat,
-        "relation_count": header.relations,
-        "os_blocks": header.os_blocks,
-        "buffers_blocks": header.buffer_blocks,
-        "remarks": header.remarks,
-    })
 }
 
 /// What was kept, when it was taken.
@@ -375,7 +359,7 @@ pub fn render_taken_json(taken: &Taken) -> Value {
     json!({
         "path": taken.path,
         "file_bytes": taken.file_bytes,
-        "header": render_header_json(&taken.header),
+        "header": taken.header,
         "dropped": taken.dropped.iter().map(|old| &old.name).collect::<Vec<&String>>(),
         "warmer": warmer,
         "restore": taken.restore,

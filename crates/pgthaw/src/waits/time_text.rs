@@ -18,7 +18,8 @@ const SPANS_SHOWN: usize = 20;
 /// The statistics, the account of the seconds, what could not be seen, and what looking cost.
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     let mut lines = vec![render_head(report), String::new()];
-    lines.extend(render_columns(statistics_columns(report), width, "…"));
+    let shown: Vec<Row<'_>> = of_server(&report.statistics).take(NAMES_SHOWN).map(Row::ended).collect();
+    lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name, report.total.lived_ns), width, "…"));
     let hidden: Vec<u64> = of_server(&report.statistics).skip(NAMES_SHOWN).map(|one| one.statistic.total_ns).collect();
     if !hidden.is_empty() {
         let (left, hidden) = (counted(hidden.len(), "name"), hidden.iter().sum());
@@ -66,11 +67,6 @@ fn render_own(statistics: &[NamedStatistic], lived_ns: u64) -> Option<String> {
     (own > 0).then(|| {
         format!("pgthaw's own sessions had {} ({}): --json has them", render_ns(own), render_share(own, lived_ns))
     })
-}
-
-fn statistics_columns(report: &TimeReport) -> Vec<Column> {
-    let shown: Vec<Row<'_>> = of_server(&report.statistics).take(NAMES_SHOWN).map(Row::ended).collect();
-    columns_of("NAME", &shown, |one| &one.name, report.total.lived_ns)
 }
 
 /// The names of a step, as a table no wider than `width`: a line of titles, and one for each. Its columns stay where they are from
