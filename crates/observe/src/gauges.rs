@@ -13,10 +13,11 @@ use crate::Error;
 use crate::sampler::{Sampling, WORKLOAD_ROLE, wait_until};
 use crate::time::{CLIENT_BACKEND, TimeUse};
 use host::linux::block_device::{DeviceCounters, Devices};
-use host::linux::families::{FamilyUse, ProcessUse, read_family_use};
-use host::linux::memory::read_memory_use;
-use host::linux::pressure::{Pressure, Resource, read_pressure};
-use host::linux::schedule::{ProcessorTimes, TaskTime, read_processor_times, read_task_time, read_thread_times};
+use host::linux::machine::{Pressure, Resource, read_memory_use, read_pressure};
+use host::linux::process::{
+    FamilyUse, ProcessUse, ProcessorTimes, TaskTime, read_family_use, read_processor_times, read_task_time,
+    read_thread_times,
+};
 use host::linux::{MemoryUse, clock, process};
 use host::units::Bytes;
 

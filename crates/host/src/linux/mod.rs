@@ -35,12 +35,3 @@ pub use machine::{
 pub use page_cache::{CachedFile, PageCache, SystemPageCache};
 pub use process::{ProcessorTimes, TaskTime};
 pub use read_ahead::ReadAhead;
-
-// The same by the names of their subjects.
-pub use direct_read as extents;
-pub use foreign_memory as shared_words;
-pub use machine::{self as idle_memory, self as memory, self as pressure};
-pub use own_program::{self as arguments, self as home};
-pub use process::{self as families, self as schedule};
-pub use sockets as clients;
-pub use threads as ready;

@@ -11,7 +11,7 @@ use super::ground::{FileSystemSpec, Part};
 use super::point::{Axes, DEFAULT_SERVER, NATIVE, Point, StartAsked, TOGETHER, Turn, Until, plan_order};
 use super::record::Disk;
 use super::spec::Sweep;
-use host::linux::memory::read_memory;
+use host::linux::machine::read_memory;
 use host::linux::{DEFAULT_READ_AHEAD, count_cores, read_free_bytes};
 use host::units::Bytes;
 use model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};

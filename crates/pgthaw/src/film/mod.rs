@@ -27,7 +27,7 @@ use cache::{Generation, Map, NEWEST, check_label};
 use command::document;
 use host::failure::Explain as _;
 use host::linux::block_device::{Devices, read_block_device};
-use host::linux::home::home_of;
+use host::linux::own_program::home_of;
 use host::linux::page_cache::PageCache as _;
 use host::linux::process::{is_alive, read_parent};
 use observe::time::OwnTransactions;

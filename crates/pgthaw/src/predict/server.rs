@@ -16,8 +16,7 @@ use cache::warm::{DeviceProfile, Evidence};
 use cache::{BEST, Chosen, Map, RelationMap, Selected, Tiers};
 use command::workload::{WantedClass, levels_of, make_classes, wanted_of, what_it_says};
 use command::{read_ahead_bytes, read_device_with};
-use host::linux::machine::count_cores;
-use host::linux::memory::read_memory;
+use host::linux::machine::{count_cores, read_memory};
 use host::linux::process;
 use host::units::{Bytes, Fork, counted};
 use model::{

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::Error;
-use super::extents::Extent;
+use super::direct_read::Extent;
 use crate::units::{Bytes, PageRange};
 
 mod fake;

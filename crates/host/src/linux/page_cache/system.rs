@@ -19,7 +19,7 @@ use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, Window};
 use crate::files::{Tree, open_regular_with};
 use crate::linux::Error;
 use crate::linux::block_device::find_read_ahead;
-use crate::linux::extents::{Extent, read_extents};
+use crate::linux::direct_read::{Extent, read_extents};
 use crate::units::{Bytes, PageRange};
 
 /// The page cache of the machine that this runs on.

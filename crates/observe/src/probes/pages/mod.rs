@@ -20,7 +20,7 @@ use crate::probes::load::{CostCount, Loading, attach, read_types_ahead, refusal,
 use crate::time::ProbeCost;
 use host::linux;
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
-use host::linux::ready::Over;
+use host::linux::threads::Over;
 
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pages.bpf.o"));

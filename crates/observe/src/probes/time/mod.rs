@@ -25,10 +25,9 @@ use super::options::ProbeOptions;
 use crate::Error;
 use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, Reading, Tier, TimeSource};
 use host::linux::clock::read_thread_cpu_time;
-use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage};
+use host::linux::foreign_memory::SharedWords;
+use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
 use host::linux::read_monotonic;
-use host::linux::schedule::read_task_time;
-use host::linux::shared_words::SharedWords;
 
 /// A pass over all slots is done again where others had the processor for longer meanwhile, so often at most: what processes did in that
 /// time would be charged to the time before the pass.
