@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use host::linux::block_device::read_block_device;
 use host::linux::cgroup::{DiskLimit, ReadLimit};
+use host::linux::{DeviceLimit, WriteLimit};
 use host::units::Bytes;
 use serde_json::Value;
 
@@ -32,7 +33,8 @@ pub fn limit() -> Option<DiskLimit> {
         Ok(device) => device,
         Err(error) => untested!(machine: "{error}"),
     };
-    match DiskLimit::create(device.number, LIMIT) {
+    let limit = DeviceLimit { number: device.number, reads: LIMIT, writes: WriteLimit::default() };
+    match DiskLimit::create(vec![limit], false, None) {
         Ok(limit) => Some(limit),
         Err(error) => untested!(machine: "no cgroup can be made: {error}"),
     }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block_device::{BlockDevice, read_block_device};
-use super::cgroup::{DiskLimit, ReadLimit, memory_directory_of, read_memory_limit};
+use super::cgroup::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit, memory_directory_of, read_memory_limit};
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
-use super::machine::{Resource, read_loadable_memory, read_memory, read_mount, read_pressure};
+use super::machine::{read_loadable_memory, read_memory, read_mount, read_pressure};
 use super::own_program::find_in_path;
 use super::page_cache::{PageCache as _, SystemPageCache, test_visibility};
 use super::{Error, process};
@@ -269,7 +269,8 @@ fn check_device(target: &HostTarget) -> Found {
 fn check_disk_limit(target: &HostTarget) -> Found {
     let version = DiskLimit::available()?;
     let disk = target.device()?;
-    DiskLimit::create(disk.number, HARMLESS)?.remove()?;
+    let limit = DeviceLimit { number: disk.number, reads: HARMLESS, writes: WriteLimit::default() };
+    DiskLimit::create(vec![limit], false, None)?.remove()?;
     Ok(format!("cgroup {} took a limit for {} ({})", version.name(), disk.name, disk.number))
 }
 
@@ -351,7 +352,7 @@ fn check_tracepoints() -> Found {
 }
 
 fn check_pressure() -> Found {
-    let pressure = read_pressure(Resource::Io)?;
+    let pressure = read_pressure("io")?;
     let percent = pressure.map(|pressure| pressure.some_ratio_avg10 * 100.0);
     percent
         .map(|percent| format!("tasks waited for I/O in {percent:.0} % of the last ten seconds"))

@@ -39,12 +39,8 @@ impl FileSystemKind {
     }
 
     /// The program that makes it.
-    pub fn maker(self) -> &'static str {
-        match self {
-            FileSystemKind::Ext4 => "mkfs.ext4",
-            FileSystemKind::Xfs => "mkfs.xfs",
-            FileSystemKind::Btrfs => "mkfs.btrfs",
-        }
+    pub fn maker(self) -> String {
+        format!("mkfs.{}", self.name())
     }
 
     /// Nothing lazy: a background initialisation would be measured too.
@@ -115,26 +111,22 @@ impl FileSystemAsked {
     /// Can it be made here? The error says what is missing.
     pub fn check_available(&self) -> Result<(), Error> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Error::Unavailable {
-                what: "a file system of one's own",
-                reason: "it is made, attached and mounted by root".into(),
-                remedy: "run pgthaw as root, or leave out points.file_system".into(),
-            });
+            let remedy = "run pgthaw as root, or leave out points.file_system";
+            return Err(impossible("it is made, attached and mounted by root", remedy));
         }
         for program in ["losetup", "mount", "umount"] {
             find(program)?;
         }
         match &self.making {
-            Making::Kind(kind) => drop(find(kind.maker())?),
+            Making::Kind(kind) => drop(find(&kind.maker())?),
             Making::Commands(own) => own.check_available()?,
         }
         match Path::new("/dev/loop-control").exists() {
             true => Ok(()),
-            false => Err(Error::Unavailable {
-                what: "a file system of one's own",
-                reason: "there is no /dev/loop-control".into(),
-                remedy: "modprobe loop; in a container: `docker run --privileged`".into(),
-            }),
+            false => {
+                let remedy = "modprobe loop; in a container: `docker run --privileged`";
+                Err(impossible("there is no /dev/loop-control", remedy))
+            }
         }
     }
 }
@@ -146,11 +138,8 @@ impl OwnCommands {
             find(program)?;
             // It makes the device when it is loaded.
             if ["zfs", "zpool"].contains(&program.as_str()) && !Path::new("/dev/zfs").exists() {
-                return Err(Error::Unavailable {
-                    what: "a file system of one's own",
-                    reason: "this kernel has no module zfs: there is no /dev/zfs".into(),
-                    remedy: "`apt-get install zfs-dkms` (its headers have to fit the kernel), then modprobe zfs".into(),
-                });
+                let remedy = "`apt-get install zfs-dkms` (its headers have to fit the kernel), then modprobe zfs";
+                return Err(impossible("this kernel has no module zfs: there is no /dev/zfs", remedy));
             }
         }
         Ok(())
@@ -312,14 +301,17 @@ const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
 /// A program's file; the error names its package.
 fn find(program: &str) -> Result<PathBuf, Error> {
-    find_in_path(program, &PLACES).ok_or_else(|| Error::Unavailable {
-        what: "a file system of one's own",
-        reason: format!("there is no {program}"),
-        remedy: package_of(program).map_or_else(
-            || format!("install the package that has {program}, or write its whole path"),
-            |package| format!("`apt-get install {package}`"),
-        ),
+    find_in_path(program, &PLACES).ok_or_else(|| {
+        let remedy = match package_of(program) {
+            Some(package) => format!("`apt-get install {package}`"),
+            None => format!("install the package that has {program}, or write its whole path"),
+        };
+        impossible(format!("there is no {program}"), remedy)
     })
+}
+
+pub(super) fn impossible(reason: impl Into<String>, remedy: impl Into<String>) -> Error {
+    Error::Unavailable { what: "a file system of one's own", reason: reason.into(), remedy: remedy.into() }
 }
 
 fn package_of(program: &str) -> Option<&'static str> {

@@ -17,7 +17,9 @@ mod system_tests;
 pub use fake::{FakeCalls, FakePageCache, FakeRefusal};
 pub use system::{SystemPageCache, VisibilityTest, test_visibility};
 
-/// Counts of cachestat(2). Pages that are still being read count as cached.
+/// Counts of cachestat(2): `struct cachestat` of `include/uapi/linux/mman.h`. Pages that are still being read count as
+/// cached.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCounts {
     pub cached: u64,
