@@ -192,7 +192,7 @@ fn whoever_ends_while_the_probe_opens_is_followed_to_his_end() {
 
 /// Calls of files that have ended.
 fn count_calls(files: &[FileTimes]) -> u64 {
-    files.iter().map(|file| file.syncs.count + file.sleeps.count).sum()
+    files.iter().map(|file| file.syncs.count + file.sleeps).sum()
 }
 
 #[test]

@@ -355,8 +355,8 @@ fn keep(name: String, one: &Statistic) -> TimeStatistic {
         name,
         count: one.count,
         total_ns: one.total_ns,
-        min_ns: one.min_ns,
-        max_ns: one.max_ns,
+        min_ns: one.min_ns.unwrap_or(0),
+        max_ns: one.max_ns.unwrap_or(0),
         histogram: one.histogram[..used].to_vec(),
     }
 }

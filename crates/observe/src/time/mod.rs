@@ -17,7 +17,7 @@ pub use account::{
 pub use figures::{ACCOUNT_DEAR, RefusedTime, TimeFigures, TimeStatistic, TimeUse, TrialTime};
 pub use looks::{EventWord, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
 pub use names::WaitNames;
-pub use report::{FileUse, LookingCost, NamedStatistic, TimeReport};
+pub use report::{LookingCost, NamedStatistic, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::account::{By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, is_idle};
-use super::source::{FileKind, FileTimes, ProbeCost, Tier, TimeSource as _, Written};
+use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _};
 use super::watch::Watched;
 use crate::budget::{BudgetedSource, Reduction, RefusedSource};
 use crate::stall::Stall;
@@ -42,7 +42,7 @@ impl NamedStatistic {
             part: name.part,
             detail: name.detail,
             // What lasts may be known a little less than exactly.
-            average_ns: ended.average_ns().map(|mean| mean.min(statistic.longest_ns().unwrap_or(mean))),
+            average_ns: ended.average_ns().map(|mean| mean.min(statistic.max_ns.unwrap_or(mean))),
             p99_ns: statistic.quantile_ns(0.99),
             statistic,
         }
@@ -75,42 +75,6 @@ impl LookingCost {
     }
 }
 
-/// What was asked of one file.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FileUse {
-    /// Below the data directory as a rule. Temporary files have that of their directory, all together.
-    pub path: String,
-    pub kind: FileKind,
-    /// What the server calls the relation that it is of, where it was asked.
-    pub relation: Option<String>,
-    /// Of the syncs that slept.
-    pub syncs: Statistic,
-    /// One of them has not ended: it is counted with the length that it has by now.
-    pub lasts: bool,
-    /// Other calls that slept: their number and the sum of their lengths.
-    pub sleeps: u64,
-    pub slept_ns: u64,
-    /// By the server's processes, as far as the file system tells; and since the last sync that slept.
-    pub written: Written,
-    pub unsynced: Written,
-}
-
-impl FileUse {
-    fn new((file, relation): (FileTimes, Option<String>)) -> FileUse {
-        FileUse {
-            path: file.file.path,
-            kind: file.file.kind,
-            relation,
-            syncs: file.syncs,
-            lasts: file.lasts,
-            sleeps: file.sleeps.count,
-            slept_ns: file.sleeps.total_ns,
-            written: file.written,
-            unsynced: file.unsynced,
-        }
-    }
-}
-
 /// Where the time went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimeReport {
@@ -131,7 +95,7 @@ pub struct TimeReport {
     pub seconds: Vec<TimeSecond>,
     pub stalls: Vec<Stall>,
     /// Those with the longest syncs first.
-    pub files: Vec<FileUse>,
+    pub files: Vec<FileTimes>,
     /// What was given up to stay within the budget.
     pub reductions: Vec<Reduction>,
     #[serde(flatten)]
@@ -160,7 +124,7 @@ impl TimeReport {
         let mut handled: Vec<NamedStatistic> =
             handled.map(|(place, statistic)| NamedStatistic::new(command(place), statistic)).collect();
         handled.sort_by_key(|one| (one.place == PGTHAW, std::cmp::Reverse(one.statistic.total_ns)));
-        let mut files: Vec<FileUse> = watched.files.into_iter().map(FileUse::new).collect();
+        let mut files = watched.files;
         files.sort_by_key(|file| std::cmp::Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
         TimeReport {
             handled_by: handled,

@@ -306,7 +306,7 @@ fn render_times(page: &mut Page, totals: &Totals) {
     for (name, statistic) in &totals.statistics {
         page.sample(time, &labels(name), statistic.total_ns as f64 / 1e9);
     }
-    let mut timed = totals.statistics.iter().filter(|(_, one)| one.longest_ns().is_some()).peekable();
+    let mut timed = totals.statistics.iter().filter(|(_, one)| one.max_ns.is_some()).peekable();
     if timed.peek().is_some() {
         let what = "Lengths of waits that have ended; the sum has the time of those that last too.";
         page.family(duration, "histogram", what);

@@ -52,8 +52,7 @@ pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
 }
 
 fn statistic_row(kind: &str, named: &NamedStatistic) -> Vec<Cell> {
-    let Statistic { count, total_ns, min_ns, histogram, .. } = named.statistic;
-    let longest_ns = named.statistic.longest_ns();
+    let Statistic { count, total_ns, min_ns, max_ns, histogram } = named.statistic;
     let head = [
         text(kind),
         Cell::Integer(None),
@@ -64,9 +63,8 @@ fn statistic_row(kind: &str, named: &NamedStatistic) -> Vec<Cell> {
         text(&named.name),
         integer(count),
         integer(total_ns),
-        // Where the longest is not known, the shortest is neither.
-        Cell::Integer(longest_ns.and(Some(min_ns)).map(signed)),
-        Cell::Integer(longest_ns.map(signed)),
+        Cell::Integer(min_ns.map(signed)),
+        Cell::Integer(max_ns.map(signed)),
     ];
     head.into_iter().chain(histogram.map(integer)).collect()
 }
