@@ -20,6 +20,12 @@ pub fn counted<N: Display + PartialEq + From<u8>>(number: N, word: &str) -> Stri
     format!("{number} {word}{ending}")
 }
 
+/// `122,588`: a whole number with its thousands apart.
+pub fn group_digits(number: impl Display) -> String {
+    let digits = number.to_string();
+    digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
+}
+
 // ---- treacherous ----
 
 /// Is it a control, invisible or direction-changing character?

@@ -232,7 +232,9 @@ impl TimeSource for BudgetedSource {
 
 /// A source that could not be had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct RefusedSource {
+    #[cfg_attr(any(test, feature = "typescript"), ts(type = "string"))]
     pub source: Tier,
     pub reason: String,
     /// What would mend it.

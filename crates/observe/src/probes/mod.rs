@@ -2,19 +2,33 @@
 
 #[cfg(probes)]
 mod load;
-mod options;
 #[cfg(probes)]
 mod pages;
 #[cfg(probes)]
 mod time;
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Error;
 use crate::pages::{PageWatch, PagesRoom, WatchedFile};
 use crate::time::TimeSource;
 
-pub use options::ProbeOptions;
+/// What a caller chooses of calls of files that the time probe tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeOptions {
+    /// A call that is as long is told by itself; all are added up.
+    pub slow_call: Duration,
+    /// How much the kernel keeps of them until they are read: a power of two, a page at least.
+    pub slow_call_bytes: u32,
+}
+
+impl Default for ProbeOptions {
+    fn default() -> ProbeOptions {
+        // Some 3,000 calls.
+        ProbeOptions { slow_call: Duration::from_millis(10), slow_call_bytes: 1 << 18 }
+    }
+}
 
 /// Follows the processes of this postmaster from now on.
 pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Box<dyn TimeSource>, Error> {
@@ -34,8 +48,7 @@ pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -
 }
 
 /// Opens what [`open_page_probe`] will want, tens of milliseconds of work, while its caller finds out which files it is for; `room` tells as much
-/// as can be known before, and where that is too little only the kernel's types are read. One that is opened meanwhile waits for it, and
-/// fails as this did.
+/// as can be known before, and where that is too little nothing is opened. One that is opened meanwhile waits for it, and fails as this did.
 pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     #[cfg(probes)]
     pages::open_ahead(room);

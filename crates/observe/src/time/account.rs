@@ -280,7 +280,7 @@ fn add_within(
 }
 
 /// Adds up readings.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Accounting {
     by: By,
     names: WaitNames,
@@ -309,26 +309,15 @@ pub struct Accounting {
 impl Accounting {
     /// Begins with what is there.
     pub fn begin(first: Reading, by: By, names: WaitNames) -> Accounting {
-        let processes = first.processes.len() as u32;
-        let before = Told::all_of(first.processes);
         Accounting {
             by,
             names,
             begin_ns: first.at_ns,
             at_ns: first.at_ns,
-            before,
-            open: Vec::new(),
-            handling: Vec::new(),
-            statistics: BTreeMap::new(),
-            handled: BTreeMap::new(),
-            places: BTreeMap::new(),
-            seconds: Vec::new(),
-            total: TimeShares::default(),
-            imperfect: Imperfect::default(),
-            processes,
-            clients: TimeShares::default(),
+            processes: first.processes.len() as u32,
+            before: Told::all_of(first.processes),
             counts_commands: first.counts_commands,
-            is_another_server: false,
+            ..Accounting::default()
         }
     }
 

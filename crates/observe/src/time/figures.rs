@@ -84,7 +84,7 @@ pub struct TrialTime {
     #[serde(flatten)]
     pub figures: TimeFigures,
     /// Better sources that could not be had, and why.
-    pub refused: Vec<RefusedTime>,
+    pub refused: Vec<RefusedSource>,
     /// Of the server, that were there at some time.
     pub processes: u32,
     /// All names: those with the most time first, and who had nothing to do behind all others.
@@ -99,14 +99,6 @@ pub struct TrialTime {
     pub programs: Vec<ProgramCost>,
     /// Processor time of the thread that reads.
     pub own_cpu_seconds: f64,
-}
-
-/// A source that could not be had.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
-pub struct RefusedTime {
-    pub source: String,
-    pub reason: String,
 }
 
 /// Everything that happened under one name.
@@ -320,7 +312,7 @@ pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
 pub fn describe_trial(
     figures: TimeFigures,
     whole: Accounting,
-    refused: &[RefusedSource],
+    refused: Vec<RefusedSource>,
     cost: ProbeCost,
     own_cpu: Duration,
 ) -> TrialTime {
@@ -331,10 +323,6 @@ pub fn describe_trial(
     named.sort_by_key(|(name, one)| {
         (name.place == PGTHAW || is_idle(&name.part, &name.detail), std::cmp::Reverse(one.total_ns))
     });
-    let refused = refused
-        .iter()
-        .map(|one| RefusedTime { source: one.source.name().to_owned(), reason: one.reason.clone() })
-        .collect();
     TrialTime {
         figures,
         refused,

@@ -14,7 +14,7 @@ pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
     Accounting, By, Imperfect, Lasting, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle,
 };
-pub use figures::{ACCOUNT_DEAR, RefusedTime, TimeFigures, TimeStatistic, TimeUse, TrialTime};
+pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeStatistic, TimeUse, TrialTime};
 pub use looks::{EventWord, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
 pub use names::WaitNames;
 pub use report::{LookingCost, NamedStatistic, TimeReport};

@@ -62,6 +62,12 @@ pub struct Missing {
     pub remedy: Option<String>,
 }
 
+impl Missing {
+    pub fn new(what: impl Into<String>, why: impl Into<String>, remedy: Option<String>) -> Missing {
+        Missing { what: what.into(), why: why.into(), remedy }
+    }
+}
+
 /// How many processes did what, in the mean of a step: seconds of processes ÷ seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Activity {

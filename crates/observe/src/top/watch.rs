@@ -92,16 +92,11 @@ impl TopWatch {
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
         let mut missing = find_missing(refused, source.cost_refusal(), &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
-            let why = "they are found with steps of a second and longer";
-            missing.push(Missing { what: "stalls".into(), why: why.into(), remedy: None });
+            missing.push(Missing::new("stalls", "they are found with steps of a second and longer", None));
         }
         missing.extend(here.missing);
         if let Some(Err(error)) = &fetched {
-            missing.push(Missing {
-                what: "the hits of the page cache".into(),
-                why: error.to_string(),
-                remedy: error.hint(),
-            });
+            missing.push(Missing::new("the hits of the page cache", error.to_string(), error.hint()));
         }
         let machine = here
             .postmaster_pid
@@ -282,7 +277,7 @@ fn own_limit(source: &BudgetedSource) -> Missing {
             ("what lies between two looks", why.to_owned())
         }
     };
-    Missing { what: what.to_owned(), why, remedy: None }
+    Missing::new(what, why, None)
 }
 
 /// Why there is no better source; what this server does not tell.
@@ -297,7 +292,7 @@ fn find_missing(
     let mut told = HashSet::new();
     missing.extend(cost_refusal.map(|why| {
         let what = "what the programs in the kernel cost, which no budget bounds then";
-        Missing { what: what.to_owned(), why, remedy: None }
+        Missing::new(what, why, None)
     }));
     for one in refused {
         let what = match one.source {
@@ -305,22 +300,18 @@ fn find_missing(
             _ => "waits shorter than a tenth of a second, and woken processes as such",
         };
         if told.insert((one.reason.clone(), what)) {
-            missing.push(Missing { what: what.into(), why: one.reason, remedy: one.remedy });
+            missing.push(Missing::new(what, one.reason, one.remedy));
         }
     }
     if pulse.first.server.active_ms.is_none() {
         let why = format!("PostgreSQL {} does not count the time of statements", version_num / 10_000);
-        missing.push(Missing { what: "how long transactions took".into(), why, remedy: None });
+        missing.push(Missing::new("how long transactions took", why, None));
     }
     if pulse.first.server.hidden > 0 {
-        missing.push(Missing {
-            what: "what other roles' sessions do".into(),
-            why: "this role may not see it".into(),
-            remedy: Some(grant),
-        });
+        missing.push(Missing::new("what other roles' sessions do", "this role may not see it", Some(grant)));
     }
     if let Some(why) = &pulse.checkpoint_refusal {
-        missing.push(Missing { what: "checkpoints".into(), why: why.clone(), remedy: None });
+        missing.push(Missing::new("checkpoints", why.as_str(), None));
     }
     missing
 }

@@ -14,8 +14,8 @@ use host::failure::Explain as _;
 use host::files::OwnDirectory;
 use host::linux;
 use host::linux::{
-    BlockDevice, DeviceLimit, DeviceNumber, Devices, DiskLimit, FileSystemAsked, FileSystemFacts, LoopFileSystem, ReadAhead,
-    ReadLimit, WriteLimit, read_block_device,
+    BlockDevice, DeviceLimit, DeviceNumber, Devices, DiskLimit, FileSystemAsked, FileSystemFacts, LoopFileSystem,
+    ReadAhead, ReadLimit, WriteLimit, read_block_device,
 };
 use host::units::Bytes;
 use observe::OsSample;

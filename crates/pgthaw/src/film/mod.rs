@@ -400,8 +400,7 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// Begins with what takes long: all that a program in the kernel needs where the cluster's directory can be known without its server, or else
-    /// what depends on nothing that is known later.
+    /// Begins with what takes long, where the cluster's directory can be known without its server: loads the program in the kernel.
     pub fn begin_ahead(self, connection: &ConnectionArguments) {
         if self.source == Some(SourceKind::Polling) {
             return;

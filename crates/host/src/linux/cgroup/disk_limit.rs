@@ -78,7 +78,8 @@ impl DiskLimit {
         let hierarchy = Hierarchy::find(Controller::Io)?;
         let mut limit = if is_own && hierarchy.version == CgroupVersion::V1 {
             let files = Cgroup { version: hierarchy.version, directory: hierarchy.mount_point };
-            let wholes = devices.iter().map(|device| WholeDevice::create(&files, device.number)).collect::<Result<_, _>>()?;
+            let wholes =
+                devices.iter().map(|device| WholeDevice::create(&files, device.number)).collect::<Result<_, _>>()?;
             DiskLimit { files, own: None, wholes, memory: None, devices }
         } else {
             let own = OwnCgroup::create(hierarchy)?;

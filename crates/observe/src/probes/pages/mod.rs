@@ -16,7 +16,7 @@ use rustix::fs::{major, minor};
 
 use crate::Error;
 use crate::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile};
-use crate::probes::load::{CostCount, Loading, attach, read_types_ahead, refusal, refused, take_map};
+use crate::probes::load::{CostCount, Loading, attach, refusal, refused, take_map};
 use crate::time::ProbeCost;
 use host::linux;
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
@@ -178,10 +178,12 @@ pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
         // As of files that are known: a quarter of each for what it grows by, and a quarter of all.
         (words + words / 4) * 5 / 4 + FURTHER_WORDS
     };
-    let room = room().map(|room| (words_of(&room), room)).filter(|(words, _)| *words <= WORDS_AHEAD_MAX);
-    let Some((words, room)) = room else { return read_types_ahead() };
-    let opened = PageProbe::load((FILES_AHEAD, words), room.unit_pages, &room.control);
-    *ahead = Some((room, opened));
+    if let Some((words, room)) =
+        room().map(|room| (words_of(&room), room)).filter(|(words, _)| *words <= WORDS_AHEAD_MAX)
+    {
+        let opened = PageProbe::load((FILES_AHEAD, words), room.unit_pages, &room.control);
+        *ahead = Some((room, opened));
+    }
 }
 
 /// As [`super::forget_pages_ahead`] says.

@@ -161,7 +161,10 @@ mod tests {
         (words[1], words[2], words[3], words[4]) = (2, 900, 400, 500);
         words[STATISTIC_WORDS + 1..STATISTIC_WORDS + 7].copy_from_slice(&[7, 57_344, 3, 24_576, 1, 80]);
         let times = parse_file(&words);
-        assert_eq!((times.file.path.as_str(), times.syncs.count, times.syncs.max_ns), ("base/16386/16387.1", 2, Some(500)));
+        assert_eq!(
+            (times.file.path.as_str(), times.syncs.count, times.syncs.max_ns),
+            ("base/16386/16387.1", 2, Some(500))
+        );
         assert_eq!(times.written, Written { writes: 7, bytes: 57_344 });
         assert_eq!((times.unsynced.writes, times.sleeps, times.slept_ns), (3, 1, 80));
         assert!(!is_left(&times, &times));

@@ -200,7 +200,10 @@ fn a_wait_that_had_begun_before_the_look_begins_with_it() {
     let others = process(1, 0, 0, waits(&[50 * MS, 10_100_000, 200_000, 300_000], 0));
     let total = total_of(vec![(100 * MS, before), (106 * MS, others)]);
     assert_eq!((total.count, total.total_ns), (3, 600_000));
-    assert!((300_000..=600_000).contains(&total.max_ns.unwrap()) && total.quantile_ns(0.99) <= total.max_ns, "{total:?}");
+    assert!(
+        (300_000..=600_000).contains(&total.max_ns.unwrap()) && total.quantile_ns(0.99) <= total.max_ns,
+        "{total:?}"
+    );
     // It lasts until the end, over two readings.
     let lasts = [10, 13, 16].map(|ms| ((10 + ms) * MS, lasting(&[], ms * MS)));
     let total = total_of(lasts.to_vec());
