@@ -7,6 +7,8 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tempfile::NamedTempFile;
+
 use super::block_device::{BlockDevice, read_block_device};
 use super::cgroup::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit, memory_directory_of, read_memory_limit};
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
@@ -143,14 +145,20 @@ fn check_eviction(target: &HostTarget) -> Found {
 
 /// Pages of a scratch file that survived its eviction, of all.
 fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
-    let failed = |error| Error::file("write a scratch file in", directory, error);
-    let mut scratch = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-    scratch.write_all(&vec![7; SCRATCH_BYTES]).map_err(failed)?;
+    let scratch = write_scratch_file(directory, SCRATCH_BYTES)?;
     let cache = SystemPageCache::new();
     let pages = PageRange::new(0, SCRATCH_BYTES as u64 / cache.page_bytes());
-    let file = cache.open(scratch.path())?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let is_gone = || Error::file("open", scratch.path(), io::ErrorKind::NotFound.into());
+    let file = cache.open(scratch.path())?.ok_or_else(is_gone)?;
     file.apply_evict()?;
     Ok((file.read_counts(pages)?.cached, pages.pages()))
+}
+
+fn write_scratch_file(directory: &Path, bytes: usize) -> Result<NamedTempFile, Error> {
+    let failed = |error| Error::file("write a scratch file in", directory, error);
+    let mut scratch = NamedTempFile::new_in(directory).map_err(failed)?;
+    scratch.write_all(&vec![7; bytes]).map_err(failed)?;
+    Ok(scratch)
 }
 
 fn check_activity() -> Found {
@@ -199,7 +207,9 @@ fn narrower_limit(server_pid: u32) -> Option<Bytes> {
 fn check_direct_io(target: &HostTarget) -> Found {
     let tried = match &target.data_file {
         Some(file) => open_directly(target, file).and_then(read_directly).map(|()| file.display().to_string()),
-        None => read_scratch_file_directly().map(|()| "a scratch file".to_owned()),
+        None => write_scratch_file(&env::temp_dir(), ALIGNMENT)
+            .and_then(|scratch| DirectFile::open(scratch.path()).and_then(read_directly))
+            .map(|()| "a scratch file".to_owned()),
     };
     match tried {
         Ok(what) => Ok(format!("O_DIRECT reads {what}")),
@@ -209,14 +219,6 @@ fn check_direct_io(target: &HostTarget) -> Found {
         }
         Err(error) => Err(error.into()),
     }
-}
-
-fn read_scratch_file_directly() -> Result<(), Error> {
-    let directory = env::temp_dir();
-    let failed = |error| Error::file("write a scratch file in", &directory, error);
-    let mut scratch = tempfile::NamedTempFile::new_in(&directory).map_err(failed)?;
-    scratch.write_all(&[7; ALIGNMENT]).map_err(failed)?;
-    DirectFile::open(scratch.path()).and_then(read_directly)
 }
 
 fn open_directly(target: &HostTarget, file: &Path) -> Result<DirectFile, Error> {
@@ -352,11 +354,9 @@ fn check_tracepoints() -> Found {
 }
 
 fn check_pressure() -> Found {
-    let pressure = read_pressure("io")?;
-    let percent = pressure.map(|pressure| pressure.some_ratio_avg10 * 100.0);
-    percent
-        .map(|percent| format!("tasks waited for I/O in {percent:.0} % of the last ten seconds"))
-        .ok_or_else(|| Lack::new("the kernel does not measure it", "boot with psi=1 on the kernel's command line"))
+    let lack = || Lack::new("the kernel does not measure it", "boot with psi=1 on the kernel's command line");
+    let percent = read_pressure("io")?.ok_or_else(lack)?.some_ratio_avg10 * 100.0;
+    Ok(format!("tasks waited for I/O in {percent:.0} % of the last ten seconds"))
 }
 
 #[cfg(test)]

@@ -256,10 +256,8 @@ impl CachedFile for SystemFile {
     }
 
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error> {
-        let tables = page_tables()?;
-        tables
-            .visit_activity(self.file.as_fd(), self.cache.page_bytes, range, visit)
-            .map_err(|error| Error::file("read the page flags of", &self.path, error))
+        let visited = page_tables()?.visit_activity(self.file.as_fd(), self.cache.page_bytes, range, visit);
+        visited.map_err(|error| Error::file("read the page flags of", &self.path, error))
     }
 
     fn read_extents(&self) -> Result<Vec<Extent>, Error> {
