@@ -2,9 +2,8 @@
 //! reading between two looks what it was seen doing before it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
@@ -12,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::Error;
+use crate::sampler::{Sampling, wait_until};
 use crate::statistic::Statistic;
 use crate::time::source::{ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
 use host::linux;
@@ -127,8 +127,7 @@ pub struct MemoryLooks {
     interval_ms: Arc<AtomicU64>,
     /// Processor time of the first look, without that of finding the processes, which is not done for each.
     look_cost: Duration,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _looking: Sampling<()>,
 }
 
 impl MemoryLooks {
@@ -137,27 +136,28 @@ impl MemoryLooks {
         let word = EventWord::find(postmaster_pid)?;
         // Who may not read one of them may read none.
         word.read(postmaster_pid)?;
-        let (sums, stop) = (LookSums::default(), Arc::new(AtomicBool::new(false)));
+        let sums = LookSums::default();
         let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
-        let (to_add, stopped, interval) = (sums.clone(), Arc::clone(&stop), Arc::clone(&interval_ms));
+        let (to_add, interval) = (sums.clone(), Arc::clone(&interval_ms));
         let pids = list(postmaster_pid);
         let cpu_before = read_own_cpu_time();
         to_add.add(read_monotonic().as_nanos() as u64, look(&pids, word));
         let look_cost = read_own_cpu_time().saturating_sub(cpu_before);
-        let run = move || {
+        let _looking = Sampling::start("waits", move |stopped| {
             let (mut pids, mut listed_at) = (list(postmaster_pid), read_monotonic());
-            while !stopped.load(Ordering::Relaxed) {
-                let now = read_monotonic();
+            let mut now = listed_at;
+            loop {
                 if now.saturating_sub(listed_at) >= LISTED_FOR {
                     (pids, listed_at) = (list(postmaster_pid), now);
                 }
                 to_add.add(now.as_nanos() as u64, look(&pids, word));
-                // Who ends it wakes it.
-                std::thread::park_timeout(Duration::from_millis(interval.load(Ordering::Relaxed)));
+                if !wait_until(now + Duration::from_millis(interval.load(Ordering::Relaxed)), stopped) {
+                    return;
+                }
+                now = read_monotonic();
             }
-        };
-        let thread = std::thread::Builder::new().name("waits".into()).spawn(run).map_err(Error::Thread)?;
-        Ok(MemoryLooks { sums, interval_ms, look_cost, stop, thread: Some(thread) })
+        })?;
+        Ok(MemoryLooks { sums, interval_ms, look_cost, _looking })
     }
 
     /// Looks so seldom that this costs no more processors than these, by what the first look cost; how often a second from now on. As
@@ -197,16 +197,6 @@ impl TimeSource for MemoryLooks {
     fn look_at_most(&mut self, looks_per_second: f64) {
         let interval_ms = (1e3 / looks_per_second).min(LONGEST_INTERVAL.as_millis() as f64) as u64;
         self.interval_ms.fetch_max(interval_ms, Ordering::Relaxed);
-    }
-}
-
-impl Drop for MemoryLooks {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
     }
 }
 

@@ -49,9 +49,8 @@ enum Controller {
 impl Controller {
     fn v1_name(self) -> &'static str {
         match self {
-            Controller::Cpu => "cpu",
             Controller::Io => "blkio",
-            Controller::Memory => "memory",
+            other => other.v2_name(),
         }
     }
 
