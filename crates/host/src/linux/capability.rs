@@ -298,17 +298,11 @@ pub fn counts_program_time() -> bool {
 
 /// The part of `union bpf_attr` (`include/uapi/linux/bpf.h`) that loading a program needs.
 #[repr(C)]
-#[derive(Default)]
 struct LoadProgram {
     program_type: u32,
     instruction_count: u32,
     instructions: u64,
     license: u64,
-    log_level: u32,
-    log_size: u32,
-    log_buffer: u64,
-    kernel_version: u32,
-    flags: u32,
 }
 
 fn load_empty_program() -> io::Result<OwnedFd> {
@@ -321,7 +315,6 @@ fn load_empty_program() -> io::Result<OwnedFd> {
         instruction_count: INSTRUCTIONS.len() as u32,
         instructions: INSTRUCTIONS.as_ptr() as u64,
         license: c"GPL".as_ptr() as u64,
-        ..LoadProgram::default()
     };
     // SAFETY: the struct has the layout of that part of bpf_attr and says its own size; what it points to is static.
     let program =

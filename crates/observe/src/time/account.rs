@@ -6,6 +6,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -147,7 +148,7 @@ impl TimeShares {
 }
 
 /// Both, or the one that is known.
-fn add_known(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
+pub(super) fn add_known<T: Add<Output = T> + Copy>(sum: Option<T>, more: Option<T>) -> Option<T> {
     sum.zip(more).map(|(sum, more)| sum + more).or(sum).or(more)
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::RefusedSource;
 use crate::statistic::Statistic;
-use crate::time::account::{Accounting, CLIENT_BACKEND, PGTHAW, is_idle};
+use crate::time::account::{Accounting, CLIENT_BACKEND, PGTHAW, add_known, is_idle};
 use crate::time::source::{ProbeCost, ProgramCost};
 
 /// An account that takes a larger share of all processors than this disturbs what it tells of: a trial's ends then, and `waits` and `top`
@@ -142,8 +142,8 @@ impl TimeUse {
     /// Adds what happened later. Shares stay as they are: they are no sums.
     pub fn add(&mut self, more: &TimeUse) {
         self.each_with(more, |sum, more| *sum += more);
-        self.ready_seconds = sum_of(self.ready_seconds, more.ready_seconds);
-        self.activity_reports = sum_of(self.activity_reports, more.activity_reports);
+        self.ready_seconds = add_known(self.ready_seconds, more.ready_seconds);
+        self.activity_reports = add_known(self.activity_reports, more.activity_reports);
     }
 
     /// So many times as much.
@@ -182,13 +182,6 @@ impl TimeUse {
             (&mut self.lost_processes, other.lost_processes),
         ];
         pairs.into_iter().for_each(|(value, other)| with(value, other));
-    }
-}
-
-fn sum_of(sum: Option<f64>, more: Option<f64>) -> Option<f64> {
-    match (sum, more) {
-        (Some(sum), Some(more)) => Some(sum + more),
-        (sum, more) => sum.or(more),
     }
 }
 
