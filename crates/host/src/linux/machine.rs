@@ -63,13 +63,11 @@ pub fn read_identity() -> MachineIdentity {
 pub fn read_machine() -> Result<MachineFacts, Error> {
     let names = rustix::system::uname();
     let processors = CpuInfo::current().map_err(|error| Error::proc("read /proc/cpuinfo", error))?;
-    let cores = thread::available_parallelism();
-    let cores = cores.map_err(|source| Error::Call { action: "count the processors", source })?;
     Ok(MachineFacts {
         hostname: names.nodename().to_string_lossy().into_owned(),
         kernel: names.release().to_string_lossy().into_owned(),
         cpu_model: processors.model_name(0).unwrap_or("unknown").to_owned(),
-        cores: cores.get() as u32,
+        cores: count_cores() as u32,
         memory_bytes: read_memory()?.total_bytes,
     })
 }

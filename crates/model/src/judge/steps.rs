@@ -257,9 +257,11 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         // With its dips, for they belong to it.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
         // The fit's promise, where the measurement bounds it.
-        Verdict::NotReached => {
-            fit.as_ref().filter(|fit| fit.knows_warm()).and(curve.as_ref()).map(|curve| curve.steady_throughput())
-        }
+        Verdict::NotReached => fit
+            .as_ref()
+            .filter(|fit| fit.hit_seconds.low.is_some())
+            .and(curve.as_ref())
+            .map(|curve| curve.steady_throughput()),
         Verdict::Degrading => None,
     };
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);

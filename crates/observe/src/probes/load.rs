@@ -65,7 +65,7 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Resul
 pub struct CostCount {
     _counting: Option<OwnedFd>,
     /// Why it does not.
-    refusal: Option<String>,
+    pub refusal: Option<String>,
 }
 
 impl CostCount {
@@ -85,11 +85,6 @@ impl CostCount {
     /// Of these programs so far; `None` where it is not counted.
     pub fn read(&self, ebpf: &Ebpf) -> Option<ProbeCost> {
         self.refusal.is_none().then(|| read_cost(ebpf))
-    }
-
-    /// Why it is not counted.
-    pub fn refusal(&self) -> Option<String> {
-        self.refusal.clone()
     }
 }
 

@@ -207,11 +207,6 @@ impl TimeFigures {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }
 
-    /// Does the source charge every nanosecond, or are its times estimates of looks?
-    pub fn is_exact(&self) -> bool {
-        self.total.is_exact()
-    }
-
     /// The mean of several trials, so that sums stay sums; `None` of none. Of several sources it is of those that have that of the first.
     pub fn mean(trials: &[&TimeFigures]) -> Option<TimeFigures> {
         let first = trials.first()?;
@@ -381,7 +376,7 @@ mod tests {
         let mean = TimeFigures::mean(&[&one, &two, &other]).unwrap();
         assert_eq!((mean.total.running_seconds, mean.processors_used(), mean.reading_seconds()), (5.0, 0.5, 10.0));
         assert_eq!((mean.total.explained_ratio, mean.explained_ratio_min), (Some(0.95), Some(0.9)));
-        assert_eq!((mean.processors_if_nothing_else(), mean.is_exact()), (3.0, false));
+        assert_eq!((mean.processors_if_nothing_else(), mean.total.is_exact()), (3.0, false));
         assert!(!mean.is_cut_short);
         assert_eq!(TimeFigures::mean(&[]), None);
     }

@@ -22,6 +22,6 @@ pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{
     FileCall, FileCallKind, FileKind, FileName, FileTimes, OpenWait, ProbeCost, ProcessTimes, ProgramCost, Reading,
-    Tier, TimeSource, WaitEvent, Written, WrittenTo, or_nameless,
+    Tier, TimeSource, WaitEvent, Written, WrittenTo,
 };
 pub use watch::{Watch, Watched};

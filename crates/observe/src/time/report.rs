@@ -139,7 +139,7 @@ impl TimeReport {
             seconds: accounting.seconds,
             stalls: watched.stalls,
             files,
-            reductions: source.reductions().to_vec(),
+            reductions: source.reductions.clone(),
             imperfect: accounting.imperfect,
             cost,
             remarks,

@@ -424,13 +424,8 @@ impl FileName {
 
 impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(or_nameless(&self.path))
+        f.write_str(if self.path.is_empty() { "a file without a name" } else { &self.path })
     }
-}
-
-/// A file's path for people, who are told of one that has none.
-pub fn or_nameless(path: &str) -> &str {
-    if path.is_empty() { "a file without a name" } else { path }
 }
 
 /// The last names, the outermost first.

@@ -68,7 +68,8 @@ pub struct TopWatch {
     budget: f64,
     frames: mpsc::Sender<TopFrame>,
     lost_frames: u64,
-    has_begun: bool,
+    /// Was there a step?
+    pub has_begun: bool,
 }
 
 impl TopWatch {
@@ -160,11 +161,6 @@ impl TopWatch {
         !self.frames.is_closed()
     }
 
-    /// Was there a step?
-    pub fn has_begun(&self) -> bool {
-        self.has_begun
-    }
-
     fn send(&mut self, frame: TopFrame) {
         self.has_begun = true;
         let frame = TopFrame { lost_frames: self.lost_frames, ..frame };
@@ -225,11 +221,11 @@ impl Steps {
             server,
             checkpoint,
             machine,
-            stalls: stalls.map(|watch| watch.stalls().recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
+            stalls: stalls.map(|watch| watch.stalls.recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
             imperfect: span.imperfect,
             cost,
             missing: self.missing.iter().cloned().chain([own_limit(source)]).collect(),
-            reductions: source.reductions().to_vec(),
+            reductions: source.reductions.clone(),
             failure: None,
             lost_frames: 0,
         }
@@ -269,7 +265,7 @@ fn own_limit(source: &BudgetedSource) -> Missing {
             "a read that the page cache answers, a spinlock: they are time on a processor".to_owned(),
         ),
         Tier::Memory => {
-            let looks = looks_in_words(looks_after(source.reductions()));
+            let looks = looks_in_words(looks_after(&source.reductions));
             ("what lies between two looks", format!("processes are looked at {looks}: times are estimates"))
         }
         Tier::Sql => {

@@ -3,7 +3,7 @@
 use host::units::{Bytes, counted};
 use observe::stall::Stall;
 use observe::time::{
-    FileKind, FileTimes, LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond, or_nameless,
+    FileKind, FileTimes, LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond,
 };
 use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
@@ -312,7 +312,7 @@ fn render_longest(file: &FileTimes) -> String {
 }
 
 fn render_name(file: &FileTimes) -> String {
-    let path = or_nameless(&file.file.path);
+    let path = &file.file;
     let relation = file.relation.as_ref().map(|relation| format!(" ({relation})"));
     let temporary = if file.file.kind == FileKind::Temporary { ", all" } else { "" };
     printable(&format!("{path}{temporary}{}", relation.unwrap_or_default())).into_owned()

@@ -88,7 +88,7 @@ impl DiskLimit {
         let has_writes = limit.devices.iter().any(|device| device.writes != WriteLimit::default());
         match &limit.own {
             // Dirty pages are charged to a cgroup where both controllers are.
-            Some(own) if has_writes && limit.version() == CgroupVersion::V2 => {
+            Some(own) if has_writes && limit.files.version == CgroupVersion::V2 => {
                 own.hand_down(&Hierarchy::find(Controller::Memory)?)?;
             }
             _ => {}
@@ -105,7 +105,7 @@ impl DiskLimit {
         let version = hierarchy.version;
         let file = if version == CgroupVersion::V1 { "memory.limit_in_bytes" } else { "memory.max" };
         match &self.own {
-            Some(own) if version == CgroupVersion::V2 && self.version() == CgroupVersion::V2 => {
+            Some(own) if version == CgroupVersion::V2 && self.files.version == CgroupVersion::V2 => {
                 own.hand_down(&hierarchy)?;
                 own.files.write(file, &limit.0.to_string())
             }
@@ -142,10 +142,6 @@ impl DiskLimit {
     /// Suspends the limit until [`DiskLimit::enforce`].
     pub fn lift(&self) -> Result<(), Error> {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
-    }
-
-    pub fn version(&self) -> CgroupVersion {
-        self.files.version
     }
 
     /// Limits a process, its threads and its future children. Present children are not limited.

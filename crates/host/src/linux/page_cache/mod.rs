@@ -164,15 +164,6 @@ impl Window {
         (WINDOW_MIN..=WINDOW_MAX).contains(&bytes).then_some(Window { bytes, is_doubled })
     }
 
-    pub fn bytes(self) -> Bytes {
-        self.bytes
-    }
-
-    /// Is POSIX_FADV_SEQUENTIAL to be told?
-    pub fn is_doubled(self) -> bool {
-        self.is_doubled
-    }
-
     /// Bytes of one read: the largest folio of a window. No folio crosses a multiple of it, so each is used once.
     pub fn piece(self) -> Bytes {
         Bytes(1 << self.bytes.0.ilog2())

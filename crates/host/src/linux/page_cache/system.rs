@@ -346,11 +346,11 @@ pub struct SystemInOrder {
 impl SystemInOrder {
     /// `file` must be exclusive: read-ahead state belongs to an open file.
     pub fn new(file: File, path: PathBuf, window: Window, page_bytes: u64) -> io::Result<SystemInOrder> {
-        if window.is_doubled() {
+        if window.is_doubled {
             fadvise(&file, 0, None, Advice::Sequential)?;
         }
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        fcntl_setpipe_size(&writer, window.bytes().0 as usize)?;
+        fcntl_setpipe_size(&writer, window.bytes.0 as usize)?;
         let nowhere = open_null()?;
         let splice_bytes = window.piece().0;
         Ok(SystemInOrder { file, path, splice_bytes, page_bytes, reader, writer, nowhere })

@@ -319,7 +319,7 @@ impl TimeSource for TimeProbe {
     }
 
     fn cost_refusal(&self) -> Option<String> {
-        self.cost.refusal()
+        self.cost.refusal.clone()
     }
 
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
