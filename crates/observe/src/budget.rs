@@ -371,7 +371,7 @@ mod tests {
         let dear_ns = 1000 * SPAN_NS;
         assert!(after_spans(0.0, dear_ns, 1).reductions.is_empty());
         let reduced = after_spans(0.0, dear_ns, 2);
-        let reductions = reduced.reductions;
+        let reductions = &reduced.reductions;
         assert_eq!((reductions.len(), reductions[0].given_up), (1, GivenUp::Receives));
         assert_eq!(reductions[0].after_ns, 2 * SPAN_NS);
         assert!(reductions[0].share > 0.0 && reductions[0].budget == 0.0);

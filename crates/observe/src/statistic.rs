@@ -13,6 +13,7 @@ const FIRST_BUCKET_BITS: u32 = 10;
 
 /// What is known of all that happened to one named thing. Two can be added up, and one can be taken from a later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Statistic {
     /// How often. 0 where only the time is known, as from looks at an interval.
     pub count: u64,
@@ -21,6 +22,7 @@ pub struct Statistic {
     pub min_ns: Option<u64>,
     pub max_ns: Option<u64>,
     /// How many were in each bucket: below 1024 ns, from 2^(9+n) ns to twice that, and in the last all that was longer.
+    #[cfg_attr(any(test, feature = "typescript"), ts(skip))]
     pub histogram: [u64; BUCKETS],
 }
 

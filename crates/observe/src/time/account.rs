@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Add;
 
@@ -79,9 +80,68 @@ pub struct StatisticName {
     pub detail: String,
 }
 
+impl StatisticName {
+    /// Of the commands that somebody handled.
+    pub fn of_commands(place: String) -> StatisticName {
+        StatisticName { place, part: "command".to_owned(), detail: "handled".to_owned() }
+    }
+}
+
 impl std::fmt::Display for StatisticName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}::{}::{}", self.place, self.part, self.detail)
+    }
+}
+
+/// A statistic with its name and what is computed from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct NamedStatistic {
+    /// `where::part::detail`.
+    pub name: String,
+    #[serde(rename = "where")]
+    pub place: String,
+    pub part: String,
+    pub detail: String,
+    #[serde(flatten)]
+    pub statistic: Statistic,
+    pub average_ns: Option<u64>,
+    /// At most twice too much: the upper bound of a bucket, or the longest.
+    pub p99_ns: Option<u64>,
+}
+
+impl NamedStatistic {
+    /// Computes what is computed from it.
+    pub fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
+        NamedStatistic::with_lasting(name, statistic, 0)
+    }
+
+    /// The same where so much of the total is of what lasts, which is not counted: the mean is of those that have ended.
+    pub fn with_lasting(name: StatisticName, statistic: Statistic, lasting_ns: u64) -> NamedStatistic {
+        let ended = Statistic { total_ns: statistic.total_ns.saturating_sub(lasting_ns), ..statistic };
+        NamedStatistic {
+            name: name.to_string(),
+            place: name.place,
+            part: name.part,
+            detail: name.detail,
+            // What lasts may be known a little less than exactly.
+            average_ns: ended.average_ns().map(|mean| mean.min(statistic.max_ns.unwrap_or(mean))),
+            p99_ns: statistic.quantile_ns(0.99),
+            statistic,
+        }
+    }
+
+    /// Those with the most time first; of who stands aside behind all others.
+    pub fn all_of(statistics: BTreeMap<StatisticName, Statistic>) -> Vec<NamedStatistic> {
+        let named = statistics.into_iter().map(|(name, statistic)| NamedStatistic::new(name, statistic));
+        let mut named: Vec<NamedStatistic> = named.collect();
+        named.sort_by_key(|one| (one.is_aside(), Reverse(one.statistic.total_ns)));
+        named
+    }
+
+    /// Is it of who has nothing to do, or of pgthaw's own backends? Such have most of the time, and are asked for least.
+    pub fn is_aside(&self) -> bool {
+        self.place == PGTHAW || is_idle(&self.part, &self.detail)
     }
 }
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::RefusedSource;
-use crate::statistic::Statistic;
-use crate::time::account::{Accounting, CLIENT_BACKEND, PGTHAW, add_known, is_idle};
+use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, PGTHAW, StatisticName, add_known};
 use crate::time::source::{ProbeCost, ProgramCost};
 
 /// An account that takes a larger share of all processors than this disturbs what it tells of: a trial's ends then, and `waits` and `top`
@@ -88,9 +87,9 @@ pub struct TrialTime {
     /// Of the server, that were there at some time.
     pub processes: u32,
     /// All names: those with the most time first, and who had nothing to do behind all others.
-    pub statistics: Vec<TimeStatistic>,
+    pub statistics: Vec<NamedStatistic>,
     /// Of commands of client backends, from their receipt on.
-    pub handled_statistic: Option<TimeStatistic>,
+    pub handled_statistic: Option<NamedStatistic>,
     /// Times on a processor whose beginning was not told, and their length; waits whose end was not told.
     pub recovered: u64,
     pub recovered_seconds: f64,
@@ -99,23 +98,6 @@ pub struct TrialTime {
     pub programs: Vec<ProgramCost>,
     /// Processor time of the thread that reads.
     pub own_cpu_seconds: f64,
-}
-
-/// Everything that happened under one name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
-pub struct TimeStatistic {
-    /// `where::part::detail`.
-    pub name: String,
-    /// 0 where only the time is known.
-    pub count: u64,
-    pub total_ns: u64,
-    /// 0 where lengths are not known.
-    pub min_ns: u64,
-    pub max_ns: u64,
-    /// How many were shorter than 1024 ns, from 2^(9+n) ns to twice that, and so on; empty buckets behind the last are left out.
-    #[cfg_attr(any(test, feature = "typescript"), ts(skip))]
-    pub histogram: Vec<u64>,
 }
 
 impl TimeUse {
@@ -305,35 +287,19 @@ pub fn describe_trial(
     own_cpu: Duration,
 ) -> TrialTime {
     let (imperfect, processes) = (whole.imperfect, whole.processes);
-    let handled = whole.handled.get(CLIENT_BACKEND);
-    let handled_statistic = handled.map(|one| keep("client backend::command::handled".to_owned(), one));
-    let mut named: Vec<_> = whole.statistics.into_iter().collect();
-    named.sort_by_key(|(name, one)| {
-        (name.place == PGTHAW || is_idle(&name.part, &name.detail), std::cmp::Reverse(one.total_ns))
-    });
+    let commands = || StatisticName::of_commands(CLIENT_BACKEND.to_owned());
+    let handled = whole.handled.get(CLIENT_BACKEND).map(|one| NamedStatistic::new(commands(), *one));
     TrialTime {
         figures,
         refused,
         processes,
-        statistics: named.iter().map(|(name, one)| keep(name.to_string(), one)).collect(),
-        handled_statistic,
+        statistics: NamedStatistic::all_of(whole.statistics),
+        handled_statistic: handled,
         recovered: imperfect.recovered,
         recovered_seconds: imperfect.recovered_ns as f64 / 1e9,
         wakes_missed: imperfect.wakes_missed,
         programs: cost.programs,
         own_cpu_seconds: own_cpu.as_secs_f64(),
-    }
-}
-
-fn keep(name: String, one: &Statistic) -> TimeStatistic {
-    let used = one.histogram.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-    TimeStatistic {
-        name,
-        count: one.count,
-        total_ns: one.total_ns,
-        min_ns: one.min_ns.unwrap_or(0),
-        max_ns: one.max_ns.unwrap_or(0),
-        histogram: one.histogram[..used].to_vec(),
     }
 }
 

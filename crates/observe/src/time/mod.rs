@@ -12,12 +12,13 @@ mod watch;
 
 pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
-    Accounting, By, Imperfect, Lasting, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle,
+    Accounting, By, Imperfect, Lasting, NamedStatistic, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who,
+    is_idle,
 };
-pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeStatistic, TimeUse, TrialTime};
+pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};
 pub use looks::{EventWord, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
 pub use names::WaitNames;
-pub use report::{LookingCost, NamedStatistic, TimeReport};
+pub use report::{LookingCost, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{

@@ -4,55 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, is_idle};
+use super::account::{By, Imperfect, NamedStatistic, StatisticName, TimeSecond, TimeShares};
 use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _};
 use super::watch::Watched;
 use crate::budget::{BudgetedSource, Reduction, RefusedSource};
 use crate::stall::Stall;
-use crate::statistic::Statistic;
-
-/// A statistic with its name and what is computed from it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NamedStatistic {
-    /// `where::part::detail`.
-    pub name: String,
-    #[serde(rename = "where")]
-    pub place: String,
-    pub part: String,
-    pub detail: String,
-    #[serde(flatten)]
-    pub statistic: Statistic,
-    pub average_ns: Option<u64>,
-    /// At most twice too much: the upper bound of a bucket, or the longest.
-    pub p99_ns: Option<u64>,
-}
-
-impl NamedStatistic {
-    /// Computes what is computed from it.
-    pub fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
-        NamedStatistic::with_lasting(name, statistic, 0)
-    }
-
-    /// The same where so much of the total is of what lasts, which is not counted: the mean is of those that have ended.
-    pub fn with_lasting(name: StatisticName, statistic: Statistic, lasting_ns: u64) -> NamedStatistic {
-        let ended = Statistic { total_ns: statistic.total_ns.saturating_sub(lasting_ns), ..statistic };
-        NamedStatistic {
-            name: name.to_string(),
-            place: name.place,
-            part: name.part,
-            detail: name.detail,
-            // What lasts may be known a little less than exactly.
-            average_ns: ended.average_ns().map(|mean| mean.min(statistic.max_ns.unwrap_or(mean))),
-            p99_ns: statistic.quantile_ns(0.99),
-            statistic,
-        }
-    }
-
-    /// Is it of who has nothing to do, or of pgthaw's own backends? Such have most of the time, and are asked for least.
-    pub fn is_aside(&self) -> bool {
-        self.place == PGTHAW || is_idle(&self.part, &self.detail)
-    }
-}
 
 /// What looking on cost while it lasted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -116,18 +72,12 @@ impl TimeReport {
     ) -> TimeReport {
         let accounting = watched.accounting;
         let length_ns = accounting.length_ns();
-        let mut statistics: Vec<NamedStatistic> =
-            accounting.statistics.into_iter().map(|(name, statistic)| NamedStatistic::new(name, statistic)).collect();
-        statistics.sort_by_key(|one| (one.is_aside(), std::cmp::Reverse(one.statistic.total_ns)));
-        let command = |place: String| StatisticName { place, part: "command".to_owned(), detail: "handled".to_owned() };
         let handled = accounting.handled.into_iter();
-        let mut handled: Vec<NamedStatistic> =
-            handled.map(|(place, statistic)| NamedStatistic::new(command(place), statistic)).collect();
-        handled.sort_by_key(|one| (one.place == PGTHAW, std::cmp::Reverse(one.statistic.total_ns)));
+        let handled = handled.map(|(place, statistic)| (StatisticName::of_commands(place), statistic)).collect();
         let mut files = watched.files;
         files.sort_by_key(|file| std::cmp::Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
         TimeReport {
-            handled_by: handled,
+            handled_by: NamedStatistic::all_of(handled),
             source: source.tier(),
             refused,
             by,
@@ -135,7 +85,7 @@ impl TimeReport {
             processes: accounting.processes,
             total: accounting.total,
             explained: accounting.total.explained(),
-            statistics,
+            statistics: NamedStatistic::all_of(accounting.statistics),
             seconds: accounting.seconds,
             stalls: watched.stalls,
             files,
