@@ -171,20 +171,7 @@ impl Names {
 // Settings of a mounted file system and its device, and deviations from the request.
 
 /// What is so without being shown, unless its opposite is.
-const SILENT: [&str; 12] = [
-    "async",
-    "auto",
-    "autodefrag=off",
-    "barrier",
-    "datacow",
-    "datasum",
-    "defaults",
-    "delalloc",
-    "dev",
-    "exec",
-    "rw",
-    "suid",
-];
+const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
 
 /// Two words for one thing.
 const ALIASES: [(&str, &str); 6] = [
@@ -274,7 +261,7 @@ impl FileSystemFacts {
         match option {
             // With neither of the two every access counts.
             "strictatime" => !is_shown("relatime") && !is_shown("noatime"),
-            _ => is_shown(option) || (SILENT.contains(&option) && !is_shown(&opposite)),
+            _ => is_shown(option) || (SILENT.split(' ').any(|silent| silent == option) && !is_shown(&opposite)),
         }
     }
 }
