@@ -20,7 +20,6 @@ fn make_workload(popularity: &Popularity) -> Workload {
         accesses: 1.0,
         run_pages: 1.0,
         popularity: popularity.clone(),
-        resident_share: 0.0,
     };
     Workload {
         clients: 16,

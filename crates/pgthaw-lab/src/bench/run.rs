@@ -621,7 +621,6 @@ fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Opt
         accesses: 1.0,
         run_pages: 1.0,
         popularity: Popularity::Uniform,
-        resident_share: 0.0,
     };
     Some(vec![class(TABLE, pages(TABLE)?), class(INDEX, pages(INDEX)? * LEAF_SHARE)])
 }

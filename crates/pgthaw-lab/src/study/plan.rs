@@ -253,7 +253,6 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
         accesses: 1.0,
         run_pages: 1.0,
         popularity: Popularity::Uniform,
-        resident_share: 0.0,
     };
     let figure = |limit: Option<u64>| limit.map_or(f64::INFINITY, |limit| limit as f64);
     let cold = ColdStart {

@@ -669,7 +669,6 @@ mod tests {
             accesses: 1.0,
             run_pages: 1.0,
             popularity: Popularity::Measured(bins),
-            resident_share: 0.0,
         };
         let wanted = WantedClass { class: 0, blocks: 10_000, is_index: false, levels };
         let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
@@ -680,7 +679,6 @@ mod tests {
             clients: 1,
             classes: vec![class],
             hit_seconds: 0.1e-3,
-            copy_seconds: 0.0,
             read_seconds: 0.0,
             read_ahead_pages: 1.0,
             startup_reads: 0.0,
