@@ -25,7 +25,6 @@ fn make_workload(popularity: &Popularity) -> Workload {
         clients: 16,
         classes: vec![class("table", PAGES, popularity), class("leaves", PAGES / 6.0, popularity)],
         hit_seconds: 0.1e-3,
-        copy_seconds: 0.005e-3,
         read_seconds: 0.01e-3,
         read_ahead_pages: 1.0,
         startup_reads: 0.0,

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use super::block_device::{BlockDevice, read_block_device};
 use super::cgroup::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit, memory_directory_of, read_memory_limit};
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
+use super::error::AS_OWNER;
 use super::machine::{read_loadable_memory, read_memory, read_mount, read_pressure};
 use super::own_program::find_in_path;
 use super::page_cache::{PageCache as _, SystemPageCache, test_visibility};
@@ -27,7 +28,6 @@ const PROGRAMS: [&str; 2] = ["vmtouch", "fio"];
 
 const SCRATCH_BYTES: usize = 4 << 20;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
-const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
 /// Where tracefs is mounted: by itself, or as every debugfs has it.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];

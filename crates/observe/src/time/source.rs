@@ -391,8 +391,8 @@ pub struct FileName {
 
 impl FileName {
     /// From its own name, that of its directory, and so on. Names above the data directory may be among them.
-    pub fn of_names(names: &[&str]) -> FileName {
-        let at = |place: usize| names.get(place).copied().unwrap_or_default();
+    pub fn of_names(names: &[impl AsRef<str>]) -> FileName {
+        let at = |place: usize| names.get(place).map(AsRef::as_ref).unwrap_or_default();
         let (own, parent, above) = (at(0), at(1), at(2));
         let database: Option<u32> = match parent {
             "global" => Some(0),
@@ -429,8 +429,8 @@ impl fmt::Display for FileName {
 }
 
 /// The last names, the outermost first.
-fn join(names: &[&str], depth: usize) -> String {
-    let shown: Vec<&str> = names.iter().take(depth).rev().filter(|name| !name.is_empty()).copied().collect();
+fn join(names: &[impl AsRef<str>], depth: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(depth).rev().map(AsRef::as_ref).filter(|name| !name.is_empty()).collect();
     shown.join("/")
 }
 

@@ -134,7 +134,7 @@ impl PageProbe {
         let failed = |source| Error::Linux(linux::Error::file("read", control, source));
         let facts = control.metadata().map_err(failed)?;
         let key = file_key(facts.dev(), facts.ino());
-        self.files.insert(key, file_record(0, 0, 0, 0), 0).map_err(refused)?;
+        self.files.insert(key, FileRecord::default(), 0).map_err(refused)?;
         let read = SystemPageCache::new()
             .open(control)
             .and_then(|file| file.map_or(Ok(0), |file| file.apply_read(0, &mut [0])));
@@ -165,7 +165,7 @@ impl PageProbe {
     fn tell_place(&mut self, number: usize) -> Result<(), Error> {
         let Known { file, first_word, words } = self.known[number];
         // The kernel counts them from 1 on.
-        let record = file_record(number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt);
+        let record = [number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt, 0];
         self.files.insert(file_key(file.device, file.inode), record, 0).map_err(refused)
     }
 }
@@ -238,7 +238,7 @@ impl PageWatch for PageProbe {
     }
 
     fn leave_out(&mut self, pid: u32) -> Result<(), Error> {
-        self.processes.insert(pid, other_process(), 0).map_err(refused)
+        self.processes.insert(pid, [pair(OTHER, 0), 0, 0, 0, 0], 0).map_err(refused)
     }
 
     fn forget(&mut self, pid: u32) {
@@ -304,14 +304,6 @@ const EVENT_BYTES: usize = 56;
 /// By what the kernel knows a file of this device and inode: MKDEV of include/linux/kdev_t.h.
 fn file_key(device: u64, inode: u64) -> [u64; 2] {
     [inode, pair(major(device) << 20 | minor(device), 0)]
-}
-
-fn file_record(number: u32, first_word: u32, units: u32, salt: u32) -> FileRecord {
-    [number, first_word, units, salt, 0]
-}
-
-fn other_process() -> ProcessRecord {
-    [pair(OTHER, 0), 0, 0, 0, 0]
 }
 
 /// Two numbers that stand one after the other.

@@ -52,7 +52,7 @@ pub(super) fn parse_name(words: &KnownFile) -> FileName {
         String::from_utf8_lossy(&name[..end]).into_owned()
     };
     let names: Vec<String> = bytes.chunks(NAME_BYTES).map(text).collect();
-    FileName::of_names(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    FileName::of_names(&names)
 }
 
 pub(super) fn parse_file(words: &KnownFile) -> FileTimes {
@@ -120,7 +120,7 @@ impl CallsBefore {
         let Some(kind) = kind_of(seen.number) else { return };
         let names: Vec<String> =
             seen.path.components().rev().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
-        let file = FileName::of_names(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let file = FileName::of_names(&names);
         let call = FileCall { pid, kind, begin_ns: now_ns, end_ns: None, file, device: seen.device, unsynced: None };
         self.0.push((start_ticks, call));
     }
