@@ -174,10 +174,7 @@ impl TimeProbe {
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
         // A process may end at any time.
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
-        let first = match activity.is_running {
-            true => First::Ready,
-            false => First::Waiting(self.event_word.read(pid).ok()),
-        };
+        let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
         let is_in_io = matches!(first, First::Waiting(Some(event)) if event >> 24 == IO_EVENTS);
         let Ok(index) = self.unused.pop(0) else {
             self.without_slot += 1;
