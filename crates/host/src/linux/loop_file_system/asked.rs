@@ -37,19 +37,6 @@ impl FileSystemKind {
             FileSystemKind::Btrfs => "btrfs",
         }
     }
-
-    /// The program that makes it.
-    pub fn maker(self) -> String {
-        format!("mkfs.{}", self.name())
-    }
-
-    /// Nothing lazy: a background initialisation would be measured too.
-    pub fn maker_arguments(self) -> &'static [&'static str] {
-        match self {
-            FileSystemKind::Ext4 => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
-            FileSystemKind::Xfs | FileSystemKind::Btrfs => &["-q", "-f", "-K"],
-        }
-    }
 }
 
 /// Placeholders of own commands: the loop device, the log's device, the mount point, and a unique name.
@@ -100,12 +87,30 @@ impl FileSystemAsked {
         own.make.iter().chain(&own.mount).map(render).collect()
     }
 
+    /// The commands that make, mount and unmount it; those of a kind are known.
+    pub(super) fn commands(&self) -> OwnCommands {
+        let kind = match &self.making {
+            Making::Commands(own) => return own.clone(),
+            Making::Kind(kind) => kind.name(),
+        };
+        // Nothing lazy: a background initialisation would be measured too.
+        let made = match kind {
+            "ext4" => "-q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+            _ => "-q -f -K",
+        };
+        let options = if self.options.is_empty() { String::new() } else { format!("-o {} ", self.options.join(",")) };
+        let words = |command: String| vec![command.split(' ').map(str::to_owned).collect()];
+        OwnCommands {
+            make: words(format!("mkfs.{kind} {made} {{device}}")),
+            mount: words(format!("mount -t {kind} {options}{{device}} {{directory}}")),
+            unmount: Vec::new(),
+            log_device: None,
+        }
+    }
+
     /// Bytes of a second device, for its log.
     pub fn log_device(&self) -> Option<Bytes> {
-        match &self.making {
-            Making::Commands(own) => own.log_device,
-            Making::Kind(_) => None,
-        }
+        self.commands().log_device
     }
 
     /// Can it be made here? The error says what is missing.
@@ -117,10 +122,7 @@ impl FileSystemAsked {
         for program in ["losetup", "mount", "umount"] {
             find(program)?;
         }
-        match &self.making {
-            Making::Kind(kind) => drop(find(&kind.maker())?),
-            Making::Commands(own) => own.check_available()?,
-        }
+        self.commands().check_available()?;
         match Path::new("/dev/loop-control").exists() {
             true => Ok(()),
             false => {

@@ -113,18 +113,11 @@ impl LoopFileSystem {
 
     /// Makes and mounts the file system. Own commands run while `goes_on` returns true.
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
-        let names = self.attach_all(asked)?;
-        match &asked.making {
-            Making::Kind(kind) => {
-                run(&kind.maker(), kind.maker_arguments().iter().copied().chain([names.device.as_str()]))?;
-            }
-            Making::Commands(own) => {
-                self.keep_unmount(own, &names)?;
-                // Some mount where they make.
-                self.make_mount_point()?;
-                run_each(&fill_each(&names, &own.make), goes_on)?;
-            }
-        }
+        let (names, commands) = (self.attach_all(asked)?, asked.commands());
+        self.keep_unmount(&commands, &names)?;
+        // Some mount where they make.
+        self.make_mount_point()?;
+        run_each(&fill_each(&names, &commands.make), goes_on)?;
         self.mount(asked, &names, goes_on)
     }
 
@@ -248,15 +241,7 @@ impl LoopFileSystem {
     fn mount(&self, asked: &FileSystemAsked, names: &Names, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         self.make_mount_point()?;
         let path = self.mount_point();
-        match &asked.making {
-            Making::Kind(kind) => {
-                let options = asked.options.join(",");
-                let options = (!options.is_empty()).then_some(["-o", &options]);
-                let arguments = ["-t", kind.name()].into_iter().chain(options.into_iter().flatten());
-                run("mount", arguments.chain([names.device.as_str(), &*path.to_string_lossy()]))?;
-            }
-            Making::Commands(own) => run_each(&fill_each(names, &own.mount), goes_on)?,
-        }
+        run_each(&fill_each(names, &asked.commands().mount), goes_on)?;
         if self.find_mount()?.is_none() {
             let elsewhere: Vec<String> =
                 self.find_mounts_elsewhere()?.iter().map(|path| path.display().to_string()).collect();
