@@ -28,13 +28,18 @@ fn server_with_a_table() -> TestServer {
 
 /// A limit of 3000 reads and 125 MiB a second for commands and servers; `None` where none can be made, as without root.
 pub fn limit() -> Option<DiskLimit> {
+    limit_with_memory(None)
+}
+
+/// The same with so much memory.
+pub fn limit_with_memory(memory: Option<Bytes>) -> Option<DiskLimit> {
     needs_root!();
     let device = match read_block_device("/var/tmp".as_ref()) {
         Ok(device) => device,
         Err(error) => untested!(machine: "{error}"),
     };
     let limit = DeviceLimit { number: device.number, reads: LIMIT, writes: WriteLimit::default() };
-    match DiskLimit::create(vec![limit], false, None) {
+    match DiskLimit::create(vec![limit], false, memory) {
         Ok(limit) => Some(limit),
         Err(error) => untested!(machine: "no cgroup can be made: {error}"),
     }

@@ -138,7 +138,7 @@ fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<
         sum.flushes = seen.others_at_flush.map_or(sum.flushes, |others| sum.flushes.plus(Flushes { looks: 1, others }));
         seen.seen.into_iter().for_each(|(wait, observed)| sum.add(wait, observed));
     }
-    let sample = |(second, sum): (u32, WaitSum)| WaitSample { second, seen: sum.sorted() };
+    let sample = |(second, sum): (u32, Waits)| WaitSample { second, seen: sum.sorted() };
     sums.into_iter().map(sample).filter(|sample| sample.second <= seconds).collect()
 }
 
