@@ -10,7 +10,9 @@ use std::sync::Arc;
 use tempfile::NamedTempFile;
 
 use super::block_device::{BlockDevice, read_block_device};
-use super::cgroup::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit, memory_directory_of, read_memory_limit};
+use super::cgroup::{
+    CgroupVersion, DeviceLimit, DiskLimit, ReadLimit, WriteLimit, memory_directory_of, read_memory_limit,
+};
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
 use super::error::AS_OWNER;
 use super::machine::{read_loadable_memory, read_memory, read_mount, read_pressure};
@@ -269,11 +271,11 @@ fn check_device(target: &HostTarget) -> Found {
 
 /// Can the disk be made slower for some processes, as `bench --disk` does?
 fn check_disk_limit(target: &HostTarget) -> Found {
-    let version = DiskLimit::available()?;
+    let version = if DiskLimit::available()? == CgroupVersion::V2 { "v2" } else { "v1" };
     let disk = target.device()?;
     let limit = DeviceLimit { number: disk.number, reads: HARMLESS, writes: WriteLimit::default() };
     DiskLimit::create(vec![limit], false, None)?.remove()?;
-    Ok(format!("cgroup {} took a limit for {} ({})", version.name(), disk.name, disk.number))
+    Ok(format!("cgroup {} took a limit for {} ({})", version, disk.name, disk.number))
 }
 
 /// Can a program be loaded into the kernel? One that does nothing is.

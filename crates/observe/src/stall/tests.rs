@@ -381,7 +381,7 @@ fn a_stall_is_told_while_it_lasts_and_once_when_it_has_ended() {
     assert_eq!((ongoing.kind, ongoing.end_ms, ongoing.length_ns), (StallKind::ClientPause, None, 8 * STEP_NS));
     add(&mut stalls, quiet(), 10);
     assert!(stalls.ongoing.is_none());
-    let [stall] = stalls.finished else { panic!("{:?}", stalls.finished) };
+    let [stall] = &stalls.finished[..] else { panic!("{:?}", stalls.finished) };
     assert_eq!((stall.begin_ms, stall.end_ms), (60 * 250, Some(68 * 250)));
     assert_eq!((stall.least_per_second, stall.usual_per_second), (0.0, 5000.0));
     // The load ends: its backends go.

@@ -31,19 +31,6 @@ pub enum By {
     Backend,
 }
 
-impl By {
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            By::Kind => "kind",
-            By::User => "user",
-            By::Database => "database",
-            By::Query => "query",
-            By::Backend => "backend",
-        }
-    }
-}
-
 /// Who a process is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {

@@ -1,5 +1,6 @@
 //! What was seen as one table, for other programs: docs/formats.md has its columns.
 
+use clap::ValueEnum as _;
 use command::table::{Cell, ExportColumn};
 use observe::time::{NamedStatistic, TimeReport, TimeSecond};
 use observe::{BUCKETS, Statistic};
@@ -36,7 +37,7 @@ pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
     [
         ("pgthaw.waits_format_version", FORMAT_VERSION.to_string()),
         ("pgthaw.source", report.source.name().to_owned()),
-        ("pgthaw.by", report.by.name().to_owned()),
+        ("pgthaw.by", report.by.to_possible_value().map_or_else(String::new, |by| by.get_name().to_owned())),
         ("pgthaw.length_ns", report.length_ns.to_string()),
         ("pgthaw.processes", report.processes.to_string()),
         ("pgthaw.explained", report.explained.map_or_else(String::new, |share| share.to_string())),

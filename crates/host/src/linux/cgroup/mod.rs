@@ -29,16 +29,6 @@ pub enum CgroupVersion {
     V2,
 }
 
-impl CgroupVersion {
-    /// `v1` or `v2`.
-    pub fn name(self) -> &'static str {
-        match self {
-            CgroupVersion::V1 => "v1",
-            CgroupVersion::V2 => "v2",
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Controller {
     Cpu,

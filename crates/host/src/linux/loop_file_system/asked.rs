@@ -98,11 +98,14 @@ impl FileSystemAsked {
             "ext4" => "-q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0",
             _ => "-q -f -K",
         };
-        let options = if self.options.is_empty() { String::new() } else { format!("-o {} ", self.options.join(",")) };
-        let words = |command: String| vec![command.split(' ').map(str::to_owned).collect()];
+        let words = |command: String| command.split(' ').map(str::to_owned).collect::<Command>();
+        let mut mount = words(format!("mount -t {kind} {{device}} {{directory}}"));
+        if !self.options.is_empty() {
+            mount.splice(1..1, ["-o".to_owned(), self.options.join(",")]);
+        }
         OwnCommands {
-            make: words(format!("mkfs.{kind} {made} {{device}}")),
-            mount: words(format!("mount -t {kind} {options}{{device}} {{directory}}")),
+            make: vec![words(format!("mkfs.{kind} {made} {{device}}"))],
+            mount: vec![mount],
             unmount: Vec::new(),
             log_device: None,
         }
