@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use observe::time::{FileTimes, TimeSource};
-use observe::{ProbeOptions, open_time_probe};
+use observe::open_time_probe;
+use observe::time::{FileTimes, ProbeOptions, TimeSource};
 use serde_json::Value;
 
 use crate::kills::strace;

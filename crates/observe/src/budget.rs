@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
 use crate::time::{
-    FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, Reading, SqlLooks, Tier, TimeSource,
+    FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks, Tier,
+    TimeSource,
 };
-use crate::{Error, ProbeOptions, open_time_probe};
+use crate::{Error, open_time_probe};
 use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::count_cores;

@@ -8,27 +8,10 @@ mod pages;
 mod time;
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::Error;
 use crate::pages::{PageWatch, PagesRoom, WatchedFile};
-use crate::time::TimeSource;
-
-/// What a caller chooses of calls of files that the time probe tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProbeOptions {
-    /// A call that is as long is told by itself; all are added up.
-    pub slow_call: Duration,
-    /// How much the kernel keeps of them until they are read: a power of two, a page at least.
-    pub slow_call_bytes: u32,
-}
-
-impl Default for ProbeOptions {
-    fn default() -> ProbeOptions {
-        // Some 3,000 calls.
-        ProbeOptions { slow_call: Duration::from_millis(10), slow_call_bytes: 1 << 18 }
-    }
-}
+use crate::time::{ProbeOptions, TimeSource};
 
 /// Follows the processes of this postmaster from now on.
 pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Box<dyn TimeSource>, Error> {

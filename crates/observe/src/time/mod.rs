@@ -22,7 +22,7 @@ pub use report::{LookingCost, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{
-    FileCall, FileCallKind, FileKind, FileName, FileTimes, OpenWait, ProbeCost, ProcessTimes, ProgramCost, Reading,
-    Tier, TimeSource, WaitEvent, Written, WrittenTo,
+    FileCall, FileCallKind, FileKind, FileName, FileTimes, OpenWait, ProbeCost, ProbeOptions, ProcessTimes,
+    ProgramCost, Reading, Tier, TimeSource, WaitEvent, Written, WrittenTo,
 };
 pub use watch::{Watch, Watched};

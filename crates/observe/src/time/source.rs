@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -254,6 +255,22 @@ pub struct Reading {
     pub lost_of_files: u64,
     /// What this source told when it began, where it is another than that of the reading before.
     pub begins_from: Option<Box<Reading>>,
+}
+
+/// What a caller chooses of calls of files that the time probe tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeOptions {
+    /// A call that is as long is told by itself; all are added up.
+    pub slow_call: Duration,
+    /// How much the kernel keeps of them until they are read: a power of two, a page at least.
+    pub slow_call_bytes: u32,
+}
+
+impl Default for ProbeOptions {
+    fn default() -> ProbeOptions {
+        // Some 3,000 calls.
+        ProbeOptions { slow_call: Duration::from_millis(10), slow_call_bytes: 1 << 18 }
+    }
 }
 
 /// What looking on costs, by the kernel's own count.

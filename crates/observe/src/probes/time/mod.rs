@@ -22,8 +22,7 @@ use self::files::{
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::load::{CostCount, Loading, REBUILD, attach, refusal, refused, take_map};
 use crate::Error;
-use crate::probes::ProbeOptions;
-use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, Reading, Tier, TimeSource};
+use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, ProbeOptions, Reading, Tier, TimeSource};
 use host::linux::clock::read_thread_cpu_time;
 use host::linux::foreign_memory::SharedWords;
 use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
