@@ -2,7 +2,7 @@
 
 use super::state::Kind;
 use crate::waits::time_text::{render_given_up, render_reduction};
-use host::units::{Bytes, counted};
+use host::units::{Bytes, counted, group_digits};
 use observe::DeviceUse;
 use observe::time::{ProbeCost, Tier};
 use observe::top::{CheckpointPhase, CheckpointStep, MachineStep, TopFrame};
@@ -253,12 +253,7 @@ fn number(value: f64) -> String {
     match value {
         ..9.95 => format!("{value:.1}"),
         ..9999.5 => format!("{value:.0}"),
-        _ => {
-            let mut digits = format!("{value:.0}");
-            let length = digits.len();
-            (1..length).rev().filter(|at| (length - at) % 3 == 0).for_each(|at| digits.insert(at, ','));
-            digits
-        }
+        _ => group_digits(format_args!("{value:.0}")),
     }
 }
 
