@@ -273,7 +273,7 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
     }
     let cells = |cell: &dyn Fn(&FileTimes) -> String| shown.iter().map(|file| cell(file)).collect::<Vec<String>>();
     let or_dash = |is_known: bool, text: String| if is_known { text } else { "-".to_owned() };
-    let written = |file: &FileUse, text: String| or_dash(file.written.writes > 0, text);
+    let written = |file: &FileTimes, text: String| or_dash(file.written.writes > 0, text);
     let columns = vec![
         Column::text("FILE", 24, cells(&render_name)),
         Column::number("SYNCS", 1, cells(&|file| file.syncs.count.to_string())),
