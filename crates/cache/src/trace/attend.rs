@@ -1,19 +1,19 @@
 //! Attends a job while it runs: finds its sessions on the server by who is connected to them, and isolates them from the others if it is
 //! asked to, with the share of the device that the others leave.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::whose::{IO_WORKER, Verdict, Wanted, Whose};
 use crate::warm::{DeviceProfile, Room};
 use host::linux::block_device::Devices;
 use host::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
 use host::linux::memory::{LoadableMemory, read_unused_memory};
 use host::linux::ready::Over;
-use host::linux::sockets::is_connected;
 use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
 use host::units::{Bytes, counted};
 use postgres::{DataDirectory, leader_of};
@@ -154,9 +154,9 @@ impl Attend {
             remarks.extend(self.wait_for_sessions(apart.as_mut()));
         }
         let isolated = apart.map(|apart| apart.end(&mut remarks));
-        let (sessions, workers) = self.sessions.counts();
-        remarks
-            .extend(self.sessions.trouble().map(|why| format!("sessions of the job may not have been found: {why}")));
+        let trouble = self.sessions.trouble();
+        remarks.extend(trouble.map(|why| format!("sessions of the job may not have been found: {why}")));
+        let Sessions { sessions, workers, .. } = self.sessions;
         let requested_bytes = Bytes(self.sessions.read_asked().requested);
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
@@ -193,7 +193,7 @@ impl Attend {
     }
 
     fn set_apart(&self, isolation: Isolation) -> Apart {
-        let ceiling = self.device.and_then(|device| read_limit_of(self.sessions.postmaster(), device).ok());
+        let ceiling = self.device.and_then(|device| read_limit_of(self.sessions.postmaster, device).ok());
         let ceiling = ceiling.unwrap_or_default();
         let mut apart = Apart {
             isolation,
@@ -206,7 +206,7 @@ impl Attend {
             shares: Vec::new(),
             trouble: None,
         };
-        apart.choose_bound(self.sessions.postmaster());
+        apart.choose_bound(self.sessions.postmaster);
         apart.last = apart.see();
         apart.limit(Step::default());
         apart.shares.push(apart.share.ratio());
@@ -214,10 +214,10 @@ impl Attend {
     }
 
     fn look(&mut self, apart: Option<&mut Apart>) {
-        if !process::is_alive(self.sessions.postmaster())
+        if !process::is_alive(self.sessions.postmaster)
             && let Some(postmaster) = self.directory.find_postmaster_pid()
         {
-            self.sessions.move_to(postmaster);
+            self.sessions.postmaster = postmaster;
         }
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let changed = self.sessions.look(&named);
@@ -228,9 +228,8 @@ impl Attend {
         let Asked { requested, fetched } = self.sessions.read_asked();
         self.progress.requested_bytes.store(requested, Ordering::Relaxed);
         self.progress.fetched_bytes.store(fetched, Ordering::Relaxed);
-        let (sessions, workers) = self.sessions.counts();
-        self.progress.sessions_seen.store(sessions, Ordering::Relaxed);
-        self.progress.workers_seen.store(workers, Ordering::Relaxed);
+        self.progress.sessions_seen.store(self.sessions.sessions, Ordering::Relaxed);
+        self.progress.workers_seen.store(self.sessions.workers, Ordering::Relaxed);
     }
 }
 
@@ -283,7 +282,7 @@ impl Apart {
             self.step();
         }
         if looks.is_multiple_of(LOOKS_PER_BOUND) {
-            self.choose_bound(sessions.postmaster());
+            self.choose_bound(sessions.postmaster);
         }
     }
 
@@ -474,22 +473,17 @@ const TITLE: &str = "postgres: ";
 
 const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
-/// A client may have started since the job's processes were listed, so a backend is looked at a second time after this.
-const SEEN_TWICE: Duration = Duration::from_millis(15);
-
 /// The server's processes, as far as they serve a job.
 #[derive(Debug)]
 pub struct Sessions {
-    postmaster: u32,
-    /// The job's processes, with the ticks of their start, for pids are reused.
-    family: BTreeMap<u32, u64>,
+    pub postmaster: u32,
+    whose: Whose,
     children: HashMap<u32, Child>,
     /// What sessions had asked for that are gone.
     ended: Asked,
-    sessions: usize,
-    workers: usize,
-    /// Why it cannot be seen who is connected to whom.
-    trouble: Option<String>,
+    /// Those that were found so far.
+    pub sessions: usize,
+    pub workers: usize,
 }
 
 /// A child of the postmaster.
@@ -550,24 +544,10 @@ pub struct Changed {
 impl Sessions {
     /// Those of the job that runs as `job` and its children, on the server that runs as `postmaster`.
     pub fn new(postmaster: u32, job: u32) -> Sessions {
-        let family = BTreeMap::from([(job, process::read_start_ticks(job).unwrap_or_default())]);
-        Sessions {
-            postmaster,
-            family,
-            children: HashMap::new(),
-            ended: Asked::default(),
-            sessions: 0,
-            workers: 0,
-            trouble: None,
-        }
-    }
-
-    pub fn move_to(&mut self, postmaster: u32) {
-        self.postmaster = postmaster;
-    }
-
-    pub fn postmaster(&self) -> u32 {
-        self.postmaster
+        let mut whose = Whose::new(Wanted::command(&Arc::new(job.into())), Some(postmaster));
+        whose.know_earlier();
+        let (children, ended) = Default::default();
+        Sessions { postmaster, whose, children, ended, sessions: 0, workers: 0 }
     }
 
     /// Sessions of the job's own that were there at the last look.
@@ -577,10 +557,12 @@ impl Sessions {
 
     /// Looks at who is there. `named` are sessions that call themselves as the job's do, whoever is connected to them.
     pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
-        self.look_at_family();
-        let pids = process::read_listed_children(self.postmaster).unwrap_or_default();
-        let there: BTreeSet<u32> = pids.iter().copied().collect();
-        for (_, gone) in self.children.extract_if(|pid, _| !there.contains(pid)) {
+        self.whose.postmaster_pid = Some(self.postmaster);
+        self.whose.look_at_family();
+        let there: BTreeSet<u32> =
+            process::read_listed_children(self.postmaster).unwrap_or_default().into_iter().collect();
+        for (pid, gone) in self.children.extract_if(|pid, _| !there.contains(pid)) {
+            self.whose.forget(pid);
             self.ended.add_since(gone.last, gone.first);
         }
         let mut changed = Changed::default();
@@ -596,42 +578,23 @@ impl Sessions {
         changed
     }
 
-    /// The job's processes: those that were known and live, and their children.
-    fn look_at_family(&mut self) {
-        self.family.retain(|pid, ticks| process::read_start_ticks(*pid).is_ok_and(|now| now == *ticks));
-        let mut waiting: Vec<u32> = self.family.keys().copied().collect();
-        while let Some(parent) = waiting.pop() {
-            for child in process::read_listed_children(parent).unwrap_or_default() {
-                if let Ok(ticks) = process::read_start_ticks(child)
-                    && self.family.insert(child, ticks).is_none()
-                {
-                    waiting.push(child);
-                }
-            }
-        }
-    }
-
     fn find_kind(&mut self, pid: u32, before: Kind, since: Instant, named: &BTreeSet<u32>) -> Kind {
         match before {
             Kind::Session | Kind::Worker => return before,
             _ if named.contains(&pid) => return Kind::Named,
-            Kind::Named => return Kind::Other,
-            Kind::Other => return Kind::Other,
+            Kind::Named | Kind::Other => return Kind::Other,
             Kind::Unknown => {}
-        }
-        match is_connected(pid, &self.family.keys().copied().collect()) {
-            Ok(true) => return Kind::Session,
-            Ok(false) => {}
-            // One that has ended in this moment is no trouble.
-            Err(error) if process::is_alive(pid) => _ = self.trouble.get_or_insert(error.to_string()),
-            Err(_) => {}
         }
         let title = process::read_title(pid).unwrap_or_default();
         match leader_of(&title) {
             Some(leader) if self.children.get(&leader).is_some_and(|leader| leader.kind.is_own()) => Kind::Worker,
             Some(_) => Kind::Other,
-            None if since.elapsed() > if title.starts_with(TITLE) { SEEN_TWICE } else { KNOWN_WITHIN } => Kind::Other,
-            None => Kind::Unknown,
+            // It may be about to say that it is a worker.
+            None if !title.starts_with(TITLE) && since.elapsed() < KNOWN_WITHIN => Kind::Unknown,
+            // They read for anybody.
+            None if title.contains(IO_WORKER) => Kind::Other,
+            None if self.whose.of(pid) == Verdict::Wanted => Kind::Session,
+            None => Kind::Other,
         }
     }
 
@@ -670,14 +633,9 @@ impl Sessions {
         self.children.iter().filter(|(_, child)| !child.kind.is_own()).map(|(pid, _)| *pid).collect()
     }
 
-    /// Sessions and workers that were found so far.
-    pub fn counts(&self) -> (usize, usize) {
-        (self.sessions, self.workers)
-    }
-
     /// Why some of them may not have been found.
     pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+        self.whose.trouble.as_deref()
     }
 }
 
@@ -753,6 +711,6 @@ mod sessions_tests {
             one.wait().unwrap();
         }
         assert_eq!(sessions.look(&named), Changed::default());
-        assert_eq!(sessions.counts(), (2, 0));
+        assert_eq!((sessions.sessions, sessions.workers), (2, 0));
     }
 }

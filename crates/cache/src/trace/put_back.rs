@@ -144,7 +144,7 @@ impl PuttingBack<'_> {
     }
 
     async fn drop_brought(&self, before: &Map, came: &Came, done: &mut PutBack) -> Gone {
-        let geometry = geometry_of(before);
+        let geometry = Geometry::of(&before.source);
         let files = Files { cache: &*self.page_cache, directory: &self.directory.path, geometry };
         let mut gone = drop_brought(files, compute_brought(before, came), &self.control).await;
         done.remarks.append(&mut gone.remarks);
@@ -153,7 +153,7 @@ impl PuttingBack<'_> {
 
     /// Brings back what is gone, as a restore does, and takes its word for what is there then.
     async fn bring_back(&self, gone: Map, sees_buffers: bool, done: &mut PutBack) {
-        let geometry = geometry_of(&gone);
+        let geometry = Geometry::of(&gone.source);
         let buffers_budget = done.buffers_gone_bytes;
         let tiers = Tiers { os: true, buffers: sees_buffers && buffers_budget > Some(Bytes(0)) };
         let options = RestoreOptions {
@@ -203,10 +203,6 @@ fn compute_passing(brought: &Came, gone: &Map) -> Came {
         *passing.entry((relation.path.clone(), fork.fork)).or_default() |= fork.all_buffers();
     }
     passing
-}
-
-fn geometry_of(map: &Map) -> Geometry {
-    Geometry { block_size: map.source.block_size, segment_blocks: map.source.segment_blocks }
 }
 
 /// The forks of a map by file.

@@ -29,13 +29,23 @@ const BELOW_STATE: &str = "films";
 #[derive(Clone, Debug)]
 pub struct FilmStore(SnapshotStore);
 
-/// The film that a job goes by, and what was passed over for it.
+/// How a job's films are named.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// The best of those under this label, for the job's command.
+    Like(String),
+    /// A path, `newest`, or the beginning of a name; of this cluster rather than of another.
+    Named(String),
+}
+
+/// The films that a job goes by, and what was passed over for them.
 #[derive(Debug)]
 pub struct Like {
-    pub film: Option<Film<File>>,
-    /// The film that shows best the job's order and time without help, where that is another one: of the films as large, not preloaded
-    /// before preloaded, the one whose job found the least in memory.
-    pub alone: Option<Film<File>>,
+    /// None where there is none. The last one is the one that was chosen. Before it stands the one that shows best the job's order and time
+    /// without help, where that is another: of the films as large, not preloaded before preloaded, the one whose job found the least in
+    /// memory.
+    pub films: Vec<Film<File>>,
+    /// The chosen one's.
     pub name: String,
     pub remarks: Vec<String>,
 }
@@ -157,27 +167,47 @@ impl FilmStore {
         }
     }
 
-    /// The databases that the jobs of a cluster's films under `label` used, the newest film's first. `None` without a film.
-    pub fn databases_like(&self, cluster: u64, label: &str) -> Option<Vec<String>> {
-        let films = self.0.read_generations(cluster).ok()?;
-        let headers = read_headers(films.iter().filter(|one| one.label() == Some(label)));
-        let headers = headers.into_iter().map(|(_, header)| header);
-        databases_of(headers.filter(|header| header.source.system_identifier == cluster))
+    /// The films of a cluster under `label`, the newest first.
+    fn labelled(&self, cluster: u64, label: &str) -> Result<Vec<Generation>, Error> {
+        let mut films = self.0.read_generations(cluster)?;
+        films.retain(|one| one.label() == Some(label));
+        Ok(films)
     }
 
-    /// The database that a job is likely to use first, where the newest films under `label` of all clusters agree: the cluster is not known yet.
-    pub fn first_database_like(&self, label: &str) -> Option<String> {
-        let films = self.read_all().ok()?;
-        let headers = read_headers(films.newest_of_clusters(label));
-        let mut firsts = headers.iter().map(|(_, header)| header.first_database());
+    /// What a job's films say of themselves, the newest first. Where the cluster is not known yet, the newest of each.
+    fn read_which(&self, which: &Which, cluster: Option<u64>) -> Result<Vec<FilmHeader>, Error> {
+        let films = match (which, cluster) {
+            (Which::Named(name), _) => return Ok(vec![FilmHeader::read_unverified(&self.find_of(cluster, name)?)?]),
+            (Which::Like(label), Some(cluster)) => read_headers(self.labelled(cluster, label)?.iter()),
+            (Which::Like(label), None) => read_headers(self.read_all()?.newest_of_clusters(label)),
+        };
+        Ok(films.into_iter().map(|(_, header)| header).collect())
+    }
+
+    /// The databases that the jobs of a cluster's films used, the newest film's first. `None` where they are not known.
+    pub fn databases(&self, which: &Which, cluster: u64) -> Option<Vec<String>> {
+        let mut all = Vec::new();
+        let headers = self.read_which(which, Some(cluster)).ok()?;
+        let own = headers.into_iter().filter(|header| header.source.system_identifier == cluster);
+        for name in own.flat_map(|header| header.databases) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        (!all.is_empty()).then_some(all)
+    }
+
+    /// The database that a job is likely to use first, where the newest films of all clusters agree: the cluster is not known yet.
+    pub fn first_database(&self, which: &Which) -> Option<String> {
+        let headers = self.read_which(which, None).ok()?;
+        let mut firsts = headers.iter().map(FilmHeader::first_database);
         let first = firsts.next()??;
         firsts.all(|other| other == Some(first)).then(|| first.to_owned())
     }
 
     /// The newest film of a cluster under `label`, if there is any.
     pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>, Error> {
-        let films = self.0.read_generations(cluster)?;
-        Ok(films.into_iter().find(|one| one.label() == Some(label)).map(|one| one.path))
+        Ok(self.labelled(cluster, label)?.into_iter().next().map(|one| one.path))
     }
 
     /// The film under `label` that says best what `job` will touch: of those with the most similar command and four fifths of the largest
@@ -186,7 +216,7 @@ impl FilmStore {
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like, Error> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
-        for one in self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label)) {
+        for one in self.labelled(cluster, label)? {
             match read_header(&one) {
                 Ok(header) if header.source.system_identifier != cluster => remarks.push(format!(
                     "film {} was passed over: {}",
@@ -210,7 +240,9 @@ impl FilmStore {
             let (one, _) = films.remove(at);
             let alone = alone.filter(|alone| *alone != one.path).and_then(|path| Film::open(&path).ok());
             match Film::open(&one.path) {
-                Ok(film) => return Ok(Like { film: Some(film), alone, name: one.name, remarks }),
+                Ok(film) => {
+                    return Ok(Like { films: alone.into_iter().chain([film]).collect(), name: one.name, remarks });
+                }
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
         }
@@ -221,15 +253,14 @@ impl FilmStore {
         if self.read_all()?.find_other_clusters(cluster, label).is_some() {
             remarks.push(format!("the films called {label} are of other clusters than this server's"));
         }
-        Ok(Like { film: None, alone: None, name: String::new(), remarks })
+        Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
     /// Is this film a slip: of a command that no other film under `label` has, with next to nothing of the largest film's blocks? As the
     /// newest it would stand for the job. `lost` does not count: most of its blocks are gone.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
-        let films = self.0.read_generations(header.source.system_identifier)?;
-        let is_there = |one: &&Generation| one.label() == Some(label) && Some(one.name.as_str()) != lost;
-        let known = read_headers(films.iter().filter(is_there));
+        let films = self.labelled(header.source.system_identifier, label)?;
+        let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
         let is_known = known.iter().any(|(_, known)| known.job == header.job);
         let largest = largest_blocks(&known) as f64;
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
@@ -238,8 +269,7 @@ impl FilmStore {
     /// Removes all films of a label but the newest [`KEPT`], the largest, and those that show best how the job goes alone, of all of them and
     /// of the newest one's command; returns how many. Not of each command: one that contains the date is new every day. `lost` is not spared.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<usize, Error> {
-        let films = self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label));
-        let films: Vec<Generation> = films.collect();
+        let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
         let size = |(_, header): &&(Generation, FilmHeader)| header.totals.wanted_blocks();
         let largest = known.iter().rev().max_by_key(size).map(|(one, _)| one);
@@ -254,19 +284,6 @@ impl FilmStore {
         }
         Ok(removed)
     }
-}
-
-/// The databases of films, in the films' order; `None` where there is none.
-pub fn databases_of(headers: impl Iterator<Item = FilmHeader>) -> Option<Vec<String>> {
-    let mut all = Vec::new();
-    for header in headers {
-        for name in header.databases {
-            if !all.contains(&name) {
-                all.push(name);
-            }
-        }
-    }
-    (!all.is_empty()).then_some(all)
 }
 
 /// Chooses among films, the newest first, by their blocks and whether they are of this day of the week; `None` when none has any block.
@@ -542,7 +559,7 @@ mod tests {
         assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
         assert_eq!(alone(own).remark(own), None);
         let cluster = FilmHeader::for_tests().source.system_identifier;
-        let like = || store.find_like(cluster, "x", "psql -f a", None).unwrap().alone.unwrap().path().to_owned();
+        let like = || store.find_like(cluster, "x", "psql -f a", None).unwrap().films[0].path().to_owned();
         assert_eq!(like(), cold);
         std::fs::remove_file(&cold).unwrap();
         assert_eq!(alone("x").path, warm, "rather than the one that found less, for that was brought");
@@ -604,23 +621,24 @@ mod tests {
             let event = fixtures::event(0, &relation, 0..1, EventKind::Fetched);
             store.place(fixtures::record(writer, &told, [event]), None).unwrap();
         };
-        assert_eq!((store.databases_like(7, "x"), store.first_database_like("x")), (None, None));
+        let like = |label: &str| Which::Like(label.to_owned());
+        assert_eq!((store.databases(&like("x"), 7), store.first_database(&like("x"))), (None, None));
         keep(7, "shop");
-        assert_eq!(store.databases_like(7, "x").unwrap(), ["shop"]);
-        assert_eq!((store.databases_like(8, "x"), store.databases_like(7, "y")), (None, None), "nobody knows");
-        assert_eq!(store.first_database_like("x").unwrap(), "shop");
+        assert_eq!(store.databases(&like("x"), 7).unwrap(), ["shop"]);
+        assert_eq!((store.databases(&like("x"), 8), store.databases(&like("y"), 7)), (None, None), "nobody knows");
+        assert_eq!(store.first_database(&like("x")).unwrap(), "shop");
         keep(8, "stock");
         assert_eq!(
-            (store.databases_like(8, "x").unwrap(), store.first_database_like("x")),
+            (store.databases(&like("x"), 8).unwrap(), store.first_database(&like("x"))),
             (vec!["stock".into()], None)
         );
         keep(7, "stock");
-        assert_eq!(store.databases_like(7, "x").unwrap(), ["stock", "shop"]);
-        assert_eq!(store.first_database_like("x").unwrap(), "stock");
+        assert_eq!(store.databases(&like("x"), 7).unwrap(), ["stock", "shop"]);
+        assert_eq!(store.first_database(&like("x")).unwrap(), "stock");
         // Recorded without a server: an oid stands for the name.
         [7, 8].into_iter().for_each(|cluster| keep(cluster, "16384"));
-        assert_eq!(store.databases_like(8, "x").unwrap(), ["16384", "stock"]);
-        assert_eq!(store.first_database_like("x"), None);
+        assert_eq!(store.databases(&like("x"), 8).unwrap(), ["16384", "stock"]);
+        assert_eq!(store.first_database(&like("x")), None);
     }
 
     #[test]

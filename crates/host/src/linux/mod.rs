@@ -42,5 +42,4 @@ pub use foreign_memory as shared_words;
 pub use machine::{self as idle_memory, self as memory, self as pressure};
 pub use own_program::{self as arguments, self as home};
 pub use process::{self as families, self as schedule};
-pub use sockets as clients;
 pub use threads as ready;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::arguments::{By, RunArguments, describe_job};
+use super::arguments::{RunArguments, describe_job};
 use super::beside::{Beside, Others};
 use super::receipt_text::render_put_back;
 use crate::film::{SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
@@ -16,7 +16,7 @@ use crate::{ConnectionArguments, Scope, Target, describe, explain};
 use cache::trace::{
     self, Assist, BoundedRoom, Came, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Left,
     Means, Named, Own, Planned, Preloaded, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted,
-    Which, describe_sessions, read_cache_bound,
+    describe_sessions, read_cache_bound,
 };
 use cache::warm::plan::Geometry;
 use cache::warm::restore::{Lent, choose_room};
@@ -94,13 +94,13 @@ pub struct Prepared {
     asked: OwnTransactions,
     /// What was brought before the job.
     first: Option<Preloaded>,
+    help: Option<Help>,
     shows_progress: bool,
     remarks: Vec<String>,
 }
 
 /// What goes on while the job runs.
-pub struct Helped {
-    prepared: Prepared,
+struct Help {
     assist: Option<JoinHandle<(Planned, Option<Preloaded>)>>,
     accounts: Option<JoinHandle<()>>,
     beside: Beside,
@@ -110,7 +110,7 @@ pub struct Helped {
 impl Prepared {
     /// Looks at what is cached, decides, and begins a film; or says why not.
     pub async fn new(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
-        if matches!(arguments.by, By::Nothing) && !arguments.protects() {
+        if arguments.which.is_none() && !arguments.protects() {
             return Err(Unprepared::Because("neither --like NAME nor --film FILM nor --protect was given".to_owned()));
         }
         arguments.source.begin_ahead(&arguments.connection);
@@ -158,7 +158,7 @@ impl Prepared {
         let store = FilmStore::open();
         let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
         let (device, unusable) = arguments.device.choose(directory, None);
-        let planning = plan(arguments, &target, &store, &map, device)?;
+        let planning = plan(arguments, &target, &store, &map, device);
         let asked = OwnTransactions::default();
         let others = match target.server.as_ref().filter(|_| arguments.protects()) {
             Some(server) => Others::begin(server, asked.clone()).await.ok(),
@@ -199,6 +199,7 @@ impl Prepared {
             others,
             asked,
             first: None,
+            help: None,
             shows_progress,
             remarks,
         })
@@ -213,18 +214,15 @@ impl Prepared {
         let Some(planned) = self.planned.take_if(|planned| planned.comes_first()) else { return true };
         let stop = Arc::new(AtomicBool::new(false));
         let mut bringing = self.bring(planned, self.postmaster(), &stop);
-        let is_interrupted = tokio::select! {
-            done = &mut bringing => {
-                self.keep_first(done);
-                false
-            }
-            _ = terminal::wait_for_interrupt() => true,
+        let done = tokio::select! {
+            done = &mut bringing => Some(done),
+            _ = terminal::wait_for_interrupt() => None,
         };
-        if is_interrupted {
-            stop.store(true, Ordering::Relaxed);
-            self.keep_first(bringing.await);
-        }
-        !is_interrupted
+        let may_start = done.is_some();
+        stop.store(!may_start, Ordering::Relaxed);
+        let done = if let Some(done) = done { done } else { bringing.await };
+        self.keep_first(done);
+        may_start
     }
 
     fn keep_first(&mut self, done: Result<(Planned, Option<Preloaded>), tokio::task::JoinError>) {
@@ -241,8 +239,7 @@ impl Prepared {
         postmaster: Option<u32>,
         stop: &Arc<AtomicBool>,
     ) -> JoinHandle<(Planned, Option<Preloaded>)> {
-        let source = &self.map.source;
-        let geometry = Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks };
+        let geometry = Geometry::of(&self.map.source);
         let (own, progress, stop) = (Arc::clone(&self.own), Arc::clone(&self.progress), Arc::clone(stop));
         let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
         spawn_blocking(move || {
@@ -267,7 +264,7 @@ impl Prepared {
     }
 
     /// Helps the job, which has just started as `job`.
-    pub async fn help(mut self, arguments: &RunArguments, job: u32) -> Helped {
+    pub async fn help(&mut self, arguments: &RunArguments, job: u32) {
         self.command.store(job, Ordering::Release);
         let stop = Arc::new(AtomicBool::new(false));
         let beside = Beside::begin(
@@ -290,7 +287,7 @@ impl Prepared {
         {
             self.others = None;
         }
-        Helped { prepared: self, assist, accounts, beside, stop }
+        self.help = Some(Help { assist, accounts, beside, stop });
     }
 
     /// Writes now and then what the job has brought in.
@@ -325,13 +322,13 @@ type Reached = (Target, Vec<Database>, Option<Vec<String>>);
 async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
     // What was pushed out of others has to have its name.
     let asks_all = arguments.protects();
-    let preferred_database = if asks_all { None } else { arguments.first_film_database() };
+    let which = arguments.which.as_ref().filter(|_| !asks_all);
+    let preferred_database = which.and_then(|which| FilmStore::open().first_database(which));
     let connection = ConnectionArguments { preferred_database, keeps_first: true, ..arguments.connection.clone() };
     let target = Target::open(&connection).await?;
     let databases = target.databases().await?;
-    let server = target.server.as_ref().filter(|_| !asks_all);
-    let named = server.and_then(|server| {
-        let told = arguments.film_databases(server.facts.system_identifier)?;
+    let named = which.zip(target.server.as_ref()).and_then(|(which, server)| {
+        let told = FilmStore::open().databases(which, server.facts.system_identifier)?;
         let named = find_told(&databases, &told);
         // Where all are gone nobody knows where the job goes now.
         (!named.is_empty()).then(|| [named, vec![server.database.clone()]].concat())
@@ -376,16 +373,10 @@ fn plan(
     store: &FilmStore,
     map: &Arc<Map>,
     device: PlannedDevice,
-) -> Result<Option<JoinHandle<Result<Planned, Error>>>, Unprepared> {
-    let which = match &arguments.by {
-        By::Name(name) => {
-            Which::File(store.find_of(Some(map.source.system_identifier), name).map_err(Unprepared::Refused)?)
-        }
-        By::Label(label) => Which::Like { label: label.clone(), job: describe_job(&arguments.job) },
-        By::Nothing => return Ok(None),
-    };
+) -> Option<JoinHandle<Result<Planned, Error>>> {
+    let which = arguments.which.clone()?;
     let Some(directory) = &target.data_directory else {
-        return Ok(Some(spawn_blocking(|| Ok(Planned::nothing("the data directory is not known", Vec::new())))));
+        return Some(spawn_blocking(|| Ok(Planned::nothing("the data directory is not known", Vec::new()))));
     };
     let postmaster = directory.find_postmaster_pid();
     let room = choose_room(postmaster, true).0.read_room().map(|room| room.bytes);
@@ -396,6 +387,7 @@ fn plan(
     let assist = Assist {
         store: store.clone(),
         which,
+        job: describe_job(&arguments.job),
         map: Arc::clone(map),
         device: device.profile,
         room,
@@ -405,34 +397,32 @@ fn plan(
             LastStart::Unknown | LastStart::NotRunning => None,
         },
     };
-    Ok(Some(spawn_blocking(move || assist.plan())))
-}
-
-impl Helped {
-    /// The job has ended: keeps its film, and puts back what it pushed out.
-    pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(accounts) = self.accounts {
-            accounts.abort();
-            // It has come to its end, one way or the other.
-            let _ = accounts.await;
-            let _ = spawn_blocking(self.prepared.account()).await;
-        }
-        self.beside.end(&control, self.prepared.shows_progress, receipt).await;
-        let mut prepared = self.prepared;
-        if let Some(assist) = self.assist {
-            prepared.keep_first(assist.await);
-        }
-        if let Some(others) = prepared.others.take() {
-            receipt.others = others.end().await;
-        }
-        prepared.end(arguments, job, control, receipt).await;
-    }
+    Some(spawn_blocking(move || assist.plan()))
 }
 
 impl Prepared {
+    async fn end_help(&mut self, help: Help, control: &Control, receipt: &mut RunReceipt) {
+        help.stop.store(true, Ordering::Relaxed);
+        if let Some(accounts) = help.accounts {
+            accounts.abort();
+            // It has come to its end, one way or the other.
+            let _ = accounts.await;
+            let _ = spawn_blocking(self.account()).await;
+        }
+        help.beside.end(control, self.shows_progress, receipt).await;
+        if let Some(assist) = help.assist {
+            self.keep_first(assist.await);
+        }
+        if let Some(others) = self.others.take() {
+            receipt.others = others.end().await;
+        }
+    }
+
     /// Keeps the film of a job that came to its end, and puts back what was pushed out.
-    pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
+    pub async fn end(mut self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
+        if let Some(help) = self.help.take() {
+            self.end_help(help, &control, receipt).await;
+        }
         let Prepared { target, map, recording, store, journals, journal, planned, device, first, remarks, .. } = self;
         receipt.remarks.extend(remarks);
         // Before a film of this run is there; the job has not waited for it.
@@ -446,8 +436,8 @@ impl Prepared {
         }
         let mut job_seen = JobSeen::Unknown;
         let came = recording.came();
-        match spawn_blocking(move || recording.end()).await {
-            Ok(Ok(mut recorded)) => {
+        match spawn_blocking(move || recording.end()).await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?)) {
+            Ok(mut recorded) => {
                 job_seen = recorded.job_seen;
                 let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
                 if counted == Some(0) && recorded.job_seen != JobSeen::Yes {
@@ -462,7 +452,6 @@ impl Prepared {
                     _ => drop(recorded),
                 }
             }
-            Ok(Err(error)) => receipt.remarks.push(format!("the film was not kept: {error}")),
             Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
         }
         let came = match job_seen {
@@ -472,14 +461,12 @@ impl Prepared {
         };
         // Another run that goes on needs it; for this one's own clean-up it does not have to be written.
         let brought = if arguments.protects() { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };
-        let ended = Arc::into_inner(journal).map_or(Ok(None), |journal| journals.end(journal));
-        match ended {
+        match Arc::into_inner(journal).map_or(Ok(None), |journal| journals.end(journal)) {
             Ok(Some(mut left)) => {
                 if arguments.protects() {
                     left.add_came(&came);
                 }
-                let done = put_back(&target, &journals, left, device, control).await;
-                match done {
+                match put_back(&target, &journals, left, device, control).await {
                     // What was left by others is put back too.
                     Ok(done) => {
                         let is_for_others = done.runs > usize::from(arguments.protects());

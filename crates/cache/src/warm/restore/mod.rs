@@ -45,7 +45,7 @@ use ::host::linux::process::volunteer_for_oom;
 use ::host::units::Bytes;
 use postgres::Server;
 
-pub use files::{Dropped, Files};
+pub use files::{Dropped, Files, OpenFiles};
 pub use governor::Governor;
 pub use os_tier::Buffered;
 pub use pace::Pace;
