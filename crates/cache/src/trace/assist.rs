@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::thread::sleep;
@@ -90,8 +90,6 @@ pub struct Means {
     pub room: Box<dyn Room>,
     pub own: Arc<Own>,
     pub progress: Arc<Progress>,
-    /// Set when the job has ended.
-    pub stop: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Means {
@@ -238,14 +236,6 @@ impl Assist {
 impl Planned {
     pub fn nothing(reason: impl Into<String>, remarks: Vec<String>) -> Planned {
         Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
-    }
-
-    pub fn comes_first(&self) -> bool {
-        self.decision.way == Way::SetFirst
-    }
-
-    pub fn brings(&self) -> bool {
-        self.decision.way != Way::Nothing
     }
 
     /// Brings it, and blocks until the job has ended or all is there. `None` where nothing is to be brought; then the forecast is known.
@@ -443,8 +433,7 @@ impl Means {
                 if self.is_over() {
                     return stop(JOB_ENDED.to_owned());
                 }
-                if at.is_multiple_of(READS_PER_LOOK) && self.room.read_room().is_some_and(|room| room.bytes < ROOM_MIN)
-                {
+                if at.is_multiple_of(READS_PER_LOOK) && self.is_full() {
                     return stop("there was no memory left for it".to_owned());
                 }
                 match self.bring(&touched.forks[read.fork], *read, &open, &mut buffer) {
@@ -468,7 +457,14 @@ impl Means {
 
     /// Has the job ended?
     fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.progress.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Is there no room left, of what is free or of what the job may have?
+    fn is_full(&self) -> bool {
+        let bound = Bytes(self.progress.cache_bytes.load(Ordering::Relaxed));
+        let is_small = |room: Bytes| room < ROOM_MIN || (bound > Bytes(0) && bound < ROOM_MIN);
+        self.room.read_room().is_some_and(|room| is_small(room.bytes))
     }
 
     /// Does one read, unless all of it is cached already, and tells what of it was not.
@@ -693,7 +689,6 @@ mod windowed_tests {
     use host::units::{BlockRange, Fork, PageRange};
     use postgres::RelationPath;
     use std::path::Path;
-    use std::sync::atomic::AtomicBool;
 
     const BLOCK: u64 = 8192;
     const FILE: &str = "/data/base/5/1";
@@ -717,7 +712,6 @@ mod windowed_tests {
         touched: Touched,
         decision: Decision,
         progress: Arc<Progress>,
-        stop: Arc<AtomicBool>,
     }
 
     impl Case {
@@ -735,7 +729,7 @@ mod windowed_tests {
                 found: RoaringBitmap::new(),
                 resident,
             };
-            let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::<Progress>::default());
+            let progress = Arc::<Progress>::default();
             let means = Means {
                 page_cache: Arc::clone(&cache) as _,
                 directory: "/data".into(),
@@ -743,7 +737,6 @@ mod windowed_tests {
                 own: Arc::default(),
                 room: Box::new(Endless),
                 progress: Arc::clone(&progress),
-                stop: Arc::clone(&stop),
             };
             let touched = Touched { forks: vec![fork], ..Touched::default() };
             let window = |at: u64| Window {
@@ -754,7 +747,7 @@ mod windowed_tests {
             };
             let windows = (0..10).map(window).collect();
             let decision = Decision { windows, window_room: Bytes(30 * BLOCK), ..Decision::default() };
-            Case { cache, means, touched, decision, progress, stop }
+            Case { cache, means, touched, decision, progress }
         }
 
         /// The job is there, with so many workers, and has asked for so much.
@@ -788,7 +781,7 @@ mod windowed_tests {
             while case.resident() != [PageRange::new(0, 6), PageRange::new(40, 100)] {
                 std::thread::yield_now();
             }
-            case.stop.store(true, Ordering::Relaxed);
+            case.progress.is_over.store(true, Ordering::Relaxed);
             let done = replay.join().unwrap();
             assert_eq!(done.stopped.as_deref(), Some(JOB_ENDED));
             assert_eq!((done.bytes, done.dropped_bytes), (Bytes(47 * BLOCK), Bytes(17 * BLOCK)));
@@ -817,7 +810,7 @@ mod windowed_tests {
             }
             case.move_to(2500, 0);
             wait_for(PageRange::new(40, 100));
-            case.stop.store(true, Ordering::Relaxed);
+            case.progress.is_over.store(true, Ordering::Relaxed);
             assert_eq!(replay.join().unwrap().dropped_bytes, Bytes(17 * BLOCK));
         });
     }

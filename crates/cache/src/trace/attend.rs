@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::whose::{IO_WORKER, Verdict, Wanted, Whose};
-use crate::warm::{DeviceProfile, Room};
+use crate::warm::DeviceProfile;
 use host::linux::block_device::Devices;
 use host::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
-use host::linux::memory::{LoadableMemory, read_unused_memory};
+use host::linux::memory::read_unused_memory;
 use host::linux::ready::Over;
 use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
 use host::units::{Bytes, counted};
@@ -81,6 +81,8 @@ pub struct Progress {
     pub workers_seen: AtomicUsize,
     /// The page cache that it may have; 0 where it is not set apart.
     pub cache_bytes: AtomicU64,
+    /// The job has ended, or will not begin.
+    pub is_over: AtomicBool,
     /// Do not wait for sessions that work on after the job's end.
     pub goes_on: AtomicBool,
 }
@@ -90,27 +92,6 @@ impl Progress {
     pub fn requested(&self) -> Option<Bytes> {
         let is_known = self.sessions_seen.load(Ordering::Relaxed) > 0;
         is_known.then(|| Bytes(self.requested_bytes.load(Ordering::Relaxed)))
-    }
-}
-
-/// Room for a preload: what is free, and no more than the job's bound.
-#[derive(Debug)]
-pub struct BoundedRoom<R> {
-    pub room: R,
-    pub progress: Arc<Progress>,
-}
-
-impl<R: Room> Room for BoundedRoom<R> {
-    fn read_room(&self) -> Option<LoadableMemory> {
-        let room = self.room.read_room();
-        match self.progress.cache_bytes.load(Ordering::Relaxed) {
-            0 => room,
-            most => room.map(|room| LoadableMemory { bytes: room.bytes.min(Bytes(most)), ..room }),
-        }
-    }
-
-    fn idle_age(&self) -> Option<Duration> {
-        self.room.idle_age()
     }
 }
 
@@ -156,8 +137,9 @@ impl Attend {
         let isolated = apart.map(|apart| apart.end(&mut remarks));
         let trouble = self.sessions.trouble();
         remarks.extend(trouble.map(|why| format!("sessions of the job may not have been found: {why}")));
-        let Sessions { sessions, workers, .. } = self.sessions;
         let requested_bytes = Bytes(self.sessions.read_asked().requested);
+        let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
+        let (sessions, workers) = (sessions_seen.load(Ordering::Relaxed), workers_seen.load(Ordering::Relaxed));
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
@@ -194,11 +176,10 @@ impl Attend {
 
     fn set_apart(&self, isolation: Isolation) -> Apart {
         let ceiling = self.device.and_then(|device| read_limit_of(self.sessions.postmaster, device).ok());
-        let ceiling = ceiling.unwrap_or_default();
         let mut apart = Apart {
             isolation,
             devices: Devices::from(self.device),
-            share: Share::new(self.profile, ceiling),
+            share: Share::new(self.profile, ceiling.unwrap_or_default()),
             progress: Arc::clone(&self.progress),
             bound: Bytes(CACHE_MAX),
             last: Seen { at: Instant::now(), own: ReadUsage::default(), others: ReadUsage::default() },
@@ -209,7 +190,6 @@ impl Attend {
         apart.choose_bound(self.sessions.postmaster);
         apart.last = apart.see();
         apart.limit(Step::default());
-        apart.shares.push(apart.share.ratio());
         apart
     }
 
@@ -228,8 +208,6 @@ impl Attend {
         let Asked { requested, fetched } = self.sessions.read_asked();
         self.progress.requested_bytes.store(requested, Ordering::Relaxed);
         self.progress.fetched_bytes.store(fetched, Ordering::Relaxed);
-        self.progress.sessions_seen.store(self.sessions.sessions, Ordering::Relaxed);
-        self.progress.workers_seen.store(self.sessions.workers, Ordering::Relaxed);
     }
 }
 
@@ -258,10 +236,9 @@ struct Seen {
 
 impl Apart {
     fn join(&mut self, pid: u32) {
-        if let Err(error) = self.isolation.join(pid)
-            && process::is_alive(pid)
-        {
-            self.trouble.get_or_insert(error);
+        let joined = self.isolation.join(pid);
+        if process::is_alive(pid) {
+            self.note(joined);
         }
     }
 
@@ -289,7 +266,7 @@ impl Apart {
     fn see(&self) -> Seen {
         let own = self.isolation.read_usage().unwrap_or_default();
         // Under a limit of its own the server has only what it reads itself; elsewhere everybody is in its way.
-        let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling());
+        let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling);
         let others = home.unwrap_or_else(|| {
             let DeviceCounters { reads, read_bytes, .. } = self.devices.read().ok().flatten().unwrap_or_default();
             since(ReadUsage { reads, read_bytes }, own)
@@ -308,13 +285,13 @@ impl Apart {
             others: since(now.others, before.others),
             others_waiting,
         });
-        self.shares.push(self.share.ratio());
     }
 
     fn limit(&mut self, step: Step) {
         let limit = self.share.next(step);
         let done = self.isolation.limit_reads(limit);
         self.note(done);
+        self.shares.push(self.share.ratio);
     }
 
     fn choose_bound(&mut self, postmaster: u32) {
@@ -327,11 +304,10 @@ impl Apart {
 
     fn end(self, remarks: &mut Vec<String>) -> Isolated {
         let ReadUsage { reads, read_bytes } = self.isolation.read_usage().unwrap_or_default();
-        let shares = || self.shares.iter().copied();
         let isolated = Isolated {
             cache_bytes: self.isolation.can_bound_cache().then_some(self.bound),
-            share_mean: shares().sum::<f64>() / self.shares.len().max(1) as f64,
-            share_min: shares().reduce(f64::min).unwrap_or_default(),
+            share_mean: self.shares.iter().sum::<f64>() / self.shares.len() as f64,
+            share_min: self.shares.iter().copied().fold(1.0, f64::min),
             reads,
             read_bytes,
         };
@@ -390,7 +366,8 @@ pub struct Step {
 /// The job's share of the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    share: f64,
+    /// 0 to 1.
+    ratio: f64,
     /// What the device gives; of one that nobody measured the most that it was seen to give.
     capacity: DeviceProfile,
     is_known: bool,
@@ -411,16 +388,7 @@ impl Share {
             capacity.bandwidth = bytes;
         }
         let both = ceiling.reads_per_second.is_some() && ceiling.read_bytes_per_second.is_some();
-        Share { share: SHARE_FIRST, capacity, is_known: profile.is_some() || both, has_ceiling }
-    }
-
-    pub fn ratio(&self) -> f64 {
-        self.share
-    }
-
-    /// Is it the share of a limit of the server's?
-    pub fn has_ceiling(&self) -> bool {
-        self.has_ceiling
+        Share { ratio: SHARE_FIRST, capacity, is_known: profile.is_some() || both, has_ceiling }
     }
 
     /// The job's limit after such a step.
@@ -428,7 +396,7 @@ impl Share {
         if step.seconds > 0.0 {
             self.learn(step);
             let wanted = self.wanted(step);
-            self.share = if wanted < self.share { wanted } else { wanted.min(self.share + STEP) };
+            self.ratio = wanted.min(self.ratio + STEP);
         }
         self.limit()
     }
@@ -456,11 +424,11 @@ impl Share {
 
     fn limit(&self) -> ReadLimit {
         // All of a device needs no limit, and an unknown one can have none.
-        let is_free = self.share >= 1.0 && !self.has_ceiling;
+        let is_free = self.ratio >= 1.0 && !self.has_ceiling;
         if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
             return ReadLimit::default();
         }
-        let of = |whole: f64| ((whole * self.share).round() as u64).max(1);
+        let of = |whole: f64| ((whole * self.ratio).round() as u64).max(1);
         ReadLimit {
             reads_per_second: Some(of(self.capacity.reads_per_second)),
             read_bytes_per_second: Some(Bytes(of(self.capacity.bandwidth.0 as f64))),
@@ -481,9 +449,8 @@ pub struct Sessions {
     children: HashMap<u32, Child>,
     /// What sessions had asked for that are gone.
     ended: Asked,
-    /// Those that were found so far.
-    pub sessions: usize,
-    pub workers: usize,
+    /// Counts those that were found so far.
+    progress: Arc<Progress>,
 }
 
 /// A child of the postmaster.
@@ -543,11 +510,11 @@ pub struct Changed {
 
 impl Sessions {
     /// Those of the job that runs as `job` and its children, on the server that runs as `postmaster`.
-    pub fn new(postmaster: u32, job: u32) -> Sessions {
+    pub fn new(postmaster: u32, job: u32, progress: Arc<Progress>) -> Sessions {
         let mut whose = Whose::new(Wanted::command(&Arc::new(job.into())), Some(postmaster));
         whose.know_earlier();
         let (children, ended) = Default::default();
-        Sessions { postmaster, whose, children, ended, sessions: 0, workers: 0 }
+        Sessions { postmaster, whose, children, ended, progress }
     }
 
     /// Sessions of the job's own that were there at the last look.
@@ -606,7 +573,8 @@ impl Sessions {
                 // What an old process requested before was not the job's.
                 child.first = Asked::read(pid).unwrap_or_default();
                 child.last = child.first;
-                *(if now == Kind::Worker { &mut self.workers } else { &mut self.sessions }) += 1;
+                let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
+                (if now == Kind::Worker { workers_seen } else { sessions_seen }).fetch_add(1, Ordering::Relaxed);
                 changed.joined.push(pid);
             }
             (true, false) => {
@@ -698,7 +666,8 @@ mod sessions_tests {
     fn who_is_called_so_is_the_jobs_until_he_is_not() {
         let (mut job, mut other) = (sleep(), sleep());
         // This process stands for the postmaster: both are its children.
-        let mut sessions = Sessions::new(std::process::id(), job.id());
+        let progress = Arc::<Progress>::default();
+        let mut sessions = Sessions::new(std::process::id(), job.id(), Arc::clone(&progress));
         let named = BTreeSet::from([other.id()]);
         assert_eq!(sessions.look(&named).joined, [other.id()]);
         assert_eq!(sessions.look(&named), Changed::default());
@@ -711,6 +680,6 @@ mod sessions_tests {
             one.wait().unwrap();
         }
         assert_eq!(sessions.look(&named), Changed::default());
-        assert_eq!((sessions.sessions, sessions.workers), (2, 0));
+        assert_eq!((progress.sessions_seen.load(Ordering::Relaxed), progress.workers_seen.load(Ordering::Relaxed)), (2, 0));
     }
 }

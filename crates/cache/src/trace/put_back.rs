@@ -476,9 +476,8 @@ impl Journals {
     /// could not be removed, in words.
     pub fn remove_left_cgroups(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let Ok(entries) = self.directory.entries() else { return remarks };
-        let names = entries.iter().filter_map(|entry| Some(entry.name.to_str()?.strip_suffix(CGROUPS)?.to_owned()));
-        for name in names.filter(|name| !self.is_alive(name)) {
+        let names = self.names(CGROUPS).unwrap_or_default();
+        for name in names.into_iter().filter(|name| !self.is_locked(name, LOCK)) {
             let file = format!("{name}{CGROUPS}");
             match self.read_cgroups(&file) {
                 Ok(left) => match left.iter().try_for_each(LeftCgroup::remove) {
@@ -541,10 +540,6 @@ impl Journals {
         Ok(entries.into_iter().filter_map(name).collect())
     }
 
-    fn is_alive(&self, name: &str) -> bool {
-        self.is_locked(name, LOCK)
-    }
-
     fn is_locked(&self, name: &str, ending: &str) -> bool {
         let lock = self.directory.open_file(format!("{name}{ending}"));
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
@@ -553,16 +548,16 @@ impl Journals {
     /// What all have left, when none lives. `own` is the one that has just ended.
     fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>, Error> {
         let names = self.names(LOCK)?;
-        if names.iter().any(|name| self.is_alive(name)) {
+        if names.iter().any(|name| self.is_locked(name, LOCK)) {
             return Ok(None);
         }
         let _ = remove_abandoned_drafts(&self.directory, DRAFT_PREFIX);
-        let (before, brought) = (None, Came::new());
-        let mut left = Left { before, brought, runs: 0, remarks: Vec::new(), names, _turn: turn };
-        for name in left.names.clone() {
-            self.add(&mut left, &name, own == Some(&name));
+        let (before, brought, remarks) = Default::default();
+        let mut left = Left { before, brought, runs: 0, remarks, names: Vec::new(), _turn: turn };
+        for name in &names {
+            self.add(&mut left, name, own == Some(name));
         }
-        Ok(Some(left))
+        Ok(Some(Left { names, ..left }))
     }
 
     /// Adds what one run left. What cannot be read is only told: it is in a directory of this user's own.
@@ -596,25 +591,19 @@ impl Journals {
                 return;
             }
         };
-        for one in brought.into_iter().flat_map(|map| map.relations) {
-            for fork in one.forks {
-                *left.brought.entry((one.relation.path.clone(), fork.fork)).or_default() |= fork.os;
-            }
+        for (relation, fork) in brought.iter().flat_map(Map::forks) {
+            *left.brought.entry((relation.path.clone(), fork.fork)).or_default() |= &fork.os;
         }
     }
 
     /// All is cleaned up.
     pub fn forget(&self, left: Left) -> Result<(), Error> {
         let endings = [CGROUPS, BROUGHT, BEFORE, LOCK];
-        for (name, ending) in left.names.iter().flat_map(|name| endings.map(|ending| (name, ending))) {
-            match self.directory.remove_file(format!("{name}{ending}")) {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err(self.failed("remove a file in")(source));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let mut files = left.names.iter().flat_map(|name| endings.map(|ending| format!("{name}{ending}")));
+        files.try_for_each(|file| match self.directory.remove_file(file) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(self.failed("remove a file in")(source)),
+            _ => Ok(()),
+        })
     }
 }
 

@@ -71,15 +71,13 @@ impl Recording {
             writer,
             source,
             came: Arc::clone(&came),
-            block_size: map.source.block_size.into(),
             job_bytes: Bytes(0),
             progress: Arc::clone(&progress),
-            started: Instant::now(),
             begun: read_monotonic(),
             last: Duration::ZERO,
         };
         let header = FilmHeader { recorder: looking.source.describe(), ..header };
-        let started = looking.started;
+        let started = Instant::now();
         let thread = thread::Builder::new().spawn(move || looking.run(&over));
         let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
         let before = devices.read().ok().flatten();
@@ -156,11 +154,9 @@ struct Looking {
     writer: FilmWriter,
     source: Box<dyn Source>,
     came: Arc<Mutex<Came>>,
-    block_size: u64,
     job_bytes: Bytes,
     progress: Arc<Progress>,
-    started: Instant,
-    /// The same moment by the monotonic clock.
+    /// By the monotonic clock.
     begun: Duration,
     /// When the last event was, since then.
     last: Duration,
@@ -183,27 +179,23 @@ impl Looking {
         &mut self,
         look: impl FnOnce(&mut dyn Source, &mut dyn FnMut(Touch)) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let now = self.started.elapsed();
         let requested = self.progress.requested();
         let mut touches = Vec::new();
         let seen = look(&mut *self.source, &mut |touch| touches.push(touch))?;
         let mut came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
-        for Touch { relation, fork, blocks, kind, pid, at, job_bytes, is_of_film, came: has_come } in touches {
+        for Touch { event, is_of_film, came: has_come } in touches {
             if has_come {
-                let key = (relation.path.clone(), fork);
-                came.entry(key).or_default().insert_range(blocks.start as u32..blocks.end as u32);
+                let blocks = event.blocks.start as u32..event.blocks.end as u32;
+                came.entry((event.relation.path.clone(), event.fork)).or_default().insert_range(blocks);
             }
             if !is_of_film {
                 continue;
             }
             // A preload is paced by what sessions ask files for: where that is known, a film has the same measure.
-            let own_count = if pid == std::process::id() { 0 } else { blocks.blocks() * self.block_size };
-            let read = requested.or(job_bytes).unwrap_or(self.job_bytes + Bytes(own_count));
-            self.job_bytes = self.job_bytes.max(read);
+            self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
             // What was told late, or by another processor, is not before what stands there already.
-            let time = at.map_or(now, |at| at.saturating_sub(self.begun)).max(self.last);
-            self.last = time;
-            self.writer.push(&Event { time, relation, fork, blocks, kind, pid, job_bytes: self.job_bytes })?;
+            self.last = event.time.saturating_sub(self.begun).max(self.last);
+            self.writer.push(&Event { time: self.last, job_bytes: self.job_bytes, ..event })?;
         }
         Ok(seen)
     }
@@ -212,16 +204,8 @@ impl Looking {
 /// Neighbouring blocks that were touched since the last look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
-    pub relation: Arc<FilmRelation>,
-    pub fork: Fork,
-    pub blocks: BlockRange,
-    pub kind: EventKind,
-    /// 0 where unknown.
-    pub pid: u32,
-    /// By the monotonic clock; `None`: at some time since the last look.
-    pub at: Option<Duration>,
-    /// What the job has read by then, this included; `None` where the source does not count.
-    pub job_bytes: Option<Bytes>,
+    /// Its time is by the monotonic clock.
+    pub event: Event,
     /// It is part of the film, unlike gaps that pgthaw reads over, and what came without a request.
     pub is_of_film: bool,
     pub came: bool,
@@ -230,8 +214,13 @@ pub struct Touch {
 impl Touch {
     /// Is `next` of the same kind and moment, with the blocks that follow?
     pub fn goes_on_with(&self, next: &Touch) -> bool {
-        let same = |one: &Touch| (one.fork, one.kind, one.pid, one.at, one.is_of_film, one.came);
-        self.blocks.end == next.blocks.start && Arc::ptr_eq(&self.relation, &next.relation) && same(self) == same(next)
+        let same = |one: &Touch| {
+            let Event { fork, kind, pid, time, .. } = one.event;
+            (fork, kind, pid, time, one.is_of_film, one.came)
+        };
+        let (own, next_event) = (&self.event, &next.event);
+        let follows = own.blocks.end == next_event.blocks.start && Arc::ptr_eq(&own.relation, &next_event.relation);
+        follows && same(self) == same(next)
     }
 }
 
@@ -339,6 +328,8 @@ pub struct Polling {
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
+    /// What others have fetched so far.
+    fetched: Bytes,
 }
 
 impl Polling {
@@ -364,6 +355,7 @@ impl Polling {
             relations,
             segments,
             own,
+            fetched: Bytes(0),
         })
     }
 
@@ -394,6 +386,7 @@ impl Source for Polling {
     }
 
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+        let time = read_monotonic();
         for at in 0..self.segments.len() {
             // A file that cannot be looked at now, as one that is being dropped, is no reason to lose the others.
             let Ok(come) = self.look_at(at) else { continue };
@@ -403,21 +396,12 @@ impl Source for Polling {
             let Segment { relation, fork, .. } = self.segments[at];
             let own = self.own.among(relation, fork, &come);
             let (rest, pid) = (&(&come - &own.wanted) - &own.read_over, std::process::id());
-            for (blocks, pid, is_read_over) in [(rest, 0, false), (own.wanted, pid, false), (own.read_over, pid, true)]
-            {
+            for (blocks, pid, is_of_film) in [(rest, 0, true), (own.wanted, pid, true), (own.read_over, pid, false)] {
                 for blocks in runs(&blocks) {
-                    let relation = Arc::clone(&self.relations[relation]);
-                    visit(Touch {
-                        relation,
-                        fork,
-                        blocks,
-                        kind: EventKind::Fetched,
-                        pid,
-                        at: None,
-                        job_bytes: None,
-                        is_of_film: !is_read_over,
-                        came: true,
-                    });
+                    self.fetched.0 += if pid == 0 { blocks.blocks() * self.block_size } else { 0 };
+                    let (relation, job_bytes) = (Arc::clone(&self.relations[relation]), self.fetched);
+                    let event = Event { time, relation, fork, blocks, kind: EventKind::Fetched, pid, job_bytes };
+                    visit(Touch { event, is_of_film, came: true });
                 }
             }
         }
@@ -468,7 +452,7 @@ mod source_tests {
 
     fn looked(polling: &mut Polling) -> Vec<(u64, u64, u32)> {
         let mut seen = Vec::new();
-        polling.look(&mut |touch| seen.push((touch.blocks.start, touch.blocks.end, touch.pid))).unwrap();
+        polling.look(&mut |Touch { event, .. }| seen.push((event.blocks.start, event.blocks.end, event.pid))).unwrap();
         seen
     }
 

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 use roaring::RoaringBitmap;
 
 use super::error::Error;
-use super::film::{EventKind, FilmRelation, ProbeShare, Sampled};
+use super::film::{Event, EventKind, FilmRelation, ProbeShare, Sampled};
 use super::record::{JobSeen, Own, Source, SourceEnd, Touch, runs};
 use super::whose::{Verdict, Wanted, Whose};
 use crate::Map;
+use crate::warm::plan::Geometry;
 use host::linux::machine::read_used_bytes;
 use host::linux::process::read_children;
 use host::linux::ready::Over;
@@ -90,15 +91,15 @@ impl Requests {
         own: Arc<Own>,
     ) -> Result<Requests, Error> {
         let (files, watched) = Files::new(map, directory, page_bytes);
-        let unit_pages = Units::of(map, page_bytes).unit_pages();
-        let probe = open_page_probe(&watched, unit_pages, &directory.join(CONTROL))?;
+        let probe = open_page_probe(&watched, files.units.unit_pages(), &directory.join(CONTROL))?;
         Requests::new(probe, files, Whose::new(wanted, postmaster_pid), own)
     }
 
     /// What can be told of the program that [`Requests::open`] will want in a directory, before it is known which files that has; `None` where
     /// its file system tells nothing. What lies on other file systems may need more room: then it is opened anew.
     pub fn room_ahead(directory: &DataDirectory, page_bytes: u64) -> Option<PagesRoom> {
-        let unit_pages = Units::new(directory.block_size, directory.segment_blocks, page_bytes).unit_pages();
+        let DataDirectory { block_size, segment_blocks, .. } = *directory;
+        let unit_pages = Units { geometry: Geometry { block_size, segment_blocks }, page_bytes }.unit_pages();
         let used = read_used_bytes(&directory.path).ok()?;
         let units = used.0 / (u64::from(unit_pages) * page_bytes);
         Some(PagesRoom { unit_pages, control: directory.path.join(CONTROL), units })
@@ -106,7 +107,7 @@ impl Requests {
 
     fn new(mut watch: Box<dyn PageWatch>, files: Files, mut whose: Whose, own: Arc<Own>) -> Result<Requests, Error> {
         let sampling = Sampling::default();
-        watch.tell_again_below(sampling.below())?;
+        watch.tell_again_below(below(sampling.shift))?;
         whose.refresh();
         let is_decided = whose.is_decided();
         for pid in whose.postmaster_pid.map(read_children).transpose()?.unwrap_or_default() {
@@ -178,8 +179,8 @@ impl Requests {
             if events.len() < PENDING_MAX {
                 // Whosever it is, it came: whoever is killed now leaves that to be cleaned up.
                 for event in events.iter().skip(told_before).filter(|event| event.kind == PageEventKind::Fetched) {
-                    if let Some(segment) = self.files.segment(event.file) {
-                        self.put(event, segment, event.units, (EventKind::Fetched, false), visit);
+                    if let Some(segment) = self.files.segments.get(event.file as usize) {
+                        self.put(event, *segment, event.units, (EventKind::Fetched, false), visit);
                     }
                 }
                 self.flush(visit);
@@ -188,15 +189,14 @@ impl Requests {
             }
             self.want_everybody("before one was seen there was too much else");
         }
-        let (own_pid, is_everybody) = (std::process::id(), self.whose.wants_everybody());
+        let is_everybody = self.whose.wants_everybody();
         for event in events {
-            let verdict = match verdicts.get(&event.pid) {
-                _ if event.pid == own_pid => Verdict::Wanted,
-                Some(_) if is_everybody => Verdict::Wanted,
-                known => known.copied().unwrap_or(Verdict::Wanted),
-            };
-            match (verdict, event.kind) {
-                (_, PageEventKind::Grown) => self.give_room(event.file)?,
+            let verdict = verdicts.get(&event.pid).filter(|_| !is_everybody);
+            match (verdict.copied().unwrap_or(Verdict::Wanted), event.kind) {
+                (_, PageEventKind::Grown) => {
+                    self.left_out += u64::from(!self.watch.make_room(event.file)?);
+                    self.grown.push(event.file);
+                }
                 (Verdict::Wanted, _) => self.add(&event, visit),
                 (Verdict::NotYet, _) => self.pending.push(event),
                 (Verdict::Other, PageEventKind::Requested) => {
@@ -207,7 +207,7 @@ impl Requests {
         }
         self.flush(visit);
         if self.sampling.adapt() {
-            self.watch.tell_again_below(self.sampling.below())?;
+            self.watch.tell_again_below(below(self.sampling.shift))?;
         }
         Ok(())
     }
@@ -220,15 +220,9 @@ impl Requests {
         ));
     }
 
-    fn give_room(&mut self, file: u32) -> Result<(), Error> {
-        self.left_out += u64::from(!self.watch.make_room(file)?);
-        self.grown.push(file);
-        Ok(())
-    }
-
     /// Adds what one event tells.
     fn add(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
-        let Some(segment) = self.files.segment(event.file) else { return };
+        let Some(segment) = self.files.segments.get(event.file as usize).copied() else { return };
         let pages = self.pages_of.entry(event.pid).or_default();
         self.pages += event.pages.saturating_sub(*pages);
         *pages = event.pages.max(*pages);
@@ -260,12 +254,13 @@ impl Requests {
         for run in bit_runs(event.units) {
             let touch = self.touch(event, segment, run, (EventKind::Fetched, true));
             let mut come = RoaringBitmap::new();
-            come.insert_range(touch.blocks.start as u32..touch.blocks.end as u32);
+            come.insert_range(touch.event.blocks.start as u32..touch.event.blocks.end as u32);
             *self.brought.entry((segment.relation, segment.fork)).or_default() |= &come;
             let wanted = self.own.wanted_among(segment.relation, segment.fork, &come);
             for (blocks, is_of_film) in [(&come - &wanted, false), (wanted, true)] {
                 for blocks in runs(&blocks) {
-                    self.give(Touch { blocks, is_of_film, ..touch.clone() }, visit);
+                    let event = Event { blocks, ..touch.event.clone() };
+                    self.give(Touch { event, is_of_film, ..touch }, visit);
                 }
             }
         }
@@ -306,25 +301,25 @@ impl Requests {
         (kind, is_of_film): (EventKind, bool),
     ) -> Touch {
         let tick = TICK.as_nanos() as u64;
-        Touch {
+        let came = event.kind == PageEventKind::Fetched;
+        let event = Event {
+            time: Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick),
             relation: Arc::clone(&self.files.relations[segment.relation]),
             fork: segment.fork,
             blocks: self.files.blocks(segment, event.first_unit, units),
             kind,
             pid: event.pid,
-            at: Some(Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick)),
-            job_bytes: Some(Bytes(self.files.page_bytes(self.pages))),
-            is_of_film,
-            came: event.kind == PageEventKind::Fetched,
-        }
+            job_bytes: Bytes(self.pages * self.files.units.page_bytes),
+        };
+        Touch { event, is_of_film, came }
     }
 
     /// Makes one of neighbours.
     fn give(&mut self, touch: Touch, visit: &mut dyn FnMut(Touch)) {
         match &mut self.last {
             Some(last) if last.goes_on_with(&touch) => {
-                last.blocks.end = touch.blocks.end;
-                last.job_bytes = touch.job_bytes;
+                last.event.blocks.end = touch.event.blocks.end;
+                last.event.job_bytes = touch.event.job_bytes;
             }
             _ => {
                 self.flush(visit);
@@ -340,7 +335,7 @@ impl Requests {
     /// What came again for the job: it had been there, and was gone by then.
     fn fetched_again(&self) -> Bytes {
         let pages = self.ended_again + self.again_of.values().sum::<i64>();
-        Bytes(self.files.page_bytes(pages.max(0).cast_unsigned()))
+        Bytes(pages.max(0).cast_unsigned() * self.files.units.page_bytes)
     }
 
     /// Once a second: who has ended, who calls himself something else now, which segments have come.
@@ -465,9 +460,8 @@ impl Source for Requests {
 /// How blocks, pages and units of a cluster go together.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
-    block_size: u64,
+    geometry: Geometry,
     page_bytes: u64,
-    segment_blocks: u64,
 }
 
 /// One segment of a fork.
@@ -489,28 +483,22 @@ pub struct Files {
 }
 
 impl Units {
-    pub fn new(block_size: u32, segment_blocks: u32, page_bytes: u64) -> Units {
-        Units { block_size: block_size.into(), page_bytes, segment_blocks: segment_blocks.into() }
+    fn block_size(self) -> u64 {
+        self.geometry.block_size.into()
     }
 
-    /// Of a cluster.
-    pub fn of(map: &Map, page_bytes: u64) -> Units {
-        Units::new(map.source.block_size, map.source.segment_blocks, page_bytes)
+    fn segment_blocks(self) -> u64 {
+        self.geometry.segment_blocks.into()
     }
 
     /// Pages of a unit.
-    pub fn unit_pages(self) -> u32 {
-        (self.block_size / self.page_bytes).max(1) as u32
+    fn unit_pages(self) -> u32 {
+        (self.block_size() / self.page_bytes).max(1) as u32
     }
 
     /// Blocks of a unit: more than one where they are smaller than a page.
-    pub fn unit_blocks(self) -> u64 {
-        (self.page_bytes / self.block_size).max(1)
-    }
-
-    /// Units of a segment that is full.
-    fn segment_units(self) -> u64 {
-        self.segment_blocks.div_ceil(self.unit_blocks())
+    fn unit_blocks(self) -> u64 {
+        (self.page_bytes / self.block_size()).max(1)
     }
 }
 
@@ -529,7 +517,7 @@ impl Files {
     pub fn new(map: &Map, directory: &Path, page_bytes: u64) -> (Files, Vec<WatchedFile>) {
         let mut files = Files {
             directory: directory.to_owned(),
-            units: Units::of(map, page_bytes),
+            units: Units { geometry: Geometry::of(&map.source), page_bytes },
             relations: map.relations.iter().map(|one| FilmRelation::of(&one.relation)).collect(),
             segments: Vec::new(),
         };
@@ -537,7 +525,7 @@ impl Files {
         for (relation, one) in map.relations.iter().enumerate() {
             for fork in &one.forks {
                 // One that is empty may grow.
-                for number in 0..fork.blocks.div_ceil(files.units.segment_blocks).max(1) {
+                for number in 0..fork.blocks.div_ceil(files.units.segment_blocks()).max(1) {
                     let segment = Segment { relation, fork: fork.fork, number };
                     watched.extend(files.look(segment).inspect(|_| files.segments.push(segment)));
                 }
@@ -551,8 +539,9 @@ impl Files {
         let Segment { relation, fork, number } = segment;
         let path = &self.relations[relation].path;
         let facts = path.segment_file(&self.directory, fork, number as u32).metadata().ok()?;
-        let (unit_blocks, segment_units) = (self.units.unit_blocks(), self.units.segment_units());
-        let units = facts.len().div_ceil(self.units.block_size * unit_blocks).min(segment_units);
+        let unit_blocks = self.units.unit_blocks();
+        let segment_units = self.units.segment_blocks().div_ceil(unit_blocks);
+        let units = facts.len().div_ceil(self.units.block_size() * unit_blocks).min(segment_units);
         let salt = salt_of(path, fork).wrapping_add((number * segment_units) as u32);
         Some(WatchedFile { device: facts.dev(), inode: facts.ino(), units, most_units: segment_units, salt })
     }
@@ -568,20 +557,11 @@ impl Files {
         Some((next, self.look(next)?))
     }
 
-    pub fn segment(&self, file: u32) -> Option<Segment> {
-        self.segments.get(file as usize).copied()
-    }
-
     /// The blocks of the fork that units of a file are.
     pub fn blocks(&self, segment: Segment, first_unit: u64, units: Range<u32>) -> BlockRange {
-        let first = segment.number * self.units.segment_blocks;
+        let first = segment.number * self.units.segment_blocks();
         let block = |unit: u32| first + (first_unit + u64::from(unit)) * self.units.unit_blocks();
         BlockRange::new(block(units.start), block(units.end))
-    }
-
-    /// So many pages in bytes.
-    pub fn page_bytes(&self, pages: u64) -> u64 {
-        pages * self.units.page_bytes
     }
 }
 
@@ -606,11 +586,6 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Blocks are chosen whose hash is below this.
-    fn below(&self) -> u64 {
-        below(self.shift)
-    }
-
     /// Chooses fewer blocks where there are too many; was that so?
     fn adapt(&mut self) -> bool {
         let before = self.shift;
@@ -629,10 +604,10 @@ mod sampling_tests {
     #[test]
     fn fewer_are_chosen_where_there_are_many() {
         let mut sampling = Sampling::default();
-        assert_eq!((sampling.adapt(), sampling.below()), (false, 1 << 32));
+        assert_eq!((sampling.adapt(), below(sampling.shift)), (false, 1 << 32));
         sampling.again = AGAIN_MAX + 1;
         assert!(sampling.adapt() && !sampling.adapt());
-        assert_eq!((sampling.shift, sampling.below()), (1, 1 << 31));
+        assert_eq!((sampling.shift, below(sampling.shift)), (1, 1 << 31));
         sampling.units = 5 * UNITS_MAX;
         assert!(sampling.adapt());
         assert_eq!(sampling.shift, 3);

@@ -113,10 +113,14 @@ impl FilmStore {
     pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>, Error> {
         let all = self.read_all()?;
         let path = all.find_of(cluster, name)?;
-        let one = || all.films.iter().find(|one| one.path == path).map(|one| vec![one]);
-        let meant = all.labelled(&path, name).or_else(one);
-        let unknown = || Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() };
-        Ok(meant.ok_or_else(unknown)?.into_iter().cloned().collect())
+        let mut meant = all.labelled(&path, name);
+        if meant.is_empty() {
+            meant.extend(all.films.iter().find(|one| one.path == path));
+        }
+        match meant.is_empty() {
+            true => Err(Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() }),
+            false => Ok(meant.into_iter().cloned().collect()),
+        }
     }
 
     /// Removes a film.
@@ -124,33 +128,24 @@ impl FilmStore {
         Ok(self.0.forget(film)?)
     }
 
-    /// The film of [`Films::find_alone`], and what to tell of the choice.
-    pub fn open_alone(&self, cluster: Option<u64>, name: &str) -> Result<(Film<File>, Vec<String>), Error> {
-        self.open_sound(name, |films| films.find_alone(cluster, name))
-    }
-
-    /// The film of [`Films::find_newest`], and what to tell of the choice.
-    pub fn open_newest(&self, cluster: Option<u64>, name: &str) -> Result<(Film<File>, Vec<String>), Error> {
-        self.open_sound(name, |films| films.find_newest(cluster, name))
-    }
-
-    /// Opens what `find` returns. Where `name` could mean several films, a damaged one gives way to another; if there is none, its damage is
-    /// the error.
-    fn open_sound(
+    /// Opens the film of [`Films::find`]; also returns what to tell of the choice. Where `name` could mean several films, a damaged one gives
+    /// way to another; if there is none, its damage is the error.
+    pub fn open_sound(
         &self,
+        cluster: Option<u64>,
         name: &str,
-        find: impl Fn(&Films) -> Result<Chosen, Error>,
+        alone: bool,
     ) -> Result<(Film<File>, Vec<String>), Error> {
         // A path is looked for in no store.
         let nowhere = || Films::new(self.root().to_owned(), Vec::new());
         let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
         let mut damage: Vec<Error> = Vec::new();
         loop {
-            let found =
-                find(&films).map(|chosen| (name == NEWEST || films.labelled(&chosen.path, name).is_some(), chosen));
-            let (could_be_another, chosen) = match found {
-                Ok((false, _)) | Err(_) if !damage.is_empty() => return Err(damage.swap_remove(0)),
-                found => found?,
+            let could_be_another = |chosen: &Chosen| name == NEWEST || !films.labelled(&chosen.path, name).is_empty();
+            let chosen = match films.find(cluster, name, alone) {
+                Ok(chosen) if damage.is_empty() || could_be_another(&chosen) => chosen,
+                Err(error) if damage.is_empty() => return Err(error),
+                _ => return Err(damage.swap_remove(0)),
             };
             match Film::open(&chosen.path) {
                 Ok(film) => {
@@ -158,7 +153,7 @@ impl FilmStore {
                         damage.iter().map(|error| format!("{error}; {} was taken instead", chosen.path.display()));
                     return Ok((film, passed_over.chain(chosen.remark(name)).collect()));
                 }
-                Err(error) if could_be_another && error.is_damage() => {
+                Err(error) if could_be_another(&chosen) && error.is_damage() => {
                     films.leave_out(&chosen.path);
                     damage.push(error);
                 }
@@ -317,18 +312,17 @@ pub struct Chosen {
     pub path: PathBuf,
     /// Films of its command that the name could mean, this one among them.
     pub films: usize,
-    why: &'static str,
+    /// It was chosen for telling best how the job goes alone.
+    alone: bool,
     /// Other clusters have films that are called so too.
     has_others: bool,
 }
 
-const NEWEST_OF_THEM: &str = "is the newest";
-const TELLS_ALONE: &str = "tells best how the job goes alone";
-
 impl Chosen {
     /// Says which of how many was taken, where there was a choice.
     pub fn remark(&self, name: &str) -> Option<String> {
-        let Chosen { films, why, has_others, .. } = self;
+        let Chosen { films, alone, has_others, .. } = self;
+        let why = if *alone { "tells best how the job goes alone" } else { "is the newest" };
         let of_others = if *has_others { "; those of other clusters were passed over" } else { "" };
         match films {
             1 => has_others.then(|| format!("this film called {name} is of this server's cluster{of_others}")),
@@ -394,39 +388,26 @@ impl Films {
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
     }
 
-    /// The films of a label, of the cluster of the film at `path`, which `name` means; `None` where it is no label.
-    fn labelled(&self, path: &Path, name: &str) -> Option<Vec<&Generation>> {
-        let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
-        let cluster = self.films.iter().find(is_meant)?.system_identifier;
-        let is_like = |one: &&Generation| one.label() == Some(name) && one.system_identifier == cluster;
-        Some(self.films.iter().filter(is_like).collect())
+    /// The films of a label, of the cluster of the film at `path`, which `name` means; none where it is no label.
+    fn labelled(&self, path: &Path, name: &str) -> Vec<&Generation> {
+        let labelled = || self.films.iter().filter(|one| one.label() == Some(name) && name != NEWEST);
+        let meant = labelled().find(|one| one.path == path);
+        labelled().filter(|one| meant.is_some_and(|meant| meant.system_identifier == one.system_identifier)).collect()
     }
 
-    /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
-    /// those that know what it asked for.
-    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
-        let newest = self.find_newest(cluster, name)?;
-        let mut films = self.read_alike(&newest.path, name);
-        films.retain(|(_, header)| header.sampling.is_some());
-        let path = find_alone(&films, largest_blocks(&films)).map_or(newest.path, |one| one.path.clone());
-        Ok(Chosen { path, why: TELLS_ALONE, ..newest })
-    }
-
-    /// As [`Films::find_of`], with how many there were to choose from.
-    pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
+    /// As [`Films::find_of`], with how many of its command there were to choose from where `name` is a label. With `alone` it is then the one
+    /// of them that tells best how the job goes alone, of those that know what it asked for.
+    pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen, Error> {
         let path = self.find_of(cluster, name)?;
-        let films = self.read_alike(&path, name).len();
-        // Where it is a label, clusters that are not this one may have films of it too.
-        let has_others = films > 0 && self.newest_of_clusters(name).count() > 1;
-        Ok(Chosen { path, films: films.max(1), why: NEWEST_OF_THEM, has_others })
-    }
-
-    /// The films of the command of this one, which `name` means, that are called so; none where it is no label.
-    fn read_alike(&self, path: &Path, name: &str) -> Vec<(Generation, FilmHeader)> {
-        let mut films = read_headers(self.labelled(path, name).into_iter().flatten());
+        let mut films = read_headers(self.labelled(&path, name).into_iter());
         let job = films.first().map(|(_, header)| header.job.clone());
         films.retain(|(_, header)| Some(&header.job) == job.as_ref());
-        films
+        let count = films.len();
+        // Where it is a label, clusters that are not this one may have films of it too.
+        let has_others = count > 0 && self.newest_of_clusters(name).count() > 1;
+        films.retain(|(_, header)| alone && header.sampling.is_some());
+        let path = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
+        Ok(Chosen { path, films: count.max(1), alone, has_others })
     }
 }
 
@@ -545,11 +526,11 @@ mod tests {
         let cold = keep_film(&store, "psql -f a", "x", 0, 0);
         let warm = keep_film(&store, "psql -f a", "x", 0, 100);
         let helped = keep_film(&store, "psql -f a", "x", 60, 60);
-        let alone = |name: &str| store.read_all().unwrap().find_alone(None, name).unwrap();
+        let alone = |name: &str| store.read_all().unwrap().find(None, name, true).unwrap();
         assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
         let told = alone("x").remark("x").unwrap();
         assert_eq!(told, "of 3 films of this command called x this one tells best how the job goes alone");
-        let newest = |name: &str| store.read_all().unwrap().find_newest(None, name).unwrap();
+        let newest = |name: &str| store.read_all().unwrap().find(None, name, false).unwrap();
         let own = helped.file_stem().unwrap().to_str().unwrap();
         assert_eq!(newest(own).remark(own), None);
         let newest = newest("x");
@@ -594,17 +575,18 @@ mod tests {
         bytes[10] ^= 1;
         std::fs::write(&newest, bytes).unwrap();
         for name in ["x", NEWEST] {
-            for (film, told) in [store.open_newest(None, name).unwrap(), store.open_alone(None, name).unwrap()] {
+            for alone in [false, true] {
+                let (film, told) = store.open_sound(None, name, alone).unwrap();
                 assert_eq!(film.path(), older, "{name}");
                 assert!(told[0].contains("is damaged") && told[0].contains("was taken instead"), "{told:?}");
             }
         }
         let own = newest.file_stem().unwrap().to_str().unwrap();
         for named in [own, newest.to_str().unwrap()] {
-            assert!(store.open_newest(None, named).unwrap_err().is_damage() && store.open_alone(None, named).is_err());
+            assert!([false, true].iter().all(|alone| store.open_sound(None, named, *alone).unwrap_err().is_damage()));
         }
         std::fs::remove_file(&older).unwrap();
-        assert!(store.open_newest(None, "x").unwrap_err().is_damage(), "there is no other");
+        assert!(store.open_sound(None, "x", false).unwrap_err().is_damage(), "there is no other");
     }
 
     #[test]
@@ -662,7 +644,7 @@ mod tests {
         let cluster = FilmHeader::for_tests().source.system_identifier;
         store.prune(cluster, "x", None).unwrap();
         assert!(cold.exists());
-        assert_eq!(store.read_all().unwrap().find_alone(None, "x").unwrap().path, cold);
+        assert_eq!(store.read_all().unwrap().find(None, "x", true).unwrap().path, cold);
         store.prune(cluster, "x", cold.file_stem().unwrap().to_str()).unwrap();
         assert!(!cold.exists(), "most of it is not there any more");
     }
@@ -684,7 +666,7 @@ mod choice_tests {
 
     #[test]
     fn which_was_taken_is_told_where_there_was_a_choice() {
-        let of = |films, has_others| Chosen { path: "f".into(), films, why: NEWEST_OF_THEM, has_others };
+        let of = |films, has_others| Chosen { path: "f".into(), films, alone: false, has_others };
         assert_eq!(of(1, false).remark("x"), None);
         assert!(of(1, true).remark("x").unwrap().ends_with("of other clusters were passed over"));
         assert!(of(2, true).remark("x").unwrap().contains("is the newest; those of other clusters"));

@@ -84,26 +84,17 @@ pub struct Touched {
 impl Touched {
     /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are, if both
     /// are known. What was in shared_buffers alone is not proven, and left out: it may be there still, and is counted where
-    /// `buffers_are_gone`.
-    pub fn read<S: ChunkReader + 'static>(
+    /// `buffers_are_gone`. Without a map all is there as it was recorded, and nothing is cached.
+    pub fn read<'a, S: ChunkReader + 'static>(
         films: &[&Film<S>],
-        map: &Map,
+        map: impl Into<Option<&'a Map>>,
         buffers_are_gone: bool,
     ) -> Result<Touched, Error> {
-        Touched::read_against(films, Some(map), buffers_are_gone)
-    }
-
-    /// Reads a film as it was recorded: all of it is there, and nothing is cached.
-    pub fn recorded<S: ChunkReader + 'static>(film: &Film<S>) -> Result<Touched, Error> {
-        Touched::read_against(&[film], None, false)
-    }
-
-    fn read_against<S: ChunkReader + 'static>(
-        films: &[&Film<S>],
-        map: Option<&Map>,
-        buffers_are_gone: bool,
-    ) -> Result<Touched, Error> {
-        let there = map.map(there).unwrap_or_default();
+        let map = map.into();
+        let mut there = HashMap::new();
+        for (at, one) in map.iter().flat_map(|map| map.relations.iter().enumerate()) {
+            there.extend(one.forks.iter().map(|fork| ((&one.relation.path, fork.fork), (at, fork))));
+        }
         let mut touched = Touched::default();
         // What a relation of the film became; one that is gone is `None`.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
@@ -313,14 +304,6 @@ fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) ->
     now == then || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
 }
 
-/// Where each fork of a map is.
-fn there(map: &Map) -> HashMap<(&RelationPath, Fork), (usize, &ForkMap)> {
-    let relations = map.relations.iter().enumerate();
-    let forks =
-        relations.flat_map(|(at, one)| one.forks.iter().map(move |fork| ((&one.relation.path, fork.fork), (at, fork))));
-    forks.collect()
-}
-
 /// Moments at which the working set is told.
 pub const MOMENTS: usize = 20;
 
@@ -492,7 +475,7 @@ impl MissRatioCurve {
 type Block = (u32, u32);
 
 /// Adds requests up, in their order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reuse {
     sampled: Sampled,
     /// Beyond what the film was sampled by.
@@ -511,16 +494,7 @@ pub struct Reuse {
 impl Reuse {
     /// For a film that was sampled so.
     pub fn new(sampled: Sampled) -> Reuse {
-        Reuse {
-            sampled,
-            shift: sampled.shift,
-            forks: HashMap::new(),
-            last: HashMap::new(),
-            order: RoaringBitmap::new(),
-            next: 0,
-            first_requests: 0,
-            needed: BTreeMap::new(),
-        }
+        Reuse { sampled, shift: sampled.shift, ..Reuse::default() }
     }
 
     /// These blocks were asked for.

@@ -85,7 +85,7 @@ impl Beside {
         let names = names.map(|(server, name)| follow_names(server, name, Arc::clone(&named), own.clone()));
         let attend = Attend {
             directory,
-            sessions: Sessions::new(postmaster, job),
+            sessions: Sessions::new(postmaster, job, Arc::clone(&progress)),
             isolation,
             device: number,
             profile: (device.source != ProfileSource::Default).then_some(device.profile),

@@ -1,7 +1,7 @@
 //! What is known before a job starts, what goes on while it runs, and what is put back afterwards.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -10,13 +10,13 @@ use tokio::time::timeout;
 use super::arguments::{RunArguments, describe_job};
 use super::beside::{Beside, Others};
 use super::receipt_text::render_put_back;
-use crate::film::{SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
+use crate::film::{SourceArguments, ask_sessions, begin_film, find_owners_like, open_source};
 use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, Scope, Target, describe, explain};
 use cache::trace::{
-    self, Assist, BoundedRoom, Came, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Left,
+    self, Assist, Came, Error, FilmStore, JobSeen, Journal, Journals, Judged, KeptFilm, Left,
     Means, Named, Own, Planned, Preloaded, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted,
-    describe_sessions, read_cache_bound,
+    Way, describe_sessions, read_cache_bound,
 };
 use cache::warm::plan::Geometry;
 use cache::warm::restore::{Lent, choose_room};
@@ -104,7 +104,6 @@ struct Help {
     assist: Option<JoinHandle<(Planned, Option<Preloaded>)>>,
     accounts: Option<JoinHandle<()>>,
     beside: Beside,
-    stop: Arc<AtomicBool>,
 }
 
 impl Prepared {
@@ -165,21 +164,20 @@ impl Prepared {
             None => None,
         };
         target.let_go();
-        let (draft, path) = store.begin(map.source.system_identifier, None)?;
+        let draft = store.begin(map.source.system_identifier, None)?;
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
         let (named, unnamed) = named_sessions(arguments, &target, &asked).await;
         let wanted = Wanted::Command { pid: Arc::clone(&command), named };
-        let header = new_header(&map, arguments.like.as_deref(), describe_job(&arguments.job));
-        let source = arguments.source;
-        let mut source = open_source(&target, &map, header, source, wanted, Arc::clone(&own), Arc::clone(&progress))?;
+        let source = open_source(&target, &map, arguments.source, wanted, Arc::clone(&own))?;
         let planned = match planning {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
         let goes_too = "; what others read meanwhile goes afterwards too, for it cannot be told apart";
         let goes_too = if arguments.protects() { goes_too } else { "" };
-        let coarser = source.coarser.take().map(|why| format!("{why}{goes_too}"));
-        let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
+        let coarser: Vec<String> = source.1.iter().map(|why| format!("{why}{goes_too}")).collect();
+        let named = (arguments.like.as_deref(), describe_job(&arguments.job));
+        let recording = begin_film(&target, &map, draft, named, source, Arc::clone(&progress))?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = remove_left_cgroups(&journals, target.data_directory.as_ref());
         remarks.extend(unusable.into_iter().chain(unnamed).chain(coarser));
@@ -211,15 +209,14 @@ impl Prepared {
 
     /// Brings what is to be there before the job, if anything is, and tells whether it may start then: not if the user wants to end it.
     pub async fn bring_first(&mut self) -> bool {
-        let Some(planned) = self.planned.take_if(|planned| planned.comes_first()) else { return true };
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut bringing = self.bring(planned, self.postmaster(), &stop);
+        let Some(planned) = self.planned.take_if(|planned| planned.decision.way == Way::SetFirst) else { return true };
+        let mut bringing = self.bring(planned, self.postmaster());
         let done = tokio::select! {
             done = &mut bringing => Some(done),
             _ = terminal::wait_for_interrupt() => None,
         };
         let may_start = done.is_some();
-        stop.store(!may_start, Ordering::Relaxed);
+        self.progress.is_over.store(!may_start, Ordering::Relaxed);
         let done = if let Some(done) = done { done } else { bringing.await };
         self.keep_first(done);
         may_start
@@ -237,25 +234,17 @@ impl Prepared {
         &self,
         mut planned: Planned,
         postmaster: Option<u32>,
-        stop: &Arc<AtomicBool>,
     ) -> JoinHandle<(Planned, Option<Preloaded>)> {
         let geometry = Geometry::of(&self.map.source);
-        let (own, progress, stop) = (Arc::clone(&self.own), Arc::clone(&self.progress), Arc::clone(stop));
+        let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
         let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
         spawn_blocking(move || {
-            let lent = Lent::to(postmaster.filter(|_| planned.brings()));
+            let lent = Lent::to(postmaster.filter(|_| planned.decision.way != Way::Nothing));
             planned.remarks.extend(lent.remark.clone());
-            let room = Box::new(BoundedRoom { room: lent.room, progress: Arc::clone(&progress) });
-            let means = directory.map(|DataDirectory { path: directory, .. }| Means {
-                directory,
-                geometry,
-                page_cache,
-                room,
-                own,
-                progress,
-                stop,
+            let room = Box::new(lent.room);
+            let preloaded = directory.and_then(|DataDirectory { path: directory, .. }| {
+                planned.bring(&Means { directory, geometry, page_cache, room, own, progress })
             });
-            let preloaded = means.and_then(|means| planned.bring(&means));
             if let Err(error) = lent.go_home() {
                 planned.remarks.push(format!("pgthaw's own memory is charged to the server: {error}"));
             }
@@ -266,7 +255,6 @@ impl Prepared {
     /// Helps the job, which has just started as `job`.
     pub async fn help(&mut self, arguments: &RunArguments, job: u32) {
         self.command.store(job, Ordering::Release);
-        let stop = Arc::new(AtomicBool::new(false));
         let beside = Beside::begin(
             arguments,
             (&self.target, &self.asked),
@@ -278,7 +266,7 @@ impl Prepared {
         // What is set apart is charged where its job is.
         let charged = self.postmaster().filter(|_| !beside.is_set_apart());
         let assist = match &self.first {
-            None => self.planned.take().map(|planned| self.bring(planned, charged, &stop)),
+            None => self.planned.take().map(|planned| self.bring(planned, charged)),
             Some(_) => None,
         };
         let accounts = arguments.protects().then(|| self.keep_accounts());
@@ -287,7 +275,7 @@ impl Prepared {
         {
             self.others = None;
         }
-        self.help = Some(Help { assist, accounts, beside, stop });
+        self.help = Some(Help { assist, accounts, beside });
     }
 
     /// Writes now and then what the job has brought in.
@@ -329,17 +317,13 @@ async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
     let databases = target.databases().await?;
     let named = which.zip(target.server.as_ref()).and_then(|(which, server)| {
         let told = FilmStore::open().databases(which, server.facts.system_identifier)?;
-        let named = find_told(&databases, &told);
+        // Where one was recorded without a server, an oid stands for the name.
+        let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
+        let named: Vec<String> = databases.iter().filter(is_told).map(|one| one.name.clone()).collect();
         // Where all are gone nobody knows where the job goes now.
         (!named.is_empty()).then(|| [named, vec![server.database.clone()]].concat())
     });
     Ok((target, databases, named))
-}
-
-/// Those databases that films tell of: by their oids, where one was recorded without a server.
-fn find_told(databases: &[Database], told: &[String]) -> Vec<String> {
-    let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
-    databases.iter().filter(is_told).map(|one| one.name.clone()).collect()
 }
 
 /// That the server's owner has films of this name, where this user has none.
@@ -402,7 +386,7 @@ fn plan(
 
 impl Prepared {
     async fn end_help(&mut self, help: Help, control: &Control, receipt: &mut RunReceipt) {
-        help.stop.store(true, Ordering::Relaxed);
+        self.progress.is_over.store(true, Ordering::Relaxed);
         if let Some(accounts) = help.accounts {
             accounts.abort();
             // It has come to its end, one way or the other.

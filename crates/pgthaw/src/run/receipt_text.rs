@@ -120,15 +120,11 @@ fn render_unread(done: &PutBack) -> Option<String> {
     })
 }
 
-/// Which part of what was cached before is cached now.
-fn there(done: &PutBack) -> f64 {
-    let before = done.cached_before_bytes;
-    before.0.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before.0 as f64
-}
-
-/// The same in percent: what lacks something is not all.
+/// Which part of what was cached before is cached now. What lacks something is not all.
 fn render_there(done: &PutBack) -> String {
-    format!("{:.1} %", (1000.0 * there(done)).floor() / 10.0)
+    let before = done.cached_before_bytes.0;
+    let there = before.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before as f64;
+    format!("{:.1} %", (1000.0 * there).floor() / 10.0)
 }
 
 /// How it was set apart.

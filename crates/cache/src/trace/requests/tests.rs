@@ -92,9 +92,10 @@ fn looked(requests: &mut Requests) -> Vec<Seen> {
 }
 
 fn seen_of(touch: Touch) -> Seen {
-    assert_eq!(touch.at, Some(Duration::from_millis(5)));
-    let BlockRange { start, end } = touch.blocks;
-    (touch.relation.name.name.clone(), start..end, touch.kind, touch.pid, touch.is_of_film, touch.came)
+    let Touch { event, is_of_film, came } = touch;
+    assert_eq!(event.time, Duration::from_millis(5));
+    let BlockRange { start, end } = event.blocks;
+    (event.relation.name.name.clone(), start..end, event.kind, event.pid, is_of_film, came)
 }
 
 const PID: u32 = 4_000_000_000;
@@ -183,7 +184,7 @@ fn where_the_command_is_never_seen_it_is_all_of_the_cluster() {
     told.lock().unwrap().events = vec![event(PageEventKind::Requested, 0, 1, 1)];
     assert_eq!(looked(&mut requests), []);
     let mut seen = Vec::new();
-    let end = requests.end(&mut |touch| seen.push(touch.pid)).unwrap();
+    let end = requests.end(&mut |touch| seen.push(touch.event.pid)).unwrap();
     assert_eq!(seen, [1]);
     assert!(end.remarks[0].contains("all of the cluster"), "{:?}", end.remarks);
 }
@@ -218,7 +219,7 @@ fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_n
         told.lock().unwrap().events = [short].iter().chain(&others).map(of).collect();
         assert_eq!(looked(&mut requests), []);
         let mut seen = Vec::new();
-        let end = requests.end(&mut |touch| seen.push(touch.pid)).unwrap();
+        let end = requests.end(&mut |touch| seen.push(touch.event.pid)).unwrap();
         assert_eq!(seen, expected);
         let why = "taken for the command's, because nobody else asked for anything";
         let is_its = end.guessed.iter().any(|one| one.contains(why)) && end.job_seen == JobSeen::Yes;
