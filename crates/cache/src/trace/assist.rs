@@ -36,11 +36,6 @@ use host::linux::process::stand_behind_others;
 use host::linux::threads::on_threads;
 use host::units::{BlockRange, Bytes};
 
-/// Did the run wait for the device, and had it for itself?
-fn tells_device(header: &FilmHeader) -> bool {
-    !header.totals.is_preloaded() && header.totals.is_fetched()
-}
-
 /// Is most of the films' content still there?
 fn is_whole(touched: &Touched) -> bool {
     touched.lost_share() <= 1.0 - WHOLE
@@ -157,8 +152,8 @@ impl Assist {
             job: header.job.clone(),
             lost,
             decision,
-            // Time for relations that are gone counts as the job's own.
-            tells_device: tells_device(header) && is_whole(&touched),
+            // Its run waited for the device, and had it for itself. Time for relations that are gone counts as the job's own.
+            tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
             had_workers: header.workers.map(|workers| workers > 0),
             remarks,
             film: Some(like.name),

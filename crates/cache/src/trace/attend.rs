@@ -680,6 +680,9 @@ mod sessions_tests {
             one.wait().unwrap();
         }
         assert_eq!(sessions.look(&named), Changed::default());
-        assert_eq!((progress.sessions_seen.load(Ordering::Relaxed), progress.workers_seen.load(Ordering::Relaxed)), (2, 0));
+        assert_eq!(
+            (progress.sessions_seen.load(Ordering::Relaxed), progress.workers_seen.load(Ordering::Relaxed)),
+            (2, 0)
+        );
     }
 }

@@ -15,9 +15,7 @@ mod store;
 mod touched;
 mod whose;
 
-pub use assist::{
-    Assist, Judged, KeptFilm, Means, OthersSeen, Planned, Preloaded, RunReceipt, describe_sessions,
-};
+pub use assist::{Assist, Judged, KeptFilm, Means, OthersSeen, Planned, Preloaded, RunReceipt, describe_sessions};
 pub use attend::{Attend, Attended, Isolated, Progress, Sessions, WAITED_FOR, read_cache_bound};
 pub use decision::{Decision, Forecasts};
 pub use error::Error;

@@ -278,9 +278,9 @@ pub struct Own(Mutex<HashMap<(usize, Fork), Brought>>);
 
 /// Blocks that pgthaw brings for the job, and those that it reads over on its way.
 #[derive(Clone, Debug, Default)]
-struct Brought {
-    wanted: RoaringBitmap,
-    read_over: RoaringBitmap,
+pub struct Brought {
+    pub wanted: RoaringBitmap,
+    pub read_over: RoaringBitmap,
 }
 
 impl Own {
@@ -294,13 +294,8 @@ impl Own {
         own.wanted |= all & touched;
     }
 
-    /// Those of `blocks` that pgthaw brought for the job.
-    pub fn wanted_among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> RoaringBitmap {
-        self.among(relation, fork, blocks).wanted
-    }
-
     /// Those of `blocks` that pgthaw brought.
-    fn among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> Brought {
+    pub fn among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> Brought {
         let own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let among = |own: &Brought| Brought { wanted: &own.wanted & blocks, read_over: &own.read_over & blocks };
         own.get(&(relation, fork)).map(among).unwrap_or_default()

@@ -256,7 +256,7 @@ impl Requests {
             let mut come = RoaringBitmap::new();
             come.insert_range(touch.event.blocks.start as u32..touch.event.blocks.end as u32);
             *self.brought.entry((segment.relation, segment.fork)).or_default() |= &come;
-            let wanted = self.own.wanted_among(segment.relation, segment.fork, &come);
+            let wanted = self.own.among(segment.relation, segment.fork, &come).wanted;
             for (blocks, is_of_film) in [(&come - &wanted, false), (wanted, true)] {
                 for blocks in runs(&blocks) {
                     let event = Event { blocks, ..touch.event.clone() };

@@ -101,7 +101,7 @@ impl FilmStore {
     pub fn read_all(&self) -> Result<Films, Error> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
-        Ok(Films::new(self.root().to_owned(), films))
+        Ok(Films { root: self.root().to_owned(), films })
     }
 
     /// As [`Films::find_of`].
@@ -137,7 +137,7 @@ impl FilmStore {
         alone: bool,
     ) -> Result<(Film<File>, Vec<String>), Error> {
         // A path is looked for in no store.
-        let nowhere = || Films::new(self.root().to_owned(), Vec::new());
+        let nowhere = || Films { root: self.root().to_owned(), films: Vec::new() };
         let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
         let mut damage: Vec<Error> = Vec::new();
         loop {
@@ -223,10 +223,8 @@ impl FilmStore {
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
         }
-        let alike: Vec<f64> = films.iter().map(|(_, header)| likeness(&header.job, job)).collect();
-        let most = alike.iter().copied().fold(0.0, f64::max);
-        let mut alike = alike.into_iter();
-        films.retain(|_| alike.next() == Some(most));
+        let most = films.iter().map(|(_, header)| likeness(&header.job, job)).fold(0.0, f64::max);
+        films.retain(|(_, header)| likeness(&header.job, job) == most);
         let day = |at: Timestamp| at.to_zoned(TimeZone::system()).weekday();
         let today = day(Timestamp::now());
         let of = |(_, header): &(_, FilmHeader)| (header.totals.wanted_blocks(), day(header.recorded_at) == today);
@@ -262,8 +260,8 @@ impl FilmStore {
     }
 
     /// Removes all films of a label but the newest [`KEPT`], the largest, and those that show best how the job goes alone, of all of them and
-    /// of the newest one's command; returns how many. Not of each command: one that contains the date is new every day. `lost` is not spared.
-    pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<usize, Error> {
+    /// of the newest one's command. Not of each command: one that contains the date is new every day. `lost` is not spared.
+    pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<(), Error> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
         let size = |(_, header): &&(Generation, FilmHeader)| header.totals.wanted_blocks();
@@ -273,11 +271,10 @@ impl FilmStore {
         let alone = [&known, &of_job].map(|films| find_alone(films, largest_blocks(films)));
         let is_spared =
             |one: &Generation| [largest, alone[0], alone[1]].iter().flatten().any(|spared| spared.path == one.path);
-        let mut removed = 0;
-        for one in films.into_iter().skip(KEPT).filter(|one| !is_spared(one)) {
-            removed += usize::from(self.0.drop_if_there(&one)?);
+        for one in films.iter().skip(KEPT).filter(|one| !is_spared(one)) {
+            self.0.drop_if_there(one)?;
         }
-        Ok(removed)
+        Ok(())
     }
 }
 
@@ -332,10 +329,6 @@ impl Chosen {
 }
 
 impl Films {
-    fn new(root: PathBuf, films: Vec<Generation>) -> Films {
-        Films { root, films }
-    }
-
     pub fn has_label(&self, label: &str) -> bool {
         self.films.iter().any(|one| one.label() == Some(label))
     }

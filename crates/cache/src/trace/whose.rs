@@ -85,8 +85,6 @@ pub struct Whose {
     /// The command and what it started, as far as they live, with the ticks of their start, for pids are reused.
     family: BTreeMap<u32, u64>,
     known: HashMap<u32, Verdict>,
-    /// Those of `NotYet` to whom somebody else than the command is connected.
-    of_others: HashSet<u32>,
     /// What the server said last of its sessions, and whether it still answers.
     sessions: Vec<Session>,
     answers: bool,
@@ -266,14 +264,8 @@ impl Whose {
         }
         match self.judge_client(pid, command) {
             // Who is connected may be about to say what he is called, as long as anybody tells us.
-            Verdict::Other if by_name == Verdict::NotYet && self.answers => {
-                self.of_others.insert(pid);
-                Verdict::NotYet
-            }
-            verdict => {
-                self.of_others.remove(&pid);
-                verdict
-            }
+            Verdict::Other if by_name == Verdict::NotYet && self.answers => Verdict::NotYet,
+            verdict => verdict,
         }
     }
 
@@ -296,7 +288,7 @@ impl Whose {
             }
             // It may have been the command's, unless it was seen to be another's. Before the command's has been seen at all, it does not count
             // as that.
-            None if self.of_others.contains(&pid) || self.strangers.contains(&pid) => Verdict::Other,
+            None if self.strangers.contains(&pid) => Verdict::Other,
             None if self.has_seen_wanted => {
                 self.unknown += 1;
                 Verdict::Wanted

@@ -32,8 +32,8 @@ pub struct Beside {
     attended: Option<(JoinHandle<Attended>, Going)>,
     progress: Arc<Progress>,
     names: Option<JoinHandle<()>>,
-    /// pgthaw is among those that are set apart.
-    is_set_apart: bool,
+    /// What pgthaw reads is charged to a cgroup of the job's own.
+    pub is_set_apart: bool,
 }
 
 impl Beside {
@@ -95,11 +95,6 @@ impl Beside {
             over,
         };
         Beside { attended: Some((spawn_blocking(move || attend.run()), going)), progress, names, is_set_apart }
-    }
-
-    /// Is what pgthaw reads charged to a cgroup of the job's own?
-    pub fn is_set_apart(&self) -> bool {
-        self.is_set_apart
     }
 
     /// The job has ended. What of it works on is waited for until `control` is interrupted.

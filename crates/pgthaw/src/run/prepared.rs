@@ -14,9 +14,9 @@ use crate::film::{SourceArguments, ask_sessions, begin_film, find_owners_like, o
 use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, Scope, Target, describe, explain};
 use cache::trace::{
-    self, Assist, Came, Error, FilmStore, JobSeen, Journal, Journals, Judged, KeptFilm, Left,
-    Means, Named, Own, Planned, Preloaded, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted,
-    Way, describe_sessions, read_cache_bound,
+    self, Assist, Came, Error, FilmStore, JobSeen, Journal, Journals, Judged, KeptFilm, Left, Means, Named, Own,
+    Planned, Preloaded, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted, Way,
+    describe_sessions, read_cache_bound,
 };
 use cache::warm::plan::Geometry;
 use cache::warm::restore::{Lent, choose_room};
@@ -83,7 +83,6 @@ pub struct Prepared {
     /// The job's pid, for the recorder.
     command: Arc<AtomicU32>,
     own: Arc<Own>,
-    store: FilmStore,
     journals: Arc<Journals>,
     journal: Arc<Journal>,
     planned: Option<Planned>,
@@ -154,17 +153,16 @@ impl Prepared {
             return Err(Error::NothingSeen(why.detail.clone().unwrap_or_default()).into());
         }
         let map = Arc::new(map);
-        let store = FilmStore::open();
         let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
         let (device, unusable) = arguments.device.choose(directory, None);
-        let planning = plan(arguments, &target, &store, &map, device);
+        let planning = plan(arguments, &target, &map, device);
         let asked = OwnTransactions::default();
         let others = match target.server.as_ref().filter(|_| arguments.protects()) {
             Some(server) => Others::begin(server, asked.clone()).await.ok(),
             None => None,
         };
         target.let_go();
-        let draft = store.begin(map.source.system_identifier, None)?;
+        let draft = FilmStore::open().begin(map.source.system_identifier, None)?;
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
         let (named, unnamed) = named_sessions(arguments, &target, &asked).await;
         let wanted = Wanted::Command { pid: Arc::clone(&command), named };
@@ -188,7 +186,6 @@ impl Prepared {
             recording,
             command,
             own,
-            store,
             journals,
             journal,
             planned,
@@ -230,11 +227,7 @@ impl Prepared {
     }
 
     /// What is read is charged to the server that runs as `postmaster`.
-    fn bring(
-        &self,
-        mut planned: Planned,
-        postmaster: Option<u32>,
-    ) -> JoinHandle<(Planned, Option<Preloaded>)> {
+    fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<(Planned, Option<Preloaded>)> {
         let geometry = Geometry::of(&self.map.source);
         let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
         let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
@@ -264,7 +257,7 @@ impl Prepared {
             &mut self.remarks,
         );
         // What is set apart is charged where its job is.
-        let charged = self.postmaster().filter(|_| !beside.is_set_apart());
+        let charged = self.postmaster().filter(|_| !beside.is_set_apart);
         let assist = match &self.first {
             None => self.planned.take().map(|planned| self.bring(planned, charged)),
             Some(_) => None,
@@ -354,7 +347,6 @@ async fn named_sessions(
 fn plan(
     arguments: &RunArguments,
     target: &Target,
-    store: &FilmStore,
     map: &Arc<Map>,
     device: PlannedDevice,
 ) -> Option<JoinHandle<Result<Planned, Error>>> {
@@ -369,7 +361,7 @@ fn plan(
     let buffers = target.server.as_ref().map(|server| server.facts.shared_buffers_bytes);
     let untouched = postmaster.zip(buffers).and_then(|(pid, size)| read_untouched_shared_memory(pid, size).ok());
     let assist = Assist {
-        store: store.clone(),
+        store: FilmStore::open(),
         which,
         job: describe_job(&arguments.job),
         map: Arc::clone(map),
@@ -407,8 +399,9 @@ impl Prepared {
         if let Some(help) = self.help.take() {
             self.end_help(help, &control, receipt).await;
         }
-        let Prepared { target, map, recording, store, journals, journal, planned, device, first, remarks, .. } = self;
+        let Prepared { target, map, recording, journals, journal, planned, device, first, remarks, .. } = self;
         receipt.remarks.extend(remarks);
+        let store = FilmStore::open();
         // Before a film of this run is there; the job has not waited for it.
         receipt.remarks.extend(owners_remark(arguments, &store, &map));
         let mut lost = None;
@@ -549,26 +542,6 @@ pub async fn put_back(
     Ok(done)
 }
 
-/// Puts back what runs left that were killed, and tells so.
-pub async fn put_back_left(target: &Target, journals: &Journals, device: DeviceArguments) -> Vec<String> {
-    let left = match journals.take_left() {
-        Ok(Some(left)) => left,
-        Ok(None) => return Vec::new(),
-        Err(error) => return vec![format!("what an earlier run left was not put back: {error}")],
-    };
-    let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
-    let (device, _) = device.choose(directory, None);
-    let runs = left.runs;
-    match put_back(target, journals, left, device, Arc::default()).await {
-        Ok(done) if runs > 0 => {
-            let told = format!("put back what an earlier run left: {}", render_put_back(&done));
-            std::iter::once(told).chain(done.remarks).collect()
-        }
-        Ok(done) => done.remarks,
-        Err(error) => vec![format!("what an earlier run left was not put back: {}", describe(&error))],
-    }
-}
-
 /// Removes the cgroups of runs that were killed, also of one that had no time to write down where they are. Returns what could not be
 /// removed, in words.
 pub fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
@@ -577,20 +550,36 @@ pub fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory
     remarks
 }
 
-/// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest.
+/// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest. Returns what to tell.
 pub async fn finish_left_runs(
     directory: &DataDirectory,
     journals: &Result<Journals, trace::Error>,
     device: DeviceArguments,
 ) -> Vec<String> {
-    let target = Target::of_directory(directory.clone(), None, Scope::All, Vec::new());
-    match journals {
-        Ok(journals) => {
-            let cgroups = remove_left_cgroups(journals, Some(directory));
-            cgroups.into_iter().chain(put_back_left(&target, journals, device).await).collect()
-        }
+    let mut told = Vec::new();
+    let failed = |error: String| format!("what an earlier run left was not put back: {error}");
+    let journals = match journals {
+        Ok(journals) => journals,
         // Where there is no place for them no run has left anything.
-        Err(_) if !Journals::place(&state_directory(), directory.system_identifier).is_dir() => Vec::new(),
-        Err(error) => vec![format!("what an earlier run left was not put back: {error}")],
+        Err(_) if !Journals::place(&state_directory(), directory.system_identifier).is_dir() => return told,
+        Err(error) => return vec![failed(error.to_string())],
+    };
+    told.extend(remove_left_cgroups(journals, Some(directory)));
+    let left = match journals.take_left() {
+        Ok(Some(left)) => left,
+        Ok(None) => return told,
+        Err(error) => return told.into_iter().chain([failed(error.to_string())]).collect(),
+    };
+    let target = Target::of_directory(directory.clone(), None, Scope::All, Vec::new());
+    let (device, _) = device.choose(Some(&directory.path), None);
+    let runs = left.runs;
+    match put_back(&target, journals, left, device, Arc::default()).await {
+        Ok(done) => {
+            let put_back = || format!("put back what an earlier run left: {}", render_put_back(&done));
+            told.extend((runs > 0).then(put_back));
+            told.extend(done.remarks);
+        }
+        Err(error) => told.push(failed(describe(&error))),
     }
+    told
 }
