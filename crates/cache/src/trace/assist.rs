@@ -186,7 +186,7 @@ impl Assist {
     fn read(&self, like: &mut Like) -> Result<Touched, Error> {
         let films: Vec<_> = like.films.iter().collect();
         let is_older = |film: &&Film<_>| self.started_at.is_some_and(|at| film.header().recorded_at < at);
-        let touched = Touched::read(&films, &self.map, films.iter().all(is_older))?;
+        let touched = Touched::read(&films, &*self.map, films.iter().all(is_older))?;
         let bytes = |blocks| films[0].header().bytes(blocks);
         if !touched.gone.is_empty() {
             like.remarks.push(format!(

@@ -146,15 +146,15 @@ impl Attend {
     /// Waits for the job's sessions to end, at most [`WAITED_FOR`] and while they read; returns a remark on it.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
-        let mut last = (begun, self.sessions.read_asked().requested);
+        let (mut read_at, mut requested) = (begun, self.sessions.read_asked().requested);
         loop {
             self.look(apart.as_deref_mut());
-            let requested = self.sessions.read_asked().requested;
-            if requested > last.1 {
-                last = (Instant::now(), requested);
+            let before = std::mem::replace(&mut requested, self.progress.requested_bytes.load(Ordering::Relaxed));
+            if requested > before {
+                read_at = Instant::now();
             }
             let waited = begun.elapsed();
-            let is_given_up = self.progress.goes_on.load(Ordering::Relaxed) || last.0.elapsed() > QUIET_FOR;
+            let is_given_up = self.progress.goes_on.load(Ordering::Relaxed) || read_at.elapsed() > QUIET_FOR;
             match self.sessions.count_there() {
                 0 if waited < TOLD_FROM => return None,
                 0 => {

@@ -65,8 +65,8 @@ pub struct Requests {
     /// Files that there was no room for.
     left_out: u64,
     next_housekeeping: Instant,
-    /// What was touched last: neighbours become one.
-    last: Option<Touch>,
+    /// What was touched and is not passed on yet.
+    touched: Vec<Touch>,
     job_seen: JobSeen,
     remarks: Vec<String>,
 }
@@ -130,7 +130,7 @@ impl Requests {
             grown: Vec::new(),
             left_out: 0,
             next_housekeeping: Instant::now() + HOUSEKEEPING,
-            last: None,
+            touched: Vec::new(),
             job_seen: JobSeen::Unknown,
             remarks: Vec::new(),
         })
@@ -168,8 +168,14 @@ impl Requests {
         Ok(())
     }
 
-    /// Tells `visit` what is known by now, and keeps what nobody can judge yet.
+    /// Passes what is known by now to `visit`, and keeps what nobody can judge yet.
     fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+        self.judge()?;
+        std::mem::take(&mut self.touched).into_iter().for_each(visit);
+        Ok(())
+    }
+
+    fn judge(&mut self) -> Result<(), Error> {
         self.whose.know_earlier();
         let mut events = std::mem::take(&mut self.pending);
         let told_before = events.len();
@@ -180,10 +186,9 @@ impl Requests {
                 // Whosever it is, it came: whoever is killed now leaves that to be cleaned up.
                 for event in events.iter().skip(told_before).filter(|event| event.kind == PageEventKind::Fetched) {
                     if let Some(segment) = self.files.segments.get(event.file as usize) {
-                        self.put(event, *segment, event.units, (EventKind::Fetched, false), visit);
+                        self.put(event, *segment, event.units, (EventKind::Fetched, false));
                     }
                 }
-                self.flush(visit);
                 self.pending = events;
                 return Ok(());
             }
@@ -197,7 +202,7 @@ impl Requests {
                     self.left_out += u64::from(!self.watch.make_room(event.file)?);
                     self.grown.push(event.file);
                 }
-                (Verdict::Wanted, _) => self.add(&event, visit),
+                (Verdict::Wanted, _) => self.add(&event),
                 (Verdict::NotYet, _) => self.pending.push(event),
                 (Verdict::Other, PageEventKind::Requested) => {
                     self.watch.clear(event.file, event.first_unit, event.units);
@@ -205,7 +210,6 @@ impl Requests {
                 (Verdict::Other, _) => {}
             }
         }
-        self.flush(visit);
         if self.sampling.adapt() {
             self.watch.tell_again_below(below(self.sampling.shift))?;
         }
@@ -221,7 +225,7 @@ impl Requests {
     }
 
     /// Adds what one event tells.
-    fn add(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
+    fn add(&mut self, event: &PageEvent) {
         let Some(segment) = self.files.segments.get(event.file as usize).copied() else { return };
         let pages = self.pages_of.entry(event.pid).or_default();
         self.pages += event.pages.saturating_sub(*pages);
@@ -233,34 +237,33 @@ impl Requests {
             PageEventKind::Grown => {}
             PageEventKind::Again => {
                 self.sampling.again += 1;
-                self.put(event, segment, event.units, (EventKind::Again, true), visit);
+                self.put(event, segment, event.units, (EventKind::Again, true));
             }
             PageEventKind::Requested => {
                 self.sampling.units += u64::from(event.units.count_ones());
                 let come = event.fetched & !self.brought_of(event, segment);
-                self.put(event, segment, come, (EventKind::Fetched, true), visit);
-                self.put(event, segment, event.units & !come, (EventKind::Requested, true), visit);
+                self.put(event, segment, come, (EventKind::Fetched, true));
+                self.put(event, segment, event.units & !come, (EventKind::Requested, true));
             }
-            PageEventKind::Fetched => self.add_fetched(event, segment, visit),
+            PageEventKind::Fetched => self.add_fetched(event, segment),
         }
     }
 
     /// What came is no part of the film where it is seen what is asked for; but for what this process brought for the job.
-    fn add_fetched(&mut self, event: &PageEvent, segment: Segment, visit: &mut dyn FnMut(Touch)) {
+    fn add_fetched(&mut self, event: &PageEvent, segment: Segment) {
         if event.pid != std::process::id() {
             let is_of_film = self.watch.blind_to_requests().is_some();
-            return self.put(event, segment, event.units, (EventKind::Fetched, is_of_film), visit);
+            return self.put(event, segment, event.units, (EventKind::Fetched, is_of_film));
         }
         for run in bit_runs(event.units) {
-            let touch = self.touch(event, segment, run, (EventKind::Fetched, true));
+            let blocks = self.files.blocks(segment, event.first_unit, run);
             let mut come = RoaringBitmap::new();
-            come.insert_range(touch.event.blocks.start as u32..touch.event.blocks.end as u32);
+            come.insert_range(blocks.start as u32..blocks.end as u32);
             *self.brought.entry((segment.relation, segment.fork)).or_default() |= &come;
             let wanted = self.own.among(segment.relation, segment.fork, &come).wanted;
             for (blocks, is_of_film) in [(&come - &wanted, false), (wanted, true)] {
                 for blocks in runs(&blocks) {
-                    let event = Event { blocks, ..touch.event.clone() };
-                    self.give(Touch { event, is_of_film, ..touch }, visit);
+                    self.give(event, segment, blocks, (EventKind::Fetched, is_of_film));
                 }
             }
         }
@@ -279,57 +282,37 @@ impl Requests {
     }
 
     /// Tells of units of an event what they were, and whether that is part of the film.
-    fn put(
-        &mut self,
-        event: &PageEvent,
-        segment: Segment,
-        units: u64,
-        what: (EventKind, bool),
-        visit: &mut dyn FnMut(Touch),
-    ) {
+    fn put(&mut self, event: &PageEvent, segment: Segment, units: u64, what: (EventKind, bool)) {
         for run in bit_runs(units) {
-            let touch = self.touch(event, segment, run, what);
-            self.give(touch, visit);
+            self.give(event, segment, self.files.blocks(segment, event.first_unit, run), what);
         }
     }
 
-    fn touch(
-        &self,
+    /// Tells of blocks. Neighbours become one.
+    fn give(
+        &mut self,
         event: &PageEvent,
         segment: Segment,
-        units: Range<u32>,
+        blocks: BlockRange,
         (kind, is_of_film): (EventKind, bool),
-    ) -> Touch {
-        let tick = TICK.as_nanos() as u64;
-        let came = event.kind == PageEventKind::Fetched;
+    ) {
+        let (tick, came) = (TICK.as_nanos() as u64, event.kind == PageEventKind::Fetched);
         let event = Event {
             time: Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick),
             relation: Arc::clone(&self.files.relations[segment.relation]),
             fork: segment.fork,
-            blocks: self.files.blocks(segment, event.first_unit, units),
+            blocks,
             kind,
             pid: event.pid,
             job_bytes: Bytes(self.pages * self.files.units.page_bytes),
         };
-        Touch { event, is_of_film, came }
-    }
-
-    /// Makes one of neighbours.
-    fn give(&mut self, touch: Touch, visit: &mut dyn FnMut(Touch)) {
-        match &mut self.last {
-            Some(last) if last.goes_on_with(&touch) => {
-                last.event.blocks.end = touch.event.blocks.end;
-                last.event.job_bytes = touch.event.job_bytes;
+        let touch = Touch { event, is_of_film, came };
+        match self.touched.last_mut().filter(|last| last.goes_on_with(&touch)) {
+            Some(Touch { event: last, .. }) => {
+                (last.blocks.end, last.job_bytes) = (touch.event.blocks.end, touch.event.job_bytes);
             }
-            _ => {
-                self.flush(visit);
-                self.last = Some(touch);
-            }
+            None => self.touched.push(touch),
         }
-    }
-
-    fn flush(&mut self, visit: &mut dyn FnMut(Touch)) {
-        self.last.take().into_iter().for_each(visit);
     }
 
     /// What came again for the job: it had been there, and was gone by then.

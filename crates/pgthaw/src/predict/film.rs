@@ -100,7 +100,7 @@ fn make_prediction(
         ..DeviceProfile::default()
     };
     let run = Run::of(header);
-    let job = Job::new(&Touched::read(&[film], None, false)?, run, device, header.source.block_size);
+    let job = Job::new(&Touched::read(&[film], None::<&cache::Map>, false)?, run, device, header.source.block_size);
     let costs = costs_of(header, run, &job);
     let mut assumptions = vec![
         "none of its blocks is cached when the job begins, and what was used longest ago goes first".to_owned(),
