@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::thread::sleep;
@@ -414,15 +414,13 @@ impl Means {
 
     /// Does these reads until all is there, the job has ended, or there is no room.
     fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
-        let started = Instant::now();
-        let (next, reads, bytes) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let stopped: Mutex<Option<String>> = Mutex::default();
-        let is_stopped = || stopped.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let stop = |why: String| _ = stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        let (started, next, done) = (Instant::now(), AtomicUsize::new(0), Mutex::new(Preloaded::default()));
+        let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
+        let stop = |why: String| _ = lock().stopped.get_or_insert(why);
         let open = OpenFiles::new(self.files());
         on_threads(DEPTH, |_| {
             let mut buffer = Vec::new();
-            while !is_stopped() {
+            while lock().stopped.is_none() {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(read) = wanted.get(at) else { break };
                 if self.is_over() {
@@ -434,20 +432,16 @@ impl Means {
                 match self.bring(&touched.forks[read.fork], *read, &open, &mut buffer) {
                     Ok(Bytes(0)) => {}
                     Ok(brought) => {
-                        reads.fetch_add(1, Ordering::Relaxed);
-                        bytes.fetch_add(brought.0, Ordering::Relaxed);
+                        let mut done = lock();
+                        done.reads += 1;
+                        done.bytes += brought;
                     }
                     Err(error) => return stop(error.to_string()),
                 }
             }
         });
-        Preloaded {
-            reads: reads.into_inner(),
-            bytes: Bytes(bytes.into_inner()),
-            seconds: started.elapsed().as_secs_f64(),
-            dropped_bytes: Bytes(0),
-            stopped: stopped.into_inner().unwrap_or_else(PoisonError::into_inner),
-        }
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Preloaded { seconds: started.elapsed().as_secs_f64(), ..done }
     }
 
     /// Has the job ended?

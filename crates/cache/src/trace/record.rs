@@ -42,14 +42,12 @@ pub struct Recorded {
 #[derive(Debug)]
 pub struct Recording {
     going: Going,
-    /// Hands back its writer, and what the source said at its end.
-    thread: JoinHandle<Result<(FilmWriter, SourceEnd), Error>>,
+    /// Hands back what it worked with, and what the source said at its end.
+    thread: JoinHandle<Result<(Looking, SourceEnd), Error>>,
     came: Arc<Mutex<Came>>,
-    started: Instant,
     header: FilmHeader,
     devices: Devices,
     before: Option<DeviceCounters>,
-    progress: Arc<Progress>,
 }
 
 impl Recording {
@@ -72,16 +70,15 @@ impl Recording {
             source,
             came: Arc::clone(&came),
             job_bytes: Bytes(0),
-            progress: Arc::clone(&progress),
+            progress,
             begun: read_monotonic(),
             last: Duration::ZERO,
         };
         let header = FilmHeader { recorder: looking.source.describe(), ..header };
-        let started = Instant::now();
         let thread = thread::Builder::new().spawn(move || looking.run(&over));
         let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
         let before = devices.read().ok().flatten();
-        Ok(Recording { going, thread, came, started, header, devices, before, progress })
+        Ok(Recording { going, thread, came, header, devices, before })
     }
 
     /// What came so far: whoever asks may look at it until it lets go.
@@ -101,16 +98,17 @@ impl Recording {
 
     /// Looks a last time, and ends the film.
     pub fn end(self) -> Result<Recorded, Error> {
-        let seconds = self.started.elapsed().as_secs_f64();
+        let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
         drop(self.going);
-        let (writer, end) = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let (looking, end) = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let Looking { writer, progress, begun, .. } = looking;
         let device = self.before.zip(after);
-        let requested = self.progress.requested();
+        let requested = progress.requested();
         let header = FilmHeader {
             requested_bytes: requested,
-            workers: requested.map(|_| self.progress.workers_seen.load(Ordering::Relaxed) as u64),
-            seconds,
+            workers: requested.map(|_| progress.workers_seen.load(Ordering::Relaxed) as u64),
+            seconds: ended.saturating_sub(begun).as_secs_f64(),
             lost_events: end.lost_events,
             sampling: end.sampling,
             fetched_again: end.fetched_again,
@@ -164,7 +162,7 @@ struct Looking {
 
 impl Looking {
     /// Looks again and again until it is over, and once more.
-    fn run(mut self, over: &Over) -> Result<(FilmWriter, SourceEnd), Error> {
+    fn run(mut self, over: &Over) -> Result<(Looking, SourceEnd), Error> {
         let mut took = Duration::ZERO;
         while self.source.wait(took, over) {
             let begun = Instant::now();
@@ -172,7 +170,7 @@ impl Looking {
             took = begun.elapsed();
         }
         let end = self.look(|source, visit| source.end(visit))?;
-        Ok((self.writer, end))
+        Ok((self, end))
     }
 
     fn look<T>(

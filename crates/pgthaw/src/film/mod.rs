@@ -203,14 +203,9 @@ pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -
 }
 
 /// The newest film of a cluster under `label` that the server's owner has, where this user has none.
-pub fn find_owners_like(
-    connection: &ConnectionArguments,
-    own: &FilmStore,
-    cluster: u64,
-    label: &str,
-) -> Option<PathBuf> {
-    let find = |store: &FilmStore| store.find_newest_like(cluster, label).ok().flatten();
-    if find(own).is_some() { None } else { owners_store(connection).and_then(|store| find(&store)) }
+pub fn find_owners_like(connection: &ConnectionArguments, cluster: u64, label: &str) -> Option<PathBuf> {
+    let find = |store: FilmStore| store.find_newest_like(cluster, label).ok().flatten();
+    if find(FilmStore::open()).is_some() { None } else { owners_store(connection).and_then(find) }
 }
 
 /// Interval at which pgthaw checks whether a recorded backend has ended.

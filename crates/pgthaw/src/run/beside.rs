@@ -195,7 +195,6 @@ impl Others {
         if clients > 0 {
             sleep(BEFORE).await;
             others.before_tps = Some(others.rate().await?);
-            others.job_begins().await?;
         }
         Ok(others)
     }

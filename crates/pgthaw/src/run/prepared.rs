@@ -113,24 +113,17 @@ impl Prepared {
         }
         arguments.source.begin_ahead(&arguments.connection);
         let prepared = Prepared::prepare(arguments, shows_progress).await;
-        if prepared.is_err() {
-            SourceArguments::forget_ahead();
-        }
-        prepared
+        prepared.inspect_err(|_| SourceArguments::forget_ahead())
     }
 
     async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
-        let Ok(reached) = timeout(REACHED_WITHIN, reach(arguments)).await else {
-            return Err(Unprepared::Because(format!("the server did not answer within {REACHED_WITHIN:?}")));
-        };
-        let reached = reached?;
+        let silent = |_| Unprepared::Because(format!("the server did not answer within {REACHED_WITHIN:?}"));
+        let reached = timeout(REACHED_WITHIN, reach(arguments)).await.map_err(silent)??;
         let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
         let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress, shows_progress)).await;
         progress.finish();
-        looked.unwrap_or_else(|_| {
-            let told = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
-            Err(Unprepared::Because(told))
-        })
+        let slow = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
+        looked.map_err(|_| Unprepared::Because(slow))?
     }
 
     async fn look(
@@ -200,14 +193,10 @@ impl Prepared {
         })
     }
 
-    fn postmaster(&self) -> Option<u32> {
-        self.target.data_directory.as_ref()?.find_postmaster_pid()
-    }
-
     /// Brings what is to be there before the job, if anything is, and tells whether it may start then: not if the user wants to end it.
     pub async fn bring_first(&mut self) -> bool {
         let Some(planned) = self.planned.take_if(|planned| planned.decision.way == Way::SetFirst) else { return true };
-        let mut bringing = self.bring(planned, self.postmaster());
+        let mut bringing = self.bring(planned, self.target.find_postmaster());
         let done = tokio::select! {
             done = &mut bringing => Some(done),
             _ = terminal::wait_for_interrupt() => None,
@@ -257,7 +246,7 @@ impl Prepared {
             &mut self.remarks,
         );
         // What is set apart is charged where its job is.
-        let charged = self.postmaster().filter(|_| !beside.is_set_apart);
+        let charged = self.target.find_postmaster().filter(|_| !beside.is_set_apart);
         let assist = match &self.first {
             None => self.planned.take().map(|planned| self.bring(planned, charged)),
             Some(_) => None,
@@ -320,9 +309,9 @@ async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
 }
 
 /// That the server's owner has films of this name, where this user has none.
-fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Option<String> {
+fn owners_remark(arguments: &RunArguments, map: &Map) -> Option<String> {
     let label = arguments.like.as_deref()?;
-    let film = find_owners_like(&arguments.connection, store, map.source.system_identifier, label)?;
+    let film = find_owners_like(&arguments.connection, map.source.system_identifier, label)?;
     let film = quote_argument(&film.display().to_string());
     Some(format!(
         "the server's owner has films called {label}, and they are his: `pgthaw run --film {film} -- COMMAND` goes by one of them"
@@ -401,9 +390,8 @@ impl Prepared {
         }
         let Prepared { target, map, recording, journals, journal, planned, device, first, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        let store = FilmStore::open();
         // Before a film of this run is there; the job has not waited for it.
-        receipt.remarks.extend(owners_remark(arguments, &store, &map));
+        receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
             lost = planned.lost.take();
@@ -424,7 +412,7 @@ impl Prepared {
                 let guessed = std::mem::take(&mut recorded.guessed);
                 receipt.remarks.extend(describe_sessions(counted, recorded.job_seen, guessed, is_kept));
                 match arguments.like.as_deref() {
-                    Some(label) if job == Ended::Well => keep(&store, recorded, (label, lost.as_deref()), receipt),
+                    Some(label) if job == Ended::Well => keep(recorded, (label, lost.as_deref()), receipt),
                     Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
                     _ => drop(recorded),
                 }
@@ -489,7 +477,8 @@ fn judge(
 }
 
 /// Keeps a film under its name, and lets old ones go, also one of which most is `lost`. A slip's is none that anybody is to go by.
-fn keep(store: &FilmStore, recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
+fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
+    let store = FilmStore::open();
     let cluster = recorded.header.source.system_identifier;
     if store.is_slip(&recorded.header, label, lost).unwrap_or_default() {
         receipt.remarks.push(format!(
