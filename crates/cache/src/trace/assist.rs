@@ -70,6 +70,8 @@ pub struct Planned {
     pub tells_device: bool,
     /// The command that the film is of.
     pub job: String,
+    /// What was brought so far.
+    pub preloaded: Option<Preloaded>,
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
@@ -158,7 +160,7 @@ impl Assist {
             remarks,
             film: Some(like.name),
             touched,
-            unread: None,
+            ..Planned::default()
         })
     }
 
@@ -185,8 +187,9 @@ impl Assist {
     /// What the films tell of the job. What of them is left out goes to their remarks.
     fn read(&self, like: &mut Like) -> Result<Touched, Error> {
         let films: Vec<_> = like.films.iter().collect();
-        let is_older = |film: &&Film<_>| self.started_at.is_some_and(|at| film.header().recorded_at < at);
-        let touched = Touched::read(&films, &*self.map, films.iter().all(is_older))?;
+        let were_before_start =
+            self.started_at.is_some_and(|at| films.iter().all(|film| film.header().recorded_at < at));
+        let touched = Touched::read(&films, &*self.map, were_before_start)?;
         let bytes = |blocks| films[0].header().bytes(blocks);
         if !touched.gone.is_empty() {
             like.remarks.push(format!(
@@ -233,19 +236,19 @@ impl Planned {
         Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
     }
 
-    /// Brings it, and blocks until the job has ended or all is there. `None` where nothing is to be brought; then the forecast is known.
-    pub fn bring(&mut self, means: &Means) -> Option<Preloaded> {
+    /// Brings it, and blocks until the job has ended or all is there. Where nothing is to be brought, the forecast is known afterwards.
+    pub fn bring(&mut self, means: &Means) {
         if let Some((assist, like)) = self.unread.take() {
             self.forecast_alone(&assist, like);
         }
-        match self.decision.way {
+        self.preloaded = match self.decision.way {
             Way::Nothing => None,
             Way::Windowed => {
                 let Planned { touched, decision, had_workers, .. } = &*self;
                 Some(Windowed { means, touched, decision, had_workers: *had_workers }.run())
             }
             _ => Some(means.bring_all(&self.touched, &self.decision.reads)),
-        }
+        };
     }
 
     /// Forecasts a job that is left alone, while it runs.

@@ -60,8 +60,9 @@ impl EventKind {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct FilmRelation {
+    #[serde(flatten)]
     pub name: RelationName,
     pub path: RelationPath,
 }

@@ -289,13 +289,7 @@ impl Requests {
     }
 
     /// Tells of blocks. Neighbours become one.
-    fn give(
-        &mut self,
-        event: &PageEvent,
-        segment: Segment,
-        blocks: BlockRange,
-        (kind, is_of_film): (EventKind, bool),
-    ) {
+    fn give(&mut self, event: &PageEvent, segment: Segment, blocks: BlockRange, (kind, is_of_film): (EventKind, bool)) {
         let (tick, came) = (TICK.as_nanos() as u64, event.kind == PageEventKind::Fetched);
         let event = Event {
             time: Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick),

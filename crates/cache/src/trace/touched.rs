@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parquet::file::reader::ChunkReader;
-use roaring::RoaringBitmap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 use serde::Serialize;
 
 use super::error::Error;
@@ -308,17 +308,21 @@ fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) ->
 pub const MOMENTS: usize = 20;
 
 /// What of one relation a job touched.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RelationTouches {
-    pub relation: Arc<FilmRelation>,
+    #[serde(flatten)]
+    pub relation: FilmRelation,
     /// Distinct blocks that came, or were asked for, of all forks.
     pub blocks: u64,
     /// Distinct blocks that were in shared_buffers before.
     pub buffers_blocks: u64,
     /// Events: stretches of neighbouring blocks that came at one look.
+    #[serde(rename = "pieces")]
     pub events: u64,
     /// Seconds into the film at which the first and the last of them were seen; `None` where there was nothing but buffers.
-    pub span: Option<(f64, f64)>,
+    pub first_seconds: Option<f64>,
+    pub last_seconds: Option<f64>,
+    #[serde(skip)]
     pub picture: Picture,
 }
 
@@ -334,7 +338,7 @@ pub struct Moment {
 }
 
 /// A film in numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FilmSummary {
     /// The relation with the most blocks first.
     pub relations: Vec<RelationTouches>,
@@ -344,24 +348,23 @@ pub struct FilmSummary {
     pub curve: Option<MissRatioCurve>,
 }
 
-/// Blocks of each fork.
-type Forks = BTreeMap<Fork, RoaringBitmap>;
-
 /// One relation while events are added up.
 #[derive(Default)]
 struct Sum {
-    blocks: Forks,
-    buffers: Forks,
+    blocks: RoaringTreemap,
+    buffers: RoaringTreemap,
     /// Since the last moment.
-    recent: Forks,
+    recent: RoaringTreemap,
     events: u64,
-    span: Option<(f64, f64)>,
+    first_seconds: Option<f64>,
+    last_seconds: Option<f64>,
     picture: Picture,
 }
 
-/// Adds an event's blocks, and returns how many of them are new.
-fn insert(forks: &mut Forks, event: &Event) -> u64 {
-    forks.entry(event.fork).or_default().insert_range(event.blocks.start as u32..event.blocks.end as u32)
+/// Adds an event's blocks to those of all forks, and returns how many of them are new.
+fn insert(all: &mut RoaringTreemap, event: &Event) -> u64 {
+    let fork = (event.fork as u64) << 32;
+    all.insert_range(fork + event.blocks.start..fork + event.blocks.end)
 }
 
 impl FilmSummary {
@@ -397,17 +400,18 @@ impl FilmSummary {
             if event.kind != EventKind::Again {
                 blocks += insert(&mut sum.blocks, &event);
                 sum.events += 1;
-                sum.span = Some((sum.span.map_or(seconds, |(first, _)| first), seconds));
+                sum.first_seconds.get_or_insert(seconds);
+                sum.last_seconds = Some(seconds);
             }
         })?;
         while moments.len() < MOMENTS {
             moments.push(Moment { seconds: moment(moments.len()), blocks, recent_blocks });
             recent_blocks = 0;
         }
-        let count = |forks: &Forks| forks.values().map(RoaringBitmap::len).sum();
-        let finish = |(relation, Sum { blocks, buffers, events, span, picture, .. }): (_, Sum)| {
-            let (blocks, buffers_blocks) = (count(&blocks), count(&buffers));
-            RelationTouches { relation, blocks, buffers_blocks, events, span, picture }
+        let finish = |(relation, sum): (_, Sum)| {
+            let Sum { blocks, buffers, events, first_seconds, last_seconds, picture, .. } = sum;
+            let (relation, blocks, buffers_blocks) = (Arc::unwrap_or_clone(relation), blocks.len(), buffers.len());
+            RelationTouches { relation, blocks, buffers_blocks, events, first_seconds, last_seconds, picture }
         };
         let mut relations: Vec<RelationTouches> = sums.into_iter().map(finish).collect();
         relations.sort_by_key(|one| Reverse((one.blocks, one.buffers_blocks)));

@@ -432,7 +432,6 @@ pub fn begin_film(
         recorded_at: map.taken_at,
         source: map.source.clone(),
         job,
-        recorder_pid: std::process::id(),
         remarks: map.remarks.iter().cloned().chain(coarser).collect(),
         ..FilmHeader::default()
     };

@@ -60,10 +60,8 @@ impl Beside {
             return Beside::default();
         };
         let number = read_block_device(&directory.path).ok().map(|device| device.number);
-        let isolation = match arguments.isolates() {
-            true => set_apart(postmaster, number, (journals, journal), remarks),
-            false => None,
-        };
+        let isolates = || set_apart(postmaster, number, (journals, journal), remarks);
+        let isolation = arguments.isolates().then(isolates).flatten();
         let mut is_set_apart = false;
         if let Some(isolation) = &isolation {
             // What is preloaded for it is its own.

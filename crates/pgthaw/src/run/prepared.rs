@@ -91,8 +91,6 @@ pub struct Prepared {
     others: Option<Others>,
     /// What pgthaw asks the server while the job runs.
     asked: OwnTransactions,
-    /// What was brought before the job.
-    first: Option<Preloaded>,
     help: Option<Help>,
     shows_progress: bool,
     remarks: Vec<String>,
@@ -100,7 +98,7 @@ pub struct Prepared {
 
 /// What goes on while the job runs.
 struct Help {
-    assist: Option<JoinHandle<(Planned, Option<Preloaded>)>>,
+    assist: Option<JoinHandle<Planned>>,
     accounts: Option<JoinHandle<()>>,
     beside: Beside,
 }
@@ -186,7 +184,6 @@ impl Prepared {
             progress,
             others,
             asked,
-            first: None,
             help: None,
             shows_progress,
             remarks,
@@ -204,19 +201,19 @@ impl Prepared {
         let may_start = done.is_some();
         self.progress.is_over.store(!may_start, Ordering::Relaxed);
         let done = if let Some(done) = done { done } else { bringing.await };
-        self.keep_first(done);
+        self.keep_planned(done);
         may_start
     }
 
-    fn keep_first(&mut self, done: Result<(Planned, Option<Preloaded>), tokio::task::JoinError>) {
+    fn keep_planned(&mut self, done: Result<Planned, tokio::task::JoinError>) {
         match done {
-            Ok((planned, first)) => (self.planned, self.first) = (Some(planned), first),
+            Ok(planned) => self.planned = Some(planned),
             Err(error) => self.remarks.push(format!("the preload failed: {error}")),
         }
     }
 
     /// What is read is charged to the server that runs as `postmaster`.
-    fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<(Planned, Option<Preloaded>)> {
+    fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<Planned> {
         let geometry = Geometry::of(&self.map.source);
         let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
         let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
@@ -224,13 +221,13 @@ impl Prepared {
             let lent = Lent::to(postmaster.filter(|_| planned.decision.way != Way::Nothing));
             planned.remarks.extend(lent.remark.clone());
             let room = Box::new(lent.room);
-            let preloaded = directory.and_then(|DataDirectory { path: directory, .. }| {
-                planned.bring(&Means { directory, geometry, page_cache, room, own, progress })
-            });
+            if let Some(DataDirectory { path: directory, .. }) = directory {
+                planned.bring(&Means { directory, geometry, page_cache, room, own, progress });
+            }
             if let Err(error) = lent.go_home() {
                 planned.remarks.push(format!("pgthaw's own memory is charged to the server: {error}"));
             }
-            (planned, preloaded)
+            planned
         })
     }
 
@@ -247,10 +244,8 @@ impl Prepared {
         );
         // What is set apart is charged where its job is.
         let charged = self.target.find_postmaster().filter(|_| !beside.is_set_apart);
-        let assist = match &self.first {
-            None => self.planned.take().map(|planned| self.bring(planned, charged)),
-            Some(_) => None,
-        };
+        let waiting = self.planned.take_if(|planned| planned.preloaded.is_none());
+        let assist = waiting.map(|planned| self.bring(planned, charged));
         let accounts = arguments.protects().then(|| self.keep_accounts());
         if let Some(others) = &mut self.others
             && others.job_begins().await.is_err()
@@ -376,7 +371,7 @@ impl Prepared {
         }
         help.beside.end(control, self.shows_progress, receipt).await;
         if let Some(assist) = help.assist {
-            self.keep_first(assist.await);
+            self.keep_planned(assist.await);
         }
         if let Some(others) = self.others.take() {
             receipt.others = others.end().await;
@@ -388,15 +383,15 @@ impl Prepared {
         if let Some(help) = self.help.take() {
             self.end_help(help, &control, receipt).await;
         }
-        let Prepared { target, map, recording, journals, journal, planned, device, first, remarks, .. } = self;
+        let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
         // Before a film of this run is there; the job has not waited for it.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
             lost = planned.lost.take();
-            receipt.judged = judge(arguments, &planned, first.as_ref(), (job, device.source), receipt);
-            (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, first);
+            receipt.judged = judge(arguments, &planned, (job, device.source), receipt);
+            (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, planned.preloaded);
             receipt.remarks.extend(planned.remarks);
         }
         let mut job_seen = JobSeen::Unknown;
@@ -456,14 +451,14 @@ impl Prepared {
 fn judge(
     arguments: &RunArguments,
     planned: &Planned,
-    first: Option<&Preloaded>,
     (job, source): (Ended, ProfileSource),
     receipt: &mut RunReceipt,
 ) -> Option<Judged> {
     if job != Ended::Well {
         return None;
     }
-    let mut judged = Judged::new(&planned.decision, first, receipt.seconds, receipt.prepared_seconds)?;
+    let mut judged =
+        Judged::new(&planned.decision, planned.preloaded.as_ref(), receipt.seconds, receipt.prepared_seconds)?;
     let is_other = planned.job != describe_job(&arguments.job);
     let why = match () {
         () if judged.saved_seconds.is_none() => return Some(judged),
