@@ -15,8 +15,8 @@ use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, Scope, Target, describe, explain};
 use cache::trace::{
     self, Assist, Came, Error, FilmStore, JobSeen, Journal, Journals, Judged, KeptFilm, Left, Means, Named, Own,
-    Planned, Preloaded, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted, Way,
-    describe_sessions, read_cache_bound,
+    Planned, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted, Way, describe_sessions,
+    read_cache_bound,
 };
 use cache::warm::plan::Geometry;
 use cache::warm::restore::{Lent, choose_room};
