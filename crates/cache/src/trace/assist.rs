@@ -44,7 +44,6 @@ fn is_whole(touched: &Touched) -> bool {
 /// What to decide by.
 #[derive(Debug)]
 pub struct Assist {
-    pub store: FilmStore,
     pub which: Which,
     /// The job's command.
     pub job: String,
@@ -110,10 +109,10 @@ impl Assist {
 
     /// The films to go by, of those that were recorded after a moment, if one is named.
     fn find(&self, after: Option<Timestamp>) -> Result<Like, Error> {
-        let cluster = self.map.source.system_identifier;
+        let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
         let path = match &self.which {
-            Which::Like(label) => return self.store.find_like(cluster, label, &self.job, after),
-            Which::Named(name) => self.store.find_of(Some(cluster), name)?,
+            Which::Like(label) => return store.find_like(cluster, label, &self.job, after),
+            Which::Named(name) => store.find_of(Some(cluster), name)?,
         };
         let film = Film::open(&path)?;
         let of = film.header().source.system_identifier;

@@ -135,7 +135,7 @@ impl Attend {
             remarks.extend(self.wait_for_sessions(apart.as_mut()));
         }
         let isolated = apart.map(|apart| apart.end(&mut remarks));
-        let trouble = self.sessions.trouble();
+        let trouble = self.sessions.whose.trouble.as_deref();
         remarks.extend(trouble.map(|why| format!("sessions of the job may not have been found: {why}")));
         let requested_bytes = Bytes(self.sessions.read_asked().requested);
         let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
@@ -599,11 +599,6 @@ impl Sessions {
     /// The server's other processes.
     pub fn others(&self) -> Vec<u32> {
         self.children.iter().filter(|(_, child)| !child.kind.is_own()).map(|(pid, _)| *pid).collect()
-    }
-
-    /// Why some of them may not have been found.
-    pub fn trouble(&self) -> Option<&str> {
-        self.whose.trouble.as_deref()
     }
 }
 

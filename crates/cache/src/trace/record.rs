@@ -44,7 +44,8 @@ pub struct Recording {
     going: Going,
     /// Hands back what it worked with, and what the source said at its end.
     thread: JoinHandle<Result<(Looking, SourceEnd), Error>>,
-    came: Arc<Mutex<Came>>,
+    /// What came so far: whoever asks may look at it until it lets go.
+    pub came: Arc<Mutex<Came>>,
     header: FilmHeader,
     devices: Devices,
     before: Option<DeviceCounters>,
@@ -79,11 +80,6 @@ impl Recording {
         let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
         let before = devices.read().ok().flatten();
         Ok(Recording { going, thread, came, header, devices, before })
-    }
-
-    /// What came so far: whoever asks may look at it until it lets go.
-    pub fn came(&self) -> Arc<Mutex<Came>> {
-        Arc::clone(&self.came)
     }
 
     /// Takes the film's name from it, for its command failed: what that would have needed is not known, and no other is to go by it.

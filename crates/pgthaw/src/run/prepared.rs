@@ -271,7 +271,7 @@ impl Prepared {
     /// Writes down what came so far, for whoever finds this killed.
     fn account(&self) -> impl Fn() + Clone + Send + 'static {
         let (journals, journal) = (Arc::clone(&self.journals), Arc::clone(&self.journal));
-        let (map, came) = (Arc::clone(&self.map), self.recording.came());
+        let (map, came) = (Arc::clone(&self.map), Arc::clone(&self.recording.came));
         move || {
             let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
             // A full disk is no reason to disturb the job: less is cleaned up if this is killed.
@@ -345,7 +345,6 @@ fn plan(
     let buffers = target.server.as_ref().map(|server| server.facts.shared_buffers_bytes);
     let untouched = postmaster.zip(buffers).and_then(|(pid, size)| read_untouched_shared_memory(pid, size).ok());
     let assist = Assist {
-        store: FilmStore::open(),
         which,
         job: describe_job(&arguments.job),
         map: Arc::clone(map),
@@ -395,7 +394,7 @@ impl Prepared {
             receipt.remarks.extend(planned.remarks);
         }
         let mut job_seen = JobSeen::Unknown;
-        let came = recording.came();
+        let came = Arc::clone(&recording.came);
         match spawn_blocking(move || recording.end()).await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?)) {
             Ok(mut recorded) => {
                 job_seen = recorded.job_seen;
