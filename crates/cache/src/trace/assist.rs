@@ -20,9 +20,9 @@ use super::decision::{
     Circumstances, Decision, Window, cut_windows, decide, forecast_alone, lost_reason, read_ahead_reason,
 };
 use super::error::Error;
-use super::film::{Film, FilmHeader, Totals};
+use super::film::{Film, FilmHeader, JobSeen, Totals};
 use super::put_back::PutBack;
-use super::record::{JobSeen, Own};
+use super::record::Own;
 use super::simulation::{DEPTH, Run, Way};
 use super::store::{FilmStore, Like, WHOLE, Which};
 use super::touched::{Touched, TouchedFork};

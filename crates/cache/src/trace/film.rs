@@ -140,6 +140,32 @@ pub struct FilmHeader {
     /// The databases that the job asked for something of, in that order.
     pub databases: Vec<String>,
     pub remarks: Vec<String>,
+    /// Known after it was recorded, and not kept.
+    #[serde(skip)]
+    pub job_seen: JobSeen,
+    /// What was taken for the command's without having been seen to be; it stands in the remarks too.
+    #[serde(skip)]
+    pub guessed: Vec<String>,
+}
+
+/// Were server processes of the film's command seen?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobSeen {
+    /// The source cannot distinguish processes, or the film is of no command.
+    #[default]
+    Unknown,
+    Yes,
+    /// No, and no process read anything.
+    No,
+    /// No, and the film has all reads of the cluster.
+    Everybody,
+}
+
+/// A film that was recorded: its file, which is to be placed, and what it says of itself.
+#[derive(Debug)]
+pub struct Recorded {
+    pub draft: Draft,
+    pub header: FilmHeader,
 }
 
 /// Of which blocks every request is told: those whose hash is below 2^32 divided by 2 to the power of `shift`.
@@ -386,17 +412,17 @@ impl FilmWriter {
     }
 
     /// Ends the film, which says of itself what `header` says, but for its totals and who recorded it. The file is ready to be placed.
-    pub fn finish(mut self, header: &FilmHeader) -> Result<(Draft, FilmHeader), Error> {
+    pub fn finish(mut self, header: FilmHeader) -> Result<Recorded, Error> {
         if self.columns.len() > 0 {
             self.write_group()?;
         }
         let (totals, recorder_pid, databases) = (self.totals, self.recorder_pid, self.databases);
-        let header = FilmHeader { totals, recorder_pid, databases, ..header.clone() };
+        let header = FilmHeader { totals, recorder_pid, databases, ..header };
         let pairs = encode(&header).map_err(|error| Error::file("write", &self.path, error.into()))?;
         pairs.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
         self.writer.close().map_err(|error| Error::file("write", &self.path, as_io_error(error)))?;
         apply_checksum(self.draft.file()).map_err(|flaw| Error::of_flaw(flaw, &self.path))?;
-        Ok((self.draft, header))
+        Ok(Recorded { draft: self.draft, header })
     }
 }
 

@@ -19,9 +19,11 @@ pub use assist::{Assist, Judged, KeptFilm, Means, OthersSeen, Planned, Preloaded
 pub use attend::{Attend, Attended, Isolated, Progress, Sessions, WAITED_FOR, read_cache_bound};
 pub use decision::{Decision, Forecasts};
 pub use error::Error;
-pub use film::{Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter, ProbeShare, Sampled, Totals};
+pub use film::{
+    Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter, JobSeen, ProbeShare, Recorded, Sampled, Totals,
+};
 pub use put_back::{Journal, Journals, Left, PutBack, PuttingBack};
-pub use record::{Came, JobSeen, Own, Polling, Recorded, Recording, Source};
+pub use record::{Came, Own, Polling, Recording, Source};
 pub use requests::Requests;
 pub use simulation::{Job, PriceSource, Run, Way};
 pub use store::{FilmStore, Which};

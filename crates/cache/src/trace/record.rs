@@ -13,9 +13,8 @@ use roaring::RoaringBitmap;
 
 use super::attend::Progress;
 use super::error::Error;
-use super::film::{Event, EventKind, FilmHeader, FilmRelation, FilmWriter, ProbeShare, Sampled};
+use super::film::{Event, EventKind, FilmHeader, FilmRelation, FilmWriter, Recorded};
 use crate::{Map, RelationMap, TierState, read_resident_blocks};
-use host::files::Draft;
 use host::linux;
 use host::linux::block_device::{DeviceCounters, Devices};
 use host::linux::page_cache::PageCache;
@@ -27,28 +26,17 @@ use postgres::RelationPath;
 /// What came, by file and fork.
 pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 
-/// A film that was recorded: its file, which is to be placed, and what it says of itself.
-#[derive(Debug)]
-pub struct Recorded {
-    pub draft: Draft,
-    pub header: FilmHeader,
-    /// Were server processes of its command seen?
-    pub job_seen: JobSeen,
-    /// What was taken for the command's without having been seen to be; it stands in the header too.
-    pub guessed: Vec<String>,
-}
-
 /// A film that is being recorded, by a thread of its own. Dropping it ends that, and leaves nothing behind.
 #[derive(Debug)]
 pub struct Recording {
     going: Going,
-    /// Hands back what it worked with, and what the source said at its end.
-    thread: JoinHandle<Result<(Looking, SourceEnd), Error>>,
+    /// Hands back what it worked with.
+    thread: JoinHandle<Result<Looking, Error>>,
     /// What came so far: whoever asks may look at it until it lets go.
     pub came: Arc<Mutex<Came>>,
-    header: FilmHeader,
     devices: Devices,
     before: Option<DeviceCounters>,
+    is_nameless: bool,
 }
 
 impl Recording {
@@ -68,6 +56,7 @@ impl Recording {
         let came = Arc::new(Mutex::new(Came::new()));
         let looking = Looking {
             writer,
+            header: FilmHeader { recorder: source.describe(), ..header },
             source,
             came: Arc::clone(&came),
             job_bytes: Bytes(0),
@@ -75,21 +64,15 @@ impl Recording {
             begun: read_monotonic(),
             last: Duration::ZERO,
         };
-        let header = FilmHeader { recorder: looking.source.describe(), ..header };
         let thread = thread::Builder::new().spawn(move || looking.run(&over));
         let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
         let before = devices.read().ok().flatten();
-        Ok(Recording { going, thread, came, header, devices, before })
+        Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
 
     /// Takes the film's name from it, for its command failed: what that would have needed is not known, and no other is to go by it.
-    pub fn without_name(mut self) -> Recording {
-        if let Some(label) = self.header.label.take() {
-            self.header.remarks.push(format!(
-                "it is not called {label}, for its command failed: what that would have needed is not known"
-            ));
-        }
-        self
+    pub fn without_name(self) -> Recording {
+        Recording { is_nameless: true, ..self }
     }
 
     /// Looks a last time, and ends the film.
@@ -97,25 +80,24 @@ impl Recording {
         let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
         drop(self.going);
-        let (looking, end) = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let Looking { writer, progress, begun, .. } = looking;
+        let looking = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let Looking { writer, progress, begun, mut header, .. } = looking;
+        if let Some(label) = header.label.take_if(|_| self.is_nameless) {
+            let why = "for its command failed: what that would have needed is not known";
+            header.remarks.push(format!("it is not called {label}, {why}"));
+        }
+        header.remarks.extend(header.guessed.iter().cloned());
         let device = self.before.zip(after);
         let requested = progress.requested();
         let header = FilmHeader {
             requested_bytes: requested,
             workers: requested.map(|_| progress.workers_seen.load(Ordering::Relaxed) as u64),
             seconds: ended.saturating_sub(begun).as_secs_f64(),
-            lost_events: end.lost_events,
-            sampling: end.sampling,
-            fetched_again: end.fetched_again,
-            probe: end.cost,
-            remarks: self.header.remarks.into_iter().chain(end.remarks).chain(end.guessed.iter().cloned()).collect(),
             device_reads: device.map(|(before, after)| after.reads.saturating_sub(before.reads)),
             device_bytes: device.map(|(before, after)| Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0))),
-            ..self.header
+            ..header
         };
-        let (draft, header) = writer.finish(&header)?;
-        Ok(Recorded { draft, header, job_seen: end.job_seen, guessed: end.guessed })
+        writer.finish(header)
     }
 }
 
@@ -146,6 +128,7 @@ fn write_buffers(writer: &mut FilmWriter, map: &Map) -> Result<(), Error> {
 /// What the thread works with.
 struct Looking {
     writer: FilmWriter,
+    header: FilmHeader,
     source: Box<dyn Source>,
     came: Arc<Mutex<Came>>,
     job_bytes: Bytes,
@@ -158,15 +141,16 @@ struct Looking {
 
 impl Looking {
     /// Looks again and again until it is over, and once more.
-    fn run(mut self, over: &Over) -> Result<(Looking, SourceEnd), Error> {
+    fn run(mut self, over: &Over) -> Result<Looking, Error> {
         let mut took = Duration::ZERO;
         while self.source.wait(took, over) {
             let begun = Instant::now();
             self.look(|source, visit| source.look(visit))?;
             took = begun.elapsed();
         }
-        let end = self.look(|source, visit| source.end(visit))?;
-        Ok((self, end))
+        let mut header = std::mem::take(&mut self.header);
+        self.look(|source, visit| source.end(visit, &mut header))?;
+        Ok(Looking { header, ..self })
     }
 
     fn look<T>(
@@ -218,35 +202,6 @@ impl Touch {
     }
 }
 
-/// Were server processes of the film's command seen?
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum JobSeen {
-    /// The source cannot distinguish processes, or the film is of no command.
-    #[default]
-    Unknown,
-    Yes,
-    /// No, and no process read anything.
-    No,
-    /// No, and the film has all reads of the cluster.
-    Everybody,
-}
-
-/// What a source says of itself when it ends.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SourceEnd {
-    pub lost_events: u64,
-    /// Blocks of which every request was seen; `None` where requests are not seen.
-    pub sampling: Option<Sampled>,
-    /// What came for the job though it had come before; `None` where that is not seen.
-    pub fetched_again: Option<Bytes>,
-    /// What its BPF programs cost; `None` where it has none.
-    pub cost: Option<ProbeShare>,
-    pub job_seen: JobSeen,
-    /// Processes that it assumed to be the job's, and why.
-    pub guessed: Vec<String>,
-    pub remarks: Vec<String>,
-}
-
 pub trait Source: Send {
     /// Waits until the next look; the last one `took` so long. `false` when it is `over`.
     fn wait(&mut self, took: Duration, over: &Over) -> bool;
@@ -257,7 +212,8 @@ pub trait Source: Send {
     /// How it sees and what it cannot see, for people.
     fn describe(&self) -> String;
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error>;
+    /// Looks a last time, and adds to the film's header what is known by now.
+    fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<(), Error>;
 }
 
 /// Time from look to look at least ...
@@ -403,9 +359,8 @@ impl Source for Polling {
             .to_owned()
     }
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error> {
-        self.look(visit)?;
-        Ok(SourceEnd::default())
+    fn end(&mut self, visit: &mut dyn FnMut(Touch), _header: &mut FilmHeader) -> Result<(), Error> {
+        self.look(visit)
     }
 }
 

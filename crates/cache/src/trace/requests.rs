@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use roaring::RoaringBitmap;
 
 use super::error::Error;
-use super::film::{Event, EventKind, FilmRelation, ProbeShare, Sampled};
-use super::record::{JobSeen, Own, Source, SourceEnd, Touch, runs};
+use super::film::{Event, EventKind, FilmHeader, FilmRelation, JobSeen, ProbeShare, Sampled};
+use super::record::{Own, Source, Touch, runs};
 use super::whose::{Verdict, Wanted, Whose};
 use crate::Map;
 use crate::warm::plan::Geometry;
@@ -389,7 +389,7 @@ impl Source for Requests {
         }
     }
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error> {
+    fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<(), Error> {
         self.tell(visit)?;
         if !self.whose.is_decided() {
             let own_pid = std::process::id();
@@ -408,29 +408,25 @@ impl Source for Requests {
         }
         // Whoever has not said by now who he is, is another.
         self.pending.clear();
-        let job_seen = if self.whose.is_of_command() { JobSeen::Yes } else { self.job_seen };
-        let mut remarks = std::mem::take(&mut self.remarks);
-        remarks.extend(self.whose.remarks());
+        header.job_seen = if self.whose.is_of_command() { JobSeen::Yes } else { self.job_seen };
+        header.guessed = self.whose.guesses();
+        header.remarks.append(&mut self.remarks);
+        header.remarks.extend(self.whose.remarks());
         if self.left_out > 0 {
-            remarks.push(format!(
-                "{} had grown or come, and were not followed to their end",
-                counted(self.left_out, "file")
-            ));
+            let files = counted(self.left_out, "file");
+            header.remarks.push(format!("{files} had grown or come, and were not followed to their end"));
         }
-        let sees_requests = self.watch.blind_to_requests().is_none();
-        let (shift, unit_blocks) = (self.sampling.shift, self.files.units.unit_blocks() as u32);
-        Ok(SourceEnd {
-            lost_events: self.watch.lost(),
-            sampling: sees_requests.then_some(Sampled { shift, unit_blocks }),
-            fetched_again: sees_requests.then(|| self.fetched_again()),
-            cost: self.watch.cost().map(|cost| ProbeShare {
-                runs: cost.programs.iter().map(|program| program.runs).sum(),
-                total_ns: cost.total_ns(),
-            }),
-            job_seen,
-            guessed: self.whose.guesses(),
-            remarks,
-        })
+        header.lost_events = self.watch.lost();
+        if self.watch.blind_to_requests().is_none() {
+            let (shift, unit_blocks) = (self.sampling.shift, self.files.units.unit_blocks() as u32);
+            header.sampling = Some(Sampled { shift, unit_blocks });
+            header.fetched_again = Some(self.fetched_again());
+        }
+        header.probe = self.watch.cost().map(|cost| ProbeShare {
+            runs: cost.programs.iter().map(|program| program.runs).sum(),
+            total_ns: cost.total_ns(),
+        });
+        Ok(())
     }
 }
 

@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::error::Error;
-use super::film::{Film, FilmHeader};
-use super::record::Recorded;
+use super::film::{Film, FilmHeader, Recorded};
 use crate::warm::{STATE, state_directory};
 use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
 use host::files::{Draft, draft_beside};
@@ -82,7 +81,7 @@ impl FilmStore {
 
     /// Places a film in the store or at `path`, which must not exist.
     pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader), Error> {
-        let Recorded { draft, header, .. } = recorded;
+        let Recorded { draft, header } = recorded;
         let path = match path {
             Some(path) => {
                 let placed = draft.place_new(path.file_name().unwrap_or_default());

@@ -396,15 +396,15 @@ impl Prepared {
         let mut job_seen = JobSeen::Unknown;
         let came = Arc::clone(&recording.came);
         match spawn_blocking(move || recording.end()).await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?)) {
-            Ok(mut recorded) => {
-                job_seen = recorded.job_seen;
+            Ok(recorded) => {
+                job_seen = recorded.header.job_seen;
                 let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
-                if counted == Some(0) && recorded.job_seen != JobSeen::Yes {
+                if counted == Some(0) && job_seen != JobSeen::Yes {
                     receipt.judged = None;
                 }
                 let is_kept = arguments.like.is_some() && job == Ended::Well;
-                let guessed = std::mem::take(&mut recorded.guessed);
-                receipt.remarks.extend(describe_sessions(counted, recorded.job_seen, guessed, is_kept));
+                let guessed = recorded.header.guessed.clone();
+                receipt.remarks.extend(describe_sessions(counted, job_seen, guessed, is_kept));
                 match arguments.like.as_deref() {
                     Some(label) if job == Ended::Well => keep(recorded, (label, lost.as_deref()), receipt),
                     Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
