@@ -1,4 +1,4 @@
-//! Which processes are a job's: those that it started, the server's processes that serve these, and sessions that are called as its own are.
+//! Decides which processes belong to a job: those that it started, the server processes that serve them, and sessions with its name.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use host::linux::process::{is_alive, read_children, read_listed_children, read_p
 use host::linux::sockets::serves;
 use postgres::{Session, WALSENDER, background_kind, leader_of};
 
-/// How those call themselves that read for anybody (PostgreSQL 18, `io_method = worker`).
+/// Title of I/O workers, which read for any session (PostgreSQL 18, `io_method = worker`).
 pub const IO_WORKER: &str = "io worker";
 
-/// Asks the server who its sessions are; `None` where it does not answer.
+/// Queries the server's sessions; `None` if it does not answer.
 pub type AskSessions = Box<dyn FnMut() -> Option<Vec<Session>> + Send>;
 
-/// Sessions that have these names; one that is not given is any.
+/// Sessions with these names. `None` matches any.
 pub struct Named {
     pub application_name: Option<String>,
     pub database: Option<String>,
@@ -67,41 +67,41 @@ impl Wanted {
     }
 }
 
-/// What is known of a process.
+/// What is known about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Its reads are wanted.
     Wanted,
     Other,
-    /// It has not said yet who it is.
+    /// Not known yet: its session may still set a name.
     NotYet,
 }
 
-/// Tells processes apart.
+/// Decides whose a process is, and remembers it.
 #[derive(Debug, Default)]
 pub struct Whose {
     wanted: Wanted,
     pub postmaster_pid: Option<u32>,
-    /// The command and what it started, as far as they live, with the ticks of their start, for pids are reused.
+    /// The living processes of the command, with the ticks of their start, because pids are reused.
     family: BTreeMap<u32, u64>,
     known: HashMap<u32, Verdict>,
-    /// What the server said last of its sessions, and whether it still answers.
+    /// The server's sessions at the last query, and whether it still answers.
     sessions: Vec<Session>,
     answers: bool,
     has_seen_wanted: bool,
     /// I/O workers read for the job, and for others.
     has_io_workers: bool,
-    /// Those that ended before it was known whose they were, while none of the command's had been seen.
+    /// Processes that ended before pgthaw could look, while none of the command's had been seen.
     unseen: HashSet<u32>,
-    /// Those that were seen to be nobody's of the command: they ran before it, serve another, or work for the server.
+    /// Processes that are not the command's: they ran before it, serve another client, or work for the server.
     strangers: HashSet<u32>,
-    /// It is known who ran before the command.
+    /// The processes that ran before the command are known.
     has_begun: bool,
-    /// Processes that ended before it was known whose they were. They count as the command's.
+    /// Number of processes that ended before pgthaw could look. They count as the command's.
     unknown: u64,
-    /// The same of those that are taken for the command's because nobody else asked for anything.
+    /// Number of processes that count as the command's because no other process read anything.
     alone: u64,
-    /// Why it cannot be seen who is connected to whom.
+    /// Why pgthaw cannot see which client a process serves.
     pub trouble: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl Whose {
         Whose { wanted, postmaster_pid, ..Whose::default() }
     }
 
-    /// What of this process is known by now. One whose number came back as another's has to be forgotten before.
+    /// Returns what is known about a process. A pid that is reused has to be forgotten first.
     pub fn of(&mut self, pid: u32) -> Verdict {
         if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
             return *known;
@@ -120,7 +120,7 @@ impl Whose {
         verdict
     }
 
-    /// Asks the server again who its sessions are, and returns those that were taken for others' and are wanted now.
+    /// Queries the server's sessions again. Returns the processes that were another's and are wanted now.
     pub fn refresh(&mut self) -> Vec<u32> {
         let Some(named) = self.wanted.named() else { return Vec::new() };
         let sessions = (named.ask)();
@@ -133,20 +133,19 @@ impl Whose {
         come_over
     }
 
-    /// Is it known by now who is wanted? A command's server processes are known when the first of them was seen.
+    /// Is it known which processes are wanted? Those of a command are known once the first of them was seen.
     pub fn is_decided(&self) -> bool {
         self.has_seen_wanted || !self.is_of_command()
     }
 
-    /// Once the command runs, notes which of the server's processes ran before it: what they serve is not its. Those that have asked for
-    /// something before are known already.
+    /// Once the command runs, notes which server processes started before it: they do not serve it.
     pub fn know_earlier(&mut self) {
         let Wanted::Command { pid, .. } = &self.wanted else { return };
         let command = pid.load(Ordering::Acquire);
         if command == 0 || std::mem::replace(&mut self.has_begun, true) {
             return;
         }
-        // Of one that is over already nobody knows when it began.
+        // The start of a command that has ended is unknown.
         let Ok(begun) = read_start_ticks(command) else { return };
         self.family.insert(command, begun);
         let children = self.postmaster_pid.and_then(|postmaster| read_children(postmaster).ok()).unwrap_or_default();
@@ -154,8 +153,7 @@ impl Whose {
         self.strangers.extend(children.into_iter().filter(is_earlier));
     }
 
-    /// Where none of the command's was seen, and all of these began after it and ended before anybody could look, they are its own; else it
-    /// is still not known which are.
+    /// Counts these processes as the command's if none of its own was seen, and all of them started after it and ended before pgthaw could look.
     pub fn take_unseen(&mut self, pids: impl Iterator<Item = u32>) {
         let pids: HashSet<u32> = pids.collect();
         if pids.is_empty() || !pids.is_subset(&self.unseen) {
@@ -174,13 +172,13 @@ impl Whose {
         matches!(self.wanted, Wanted::Everybody)
     }
 
-    /// From now on everybody is wanted.
+    /// Wants every process from now on.
     pub fn want_everybody(&mut self) {
         self.wanted = Wanted::Everybody;
         self.known.clear();
     }
 
-    /// Everybody who was found to be another's.
+    /// The processes that are another's.
     pub fn others(&self) -> impl Iterator<Item = u32> {
         self.known.iter().filter(|(_, known)| **known == Verdict::Other).map(|(pid, _)| *pid)
     }
@@ -189,7 +187,7 @@ impl Whose {
         self.known.remove(&pid);
     }
 
-    /// Forgets those that have ended, and returns them.
+    /// Forgets the processes that have ended, and returns them.
     pub fn forget_ended(&mut self) -> Vec<u32> {
         let ended: Vec<u32> =
             self.known.keys().copied().filter(|pid| read_parent(*pid).is_err() && *pid != 1).collect();
@@ -197,7 +195,7 @@ impl Whose {
         ended
     }
 
-    /// What is to be said of how they were told apart.
+    /// Remarks on how processes were told apart.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.has_io_workers && !self.wants_everybody() {
@@ -209,7 +207,7 @@ impl Whose {
         remarks
     }
 
-    /// Who was taken for the command's without having been seen to be.
+    /// Remarks on processes that count as the command's without having been seen to be.
     pub fn guesses(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.unknown > 0 {
@@ -304,7 +302,7 @@ impl Whose {
     fn find_client(&mut self, pid: u32) -> Option<bool> {
         let family: Vec<u32> = self.family.keys().copied().collect();
         serves(pid, &family).unwrap_or_else(|error| {
-            // One that has ended in this moment is no trouble.
+            // A process that has just ended is no trouble.
             if is_alive(pid) {
                 self.trouble.get_or_insert(error.to_string());
             }
@@ -312,7 +310,7 @@ impl Whose {
         })
     }
 
-    /// Looks for the command's processes: those that were known and live, and their children.
+    /// Updates the command's processes: those that were known and live, and their children.
     pub fn look_at_family(&mut self) {
         self.family.retain(|pid, ticks| read_start_ticks(*pid).is_ok_and(|now| now == *ticks));
         let mut waiting: Vec<u32> = self.family.keys().copied().collect();
