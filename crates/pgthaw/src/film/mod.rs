@@ -289,8 +289,8 @@ impl RecordedAs<'_> {
 
     pub async fn keep(&self, recording: Recording, output: OutputArguments) -> anyhow::Result<String> {
         let file = self.file.map(Path::to_owned);
-        let kept = spawn_blocking(move || FilmStore::open().place(recording.end()?, file.as_deref())).await?;
-        let (path, header): (PathBuf, FilmHeader) = kept?;
+        let place = move || FilmStore::open().place(recording.end()?, file.as_deref());
+        let (path, header) = spawn_blocking(place).await??;
         Ok(match output.json {
             true => render_film_json(&path, &header).to_string(),
             false => render_recorded(&path, &header),

@@ -351,10 +351,7 @@ fn plan(
         device: device.profile,
         room,
         untouched: untouched.unwrap_or_default(),
-        started_at: match target.last_start() {
-            LastStart::At(at) => Some(at),
-            LastStart::Unknown | LastStart::NotRunning => None,
-        },
+        started_at: if let LastStart::At(at) = target.last_start() { Some(at) } else { None },
     };
     Some(spawn_blocking(move || assist.plan()))
 }
