@@ -456,14 +456,11 @@ fn judge(
     let mut judged =
         Judged::new(&planned.decision, planned.preloaded.as_ref(), receipt.seconds, receipt.prepared_seconds)?;
     let is_other = planned.job != describe_job(&arguments.job);
-    let why = match () {
-        () if judged.saved_seconds.is_none() => return Some(judged),
-        () if is_other => format!("what was saved is not known: its film is of another command ({})", planned.job),
-        () if source == ProfileSource::Default && !planned.tells_device => ASSUMED.to_owned(),
-        () => return Some(judged),
-    };
-    judged.saved_seconds = None;
-    receipt.remarks.push(why);
+    let is_assumed = source == ProfileSource::Default && !planned.tells_device;
+    if judged.saved_seconds.take_if(|_| is_other || is_assumed).is_some() {
+        let other = || format!("what was saved is not known: its film is of another command ({})", planned.job);
+        receipt.remarks.push(if is_other { other() } else { ASSUMED.to_owned() });
+    }
     Some(judged)
 }
 
@@ -488,7 +485,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
 }
 
 /// Puts back what `left` says, and is done with it if nothing interrupts that.
-pub async fn put_back(
+async fn put_back(
     target: &Target,
     journals: &Journals,
     left: Left,
@@ -524,7 +521,7 @@ pub async fn put_back(
 
 /// Removes the cgroups of runs that were killed, also of one that had no time to write down where they are. Returns what could not be
 /// removed, in words.
-pub fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
+fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
     let remarks = journals.remove_left_cgroups();
     directory.and_then(DataDirectory::find_postmaster_pid).into_iter().for_each(remove_left_near);
     remarks
