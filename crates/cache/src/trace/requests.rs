@@ -19,7 +19,7 @@ use crate::Map;
 use crate::warm::plan::Geometry;
 use host::linux::machine::read_used_bytes;
 use host::linux::process::read_children;
-use host::linux::ready::Over;
+use host::linux::threads::Over;
 use host::units::{BlockRange, Bytes, Fork, counted};
 use observe::open_page_probe;
 use observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile, unit_hash};
