@@ -453,9 +453,21 @@ export type Limits = { at_least: number,
 at_most: number | null, };
 
 /**
- * A second of it.
+ * A second of a trial, for a live display: what is kept comes with the trial's end.
  */
-export type LiveSample = { second: number, tps: number | null, device_read_bytes: Bytes, os_resident_bytes: Bytes, };
+export type LiveSecond = { 
+/**
+ * From 0, which is the start.
+ */
+second: number, 
+/**
+ * Transactions per second; `None` until pgbench says something.
+ */
+tps: number | null, 
+/**
+ * Read from the device in this second.
+ */
+device_read_bytes: Bytes, os_resident_bytes: Bytes, };
 
 /**
  * A trial that runs, with its seconds so far.
@@ -464,7 +476,7 @@ export type LiveTrial = { sweep_id: string, question: string, label: string, rep
 /**
  * Until the whole study is over, when the trial began.
  */
-left_seconds: number, began_at: string, samples: Array<LiveSample>, };
+left_seconds: number, began_at: string, samples: Array<LiveSecond>, };
 
 /**
  * One look at both tiers while a warmer is at work.
