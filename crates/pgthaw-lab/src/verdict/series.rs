@@ -216,9 +216,9 @@ impl BackendWaits {
     }
 
     fn mean(&self, counted: &[&Event]) -> f64 {
-        let observed: f64 =
-            counted.iter().filter_map(|event| self.observed.get(event)).map(|seen| f64::from(*seen)).sum();
-        observed / f64::from(self.looks.max(1))
+        let observed = counted.iter().filter_map(|event| self.observed.get(event));
+        // A sum of no floats would be -0.
+        observed.map(|seen| u64::from(*seen)).sum::<u64>() as f64 / f64::from(self.looks.max(1))
     }
 }
 
