@@ -78,7 +78,7 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
 
 /// Who looks now and then counts neither commands nor switches.
 fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
-    one.time.is_exact().then_some(number)
+    one.time.total.is_exact().then_some(number)
 }
 
 fn groups(points: &[TimedPoint]) -> Vec<Vec<Column>> {
@@ -152,7 +152,7 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
         ));
     }
     let (is_cut_short, is_estimated) =
-        (points.iter().any(|one| one.time.is_cut_short), points.iter().any(|one| !one.time.is_exact()));
+        (points.iter().any(|one| one.time.is_cut_short), points.iter().any(|one| !one.time.total.is_exact()));
     let more = [(true, UPDATES), (true, READ), (is_cut_short, CUT_SHORT), (is_estimated, ESTIMATED)];
     notes.extend(more.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note.to_owned()));
     notes
