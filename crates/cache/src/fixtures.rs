@@ -4,7 +4,8 @@
 use jiff::Timestamp;
 
 use super::{DatabaseBlocks, ForkMap, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
-use host::units::Fork;
+use crate::trace::{FilmHeader, ProbeShare, Sampled};
+use host::units::{Bytes, Fork};
 use postgres::{Relation, RelationKind, RelationName, RelationPath};
 
 /// A map of these relations.
@@ -82,4 +83,27 @@ pub fn third_resident(blocks: u32) -> ForkMap {
     let mut fork = ForkMap::empty(Fork::Main, blocks.into());
     fork.os = (0..blocks).step_by(3).collect();
     fork
+}
+
+impl FilmHeader {
+    /// A header for films of tests.
+    pub fn for_tests() -> FilmHeader {
+        let map = map_of(Vec::new());
+        FilmHeader {
+            label: Some("nightly".into()),
+            recorded_at: map.taken_at,
+            source: map.source,
+            job: "psql -f report.sql".into(),
+            recorder: "by looking".into(),
+            seconds: 2.5,
+            lost_events: 3,
+            sampling: Some(Sampled { shift: 2, unit_blocks: 1 }),
+            probe: Some(ProbeShare { runs: 9, total_ns: 1800 }),
+            device_bytes: Some(Bytes(7)),
+            fetched_again: Some(Bytes(3)),
+            requested_bytes: Some(Bytes(9)),
+            remarks: vec!["one".into()],
+            ..FilmHeader::default()
+        }
+    }
 }

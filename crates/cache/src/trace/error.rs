@@ -102,9 +102,7 @@ impl Error {
             _ => None,
         }
     }
-}
 
-impl Error {
     /// What kind of failure it is, and what to do next.
     fn explain(&self) -> (ErrorKind, Option<String>) {
         use ErrorKind::{Failed, Privilege, Usage};

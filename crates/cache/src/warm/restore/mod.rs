@@ -45,6 +45,7 @@ use ::host::linux::process::volunteer_for_oom;
 use ::host::units::Bytes;
 use postgres::Server;
 
+pub(crate) use files::OpenFiles;
 pub use files::{Dropped, Files};
 pub use governor::Governor;
 pub use os_tier::Buffered;
