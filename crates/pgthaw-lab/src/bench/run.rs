@@ -234,7 +234,7 @@ impl Play<'_> {
                 trials: all,
                 seconds: point.seconds,
                 until: sweep.until,
-                left: time_left.left(expected_left),
+                left_seconds: time_left.left(expected_left).as_secs_f64(),
             }));
             let key = SiteKey::of(&point);
             // One server runs at a time.

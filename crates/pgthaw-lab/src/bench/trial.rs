@@ -261,7 +261,7 @@ impl TrialSetup<'_> {
         let has_strategy = trial.point.strategy() != Strategy::Nothing;
         trial.strategy_outcome = has_strategy.then(|| measured.outcome.told.clone());
         let facts = trial.point.facts(self.has_own_script(&trial.point));
-        let judgement = judge_samples(&trial.samples, site.block_size, facts).map_err(|error| error.to_string());
+        let judgement = judge_samples(&trial.samples, Some(site.block_size), facts).map_err(|error| error.to_string());
         if trial.point.start == StartAsked::Cold {
             let residency = describe_residency(started.strips, strips, &measured);
             let mut warming = self.describe_warming(trial, &measured, site, residency, judgement.clone());

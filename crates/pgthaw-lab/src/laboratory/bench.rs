@@ -19,8 +19,8 @@ use super::{
 use crate::bench::{Earlier, StudyAsked, SweepFinished, SweepOptions, describe_cold_start, run_sweeps};
 use crate::lab::{self, Place, Stop, SweepLock, choose_in_force, read_file_system_remarks, read_setting_remarks};
 use crate::laboratory::text::{
-    StudyDisplay, render_before_and_after, render_demo_plan, render_judged_forecasts, render_kept_cluster,
-    render_served, render_sweep_plan, render_where_kept, render_written_forecast,
+    StudyDisplay, render_before_and_after, render_demo_plan, render_judged_forecasts, render_served, render_sweep_plan,
+    render_written_forecast,
 };
 use crate::report;
 use crate::results::{self, Store};
@@ -503,9 +503,10 @@ async fn keep_and_show(
 /// Where each study is, how to draw it, and the clusters that were kept.
 fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
     for one in finished.iter().filter(|one| one.trials > 0 || one.run.ended_at.is_some()) {
-        terminal::print_line(&render_where_kept(&one.run.id, store.place()));
+        let (id, place) = (&one.run.id, store.place());
+        terminal::print_line(&format!("kept as {id} in {place}; draw it: `pgthaw report {id}`"));
         if let Some(kept) = &one.kept {
-            terminal::print_line(&render_kept_cluster(kept));
+            terminal::print_line(&format!("the cluster stays in {}", kept.display()));
         }
     }
 }
@@ -533,11 +534,10 @@ async fn find_earlier(store: &Store, sweep: &Sweep, parent: &Path) -> anyhow::Re
 
 /// Where the locks of its sweeps are: beside the file that keeps them.
 fn lock_directory(store: &Store) -> PathBuf {
-    let parent = match store.place() {
-        results::Place::File(file) => file.parent().filter(|parent| !parent.as_os_str().is_empty()),
-        results::Place::Server(_) => None,
-    };
-    parent.unwrap_or(Path::new(".")).to_owned()
+    match store.place() {
+        results::Place::File(file) => directory_of(file).to_owned(),
+        results::Place::Server(_) => PathBuf::from("."),
+    }
 }
 
 /// Runs a study to its end while `hear` takes its events. A signal ends it tidily, and so does a failure of `hear`.

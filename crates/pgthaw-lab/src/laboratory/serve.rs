@@ -44,7 +44,8 @@ pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::
     let end = hear_signals()?;
     let address = format!("http://{}/", listener.address()?);
     if output.json {
-        terminal::print_json(&json!({ "address": address, "results": store.place(), "needs_token": token.is_some() }))?;
+        let results = store.place().to_string();
+        terminal::print_json(&json!({ "address": address, "results": results, "needs_token": token.is_some() }))?;
     } else {
         let with = if token.is_some() { "?token=…" } else { "" };
         terminal::print_line(&format!("{address}{with}"));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 
 use super::point::Until;
@@ -53,12 +54,14 @@ impl SweepOpened {
 }
 
 /// A trial of a sweep begins: first of all its start state is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepTrialStarted {
     /// The point, by what varies.
     pub label: String,
     /// From 1, of `repeats`.
     pub repeat: u32,
+    #[serde(skip)]
     pub repeats: u32,
     /// From 1, of `trials`, those that ended earlier included.
     pub position: u32,
@@ -66,13 +69,15 @@ pub struct SweepTrialStarted {
     /// Seconds that it lasts; `None` when it ends by its transactions.
     pub seconds: Option<u32>,
     /// What ends it before, if anything does.
+    #[serde(skip)]
     pub until: Option<Until>,
     /// Until the whole sweep is over, and those that follow it.
-    pub left: Duration,
+    pub left_seconds: f64,
 }
 
 /// A second of a trial, for a live display: what is kept comes with the trial's end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LiveSecond {
     /// From 0, which is the start.
     pub second: u32,
@@ -81,6 +86,7 @@ pub struct LiveSecond {
     /// Read from the device in this second.
     pub device_read_bytes: Bytes,
     pub os_resident_bytes: Bytes,
+    #[serde(skip)]
     pub until_warm: UntilWarm,
 }
 
@@ -110,9 +116,10 @@ impl Events {
 }
 
 /// The answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum UntilWarm {
     /// Too early to say, or nothing says it.
+    #[default]
     Unknown,
     /// About so many seconds.
     Seconds(f64),
