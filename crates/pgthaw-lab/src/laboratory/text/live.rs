@@ -44,7 +44,7 @@ impl StudyDisplay {
             Event::SweepTrialStarted(trial) => self.start(trial),
             Event::Second(second) => self.show_second(*second),
             Event::SweepTrialEnded(trial) => self.end(trial),
-            Event::Calibrated(_) | Event::SweepOpened(_) => {}
+            Event::Calibrated(_) | Event::SweepOpened { .. } => {}
         }
     }
 
