@@ -342,12 +342,17 @@ fn whoever_never_greets_or_greets_badly_is_left() {
         ("an error of a megabyte", Some(error_response("XX000", &[b'x'; 1 << 20]))),
         ("notices", Some([notices, welcome()].concat())),
     ];
-    for (what, greeting) in greetings {
-        let port = listen(greeting, tell_the_truth());
-        for command in [COMMANDS[0], COMMANDS[2], COMMANDS[7]] {
-            assert_sober(what, command, &pgthaw(port, command));
+    // All wait for their time to be over: side by side.
+    thread::scope(|scope| {
+        for (what, greeting) in greetings {
+            let port = listen(greeting, tell_the_truth());
+            scope.spawn(move || {
+                for command in [COMMANDS[0], COMMANDS[2], COMMANDS[7]] {
+                    assert_sober(what, command, &pgthaw(port, command));
+                }
+            });
         }
-    }
+    });
 }
 
 #[test]
@@ -402,7 +407,7 @@ fn what_it_says_of_itself_is_not_believed() {
         ("an error in colours", |_, _| Some(error_response("22012", b"\x1b[2J\x1b]0;t\x07"))),
     ];
     let kinds = ["path", "session", "facts", "databases", "relations", "forks", "extension", "other"];
-    for (number, (what, change)) in changes.into_iter().enumerate() {
+    let try_all = |number: usize, what: &str, change: Change| {
         for (place, asked) in kinds.into_iter().enumerate() {
             let lie = move |kind: &str, columns: &mut Vec<Column>, rows: &mut usize| {
                 if kind == asked { change(columns, rows) } else { None }
@@ -412,7 +417,12 @@ fn what_it_says_of_itself_is_not_believed() {
             let command = COMMANDS[(number + place) % 7];
             assert_sober(&format!("{what} for {asked}"), command, &pgthaw(port, command));
         }
-    }
+    };
+    thread::scope(|scope| {
+        for (number, (what, change)) in changes.into_iter().enumerate() {
+            scope.spawn(move || try_all(number, what, change));
+        }
+    });
 }
 
 #[test]
@@ -425,10 +435,11 @@ fn every_command_ends_when_nothing_more_is_said() {
             None
         };
         let port = listen(Some(welcome()), Box::new(lie));
-        for command in COMMANDS {
-            let output = pgthaw(port, command);
-            assert_sober(&format!("silence after {asked}"), command, &output);
-        }
+        thread::scope(|scope| {
+            for command in COMMANDS {
+                scope.spawn(move || assert_sober(&format!("silence after {asked}"), command, &pgthaw(port, command)));
+            }
+        });
     }
 }
 

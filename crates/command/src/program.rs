@@ -15,7 +15,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use host::failure::{ErrorKind, Explain, NO_THREADS, TOO_FEW_FILES, is_too_few_files};
 use host::files::FileMode;
 use host::linux::arguments::hide_arguments;
-use host::linux::own_program::read_own_program;
 use host::linux::signals::{FILE_TOO_LARGE, is_ignored, note_end};
 use host::linux::threads::check_room;
 use postgres::hide_password;
@@ -93,12 +92,11 @@ impl Explain for NoThreads {
     }
 }
 
-/// Starts what runs the commands, and has this program's file read first where that is cold.
+/// Starts what runs the commands.
 ///
 /// # Errors
 /// When there are too few threads to be had: tokio ends the program in the midst of it.
 pub fn start_runtime() -> Result<Runtime, NoThreads> {
-    read_own_program();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     check_room(workers + FURTHER_THREADS).map_err(NoThreads)?;
     let mut builder = Builder::new_multi_thread();

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use host::linux::own_program::read_own_program;
+
 use super::{Cast, ExitStatus, describe, exit_status_of, explain, explain_also, run_caught, start_runtime};
 
 /// Runs a program: its error types, how its command line is read, whether that asks for JSON, and what it does then.
@@ -16,27 +18,27 @@ pub fn run_program<C, F: Future<Output = anyhow::Result<ExitStatus>>>(
     let arguments: Vec<_> = std::env::args_os().collect();
     // What was asked for is not known yet, except for this.
     let mut as_json = arguments.iter().any(|argument| argument == "--json");
+    read_own_program();
+    // Help and mistakes of the command line need no threads.
+    let cli = match read(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return fail(&error, as_json),
+    };
+    as_json = is_json(&cli);
     let runtime = match start_runtime() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into(), as_json),
     };
-    runtime.block_on(async {
-        let cli = match read(&arguments) {
-            Ok(cli) => cli,
-            Err(error) => return fail(&error, as_json),
-        };
-        as_json = is_json(&cli);
-        match run_caught(run(cli)).await {
-            Ok(status) => match terminal::output_failure() {
-                None => ExitCode::from(status.code()),
-                Some(failure) => {
-                    let failure = std::io::Error::new(failure.kind(), failure.to_string());
-                    fail(&anyhow::Error::new(failure).context("cannot write to standard output"), as_json)
-                }
-            },
-            Err(error) => fail(&error, as_json),
-        }
-    })
+    match runtime.block_on(run_caught(run(cli))) {
+        Ok(status) => match terminal::output_failure() {
+            None => ExitCode::from(status.code()),
+            Some(failure) => {
+                let failure = std::io::Error::new(failure.kind(), failure.to_string());
+                fail(&anyhow::Error::new(failure).context("cannot write to standard output"), as_json)
+            }
+        },
+        Err(error) => fail(&error, as_json),
+    }
 }
 
 /// Tells what went wrong and what to do about it.

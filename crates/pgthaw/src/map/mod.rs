@@ -64,7 +64,9 @@ impl MapArguments {
 
 /// Runs the command.
 pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let target = Target::open(&arguments.named()).await?;
+    // Each look of --watch has sessions of its own: one that stays would be in the way of DROP DATABASE.
+    let named = ConnectionArguments { keeps_first: arguments.watch.is_none(), ..arguments.named() };
+    let target = Target::open(&named).await?;
     if arguments.rows {
         return arguments.fill.print(&target, arguments.view.shows_all(), output).await;
     }

@@ -197,7 +197,7 @@ impl TakeArguments {
 /// Takes a snapshot.
 pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.place.snapshots.open();
-    let target = Target::open(&arguments.named()).await?;
+    let target = Target::open(&ConnectionArguments { keeps_first: true, ..arguments.named() }).await?;
     let mut map = read_current_map(&target, &store, output).await?;
     add_heat(&mut map, &target, &store).await?;
     let snapshot = Snapshot::take(map, arguments.label)?;
