@@ -177,8 +177,8 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Looks at everybody until it is over. Says whether that is before its seconds are, and how long after the start the load has begun: one
-    /// that has not begun yet does when what warms the server has ended, or the race is over.
+    /// Follows the race to its end. Returns whether it ended before its seconds were over, and how long after the start the load began.
+    /// A load that has not begun yet begins when the warmer has ended, or when the race is over.
     fn follow(
         &self,
         mut begun: Option<Duration>,

@@ -319,8 +319,8 @@ pub fn complaints_of(said: &str) -> Option<String> {
 /// A workload or a load of the tables that takes longer than this is stuck.
 pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Runs a program to its end, under the limit if there is one, and returns what it said on standard error; `hear` is given what it has said so far, now and then.
-/// Errors call it `program`.
+/// Runs a program to its end, under the limit if there is one, and returns its standard error. `hear` is given what it has printed there
+/// so far, twice a second. Errors call it `program`.
 pub fn run_program(
     program: &'static str,
     launch: &Launch,

@@ -9,8 +9,9 @@ use super::others::Others;
 use host::units::{Bytes, counted};
 use model::Undecided;
 
-/// What was found, of a trial or of a whole sweep: its sentence, and what to do about it. A remedy of its own is for whoever imported a
-/// run (`detailed_message`): they have pgbench's options, and not the keys of a study. Ratios are shares, 0 to 1, unless a figure says that it is above 1.
+/// What was found, of a trial or of a whole sweep: its sentence, and its remedy (`message`). Whoever imported a run has pgbench's options
+/// and not the keys of a study, so some findings have a second remedy for them (`detailed_message`). Ratios are shares, 0 to 1, unless a
+/// figure says that it is above 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumMessage, IntoStaticStr, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -25,8 +25,7 @@ pub use database::{
 };
 pub use error::{ANOTHER_PLACE, Error};
 pub use event::{
-    Calibration, Event, Events, LiveSecond, Measured, Outcome, Seen, SweepTrialStarted, UntilWarm,
-    compute_samples,
+    Calibration, Event, Events, LiveSecond, Measured, Outcome, Seen, SweepTrialStarted, UntilWarm, compute_samples,
 };
 pub use finding::{Finding, MeasurementVerdict, Saturation, SaturationSign, texts_of};
 pub use generators::{Generators, TrialGenerator, TrialGenerators};

@@ -57,7 +57,17 @@ pub struct PlannedPoint {
 /// Plans the sweep in a directory of the disk that is measured.
 pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
     sweep.check_memory()?;
-    let points: Vec<PlannedPoint> = (0..sweep.points()).map(|number| plan_point(sweep, number)).collect();
+    let plan_point = |number| {
+        let point = sweep.point(number);
+        PlannedPoint {
+            number,
+            label: point.render(&sweep.varied()),
+            expected_seconds: sweep.expected_seconds_of(&point),
+            warm_after_seconds: forecast_warm_seconds(&point, &sweep.disk(&point)),
+            point,
+        }
+    };
+    let points: Vec<PlannedPoint> = (0..sweep.points()).map(plan_point).collect();
     Ok(SweepPlan {
         question: sweep.question.clone(),
         varied: sweep.varied(),
@@ -72,18 +82,6 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
         remarks: Vec::new(),
         points,
     })
-}
-
-fn plan_point(sweep: &Sweep, number: u32) -> PlannedPoint {
-    let point = sweep.point(number);
-    let disk = sweep.disk(&point);
-    PlannedPoint {
-        number,
-        label: point.render(&sweep.varied()),
-        expected_seconds: sweep.expected_seconds_of(&point),
-        warm_after_seconds: forecast_warm_seconds(&point, &disk),
-        point,
-    }
 }
 
 /// The trials of the points that can be measured, in their order.

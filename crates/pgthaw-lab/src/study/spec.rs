@@ -387,7 +387,7 @@ impl Sweep {
         }
     }
 
-    /// Runs a point a script that is not pgbench's own?
+    /// Does a point run a script that is not pgbench's own?
     pub fn has_own_script(&self, point: &Point) -> bool {
         let scripts = self.scripts.get(&point.script);
         scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)))
@@ -711,7 +711,8 @@ struct RawJob {
     command: Vec<String>,
 }
 
-/// The job that the strategies run, empty where the study has none, and those of its words that are files, by their whole names. A word that is the name of a file in `directory` means that file, wherever the study is run.
+/// Returns the job that the strategies run, empty where the study has none, and those of its words that are files, by their whole names.
+/// A word that is the name of a file in `directory` means that file, wherever the study is run.
 fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<String>, Vec<PathBuf>), String> {
     let Some(raw) = raw else {
         return match axes.strategies().find(|strategy| strategy.runs_job()) {
