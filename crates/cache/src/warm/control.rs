@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::receipt::StopReason;
-use host::linux::memory::LoadableMemory;
+use host::linux::machine::LoadableMemory;
 
 /// Who waits looks this often whether to stop.
 const LOOK: Duration = Duration::from_millis(50);

@@ -24,8 +24,7 @@ use crate::study::{
 use crate::verdict::{WarmGoal, busiest_thread, compute_start_verdicts};
 use host::linux::Devices;
 use host::linux::block_device::read_block_device;
-use host::linux::machine::{count_cores, read_mount};
-use host::linux::memory::pages_out_idle;
+use host::linux::machine::{count_cores, pages_out_idle, read_mount};
 use host::units::Bytes;
 use model::{ColdStart, Device, Facts, PageClass, Scenario, compute_hit_seconds, compute_outlook};
 use observe::Cadence;

@@ -11,7 +11,7 @@ use super::ground::{FileSystemSpec, Part};
 use super::point::{Axes, DEFAULT_SERVER, NATIVE, Point, StartAsked, TOGETHER, Turn, Until, plan_order};
 use super::record::Disk;
 use super::spec::Sweep;
-use host::linux::memory::read_memory;
+use host::linux::machine::read_memory;
 use host::linux::{DEFAULT_READ_AHEAD, count_cores, read_free_bytes};
 use host::units::Bytes;
 use model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
@@ -246,14 +246,7 @@ pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
 
 /// Pages of which each transaction reads one, all equally likely.
 pub fn uniform_class(name: &str, pages: f64) -> PageClass {
-    PageClass {
-        name: name.to_owned(),
-        pages,
-        accesses: 1.0,
-        run_pages: 1.0,
-        popularity: Popularity::Uniform,
-        resident_share: 0.0,
-    }
+    PageClass { name: name.to_owned(), pages, accesses: 1.0, run_pages: 1.0, popularity: Popularity::Uniform }
 }
 
 fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {

@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 
 use crate::warm::plan::{Geometry, Place};
 use ::host::linux;
-use ::host::linux::extents::Extent;
+use ::host::linux::direct_read::Extent;
 use ::host::linux::open_files::read_limit;
 use ::host::linux::page_cache::{CachedFile, PageCache, PageCounts, read_resident_pages};
 use ::host::units::{BlockRange, Bytes, Fork, PageRange};

@@ -16,7 +16,7 @@ use crate::warm::traffic::Traffic;
 use crate::warm::{Control, DeviceProfile, Phase, Refusal, Room, Watcher};
 use ::host::failure::{ErrorKind, Explain as _};
 use ::host::linux;
-use ::host::linux::memory::LoadableMemory;
+use ::host::linux::machine::LoadableMemory;
 use ::host::linux::threads::map_on_threads;
 use ::host::units::{Bytes, Fork};
 use postgres::RelationPath;
