@@ -476,10 +476,11 @@ async fn keep_and_show(
     let (mut board, mut opened): (LiveBoard, Option<String>) = (LiveBoard::default(), None);
     while let Some(event) = events.recv().await {
         match &event {
-            Event::SweepOpened(sweep) => {
-                store.open_sweep(&sweep.run).await?;
-                sweep.note_kept();
-                opened = Some(sweep.run.id.clone());
+            Event::SweepOpened { run, kept } => {
+                store.open_sweep(run).await?;
+                // Nobody waits for it when the sweep was stopped meanwhile.
+                let _ = kept.try_send(());
+                opened = Some(run.id.clone());
             }
             Event::SweepStarted(run) => {
                 store.save_sweep(run).await?;

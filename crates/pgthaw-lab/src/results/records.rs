@@ -182,7 +182,7 @@ impl Column for Timestamp {
 
 impl Column for LatencyHistogram {
     fn bound(latency: Option<&LatencyHistogram>) -> Value {
-        Value::Bytes(latency.map(|latency| latency.encoded().to_owned()))
+        Value::Bytes(latency.map(|latency| latency.encoded.clone()))
     }
 
     fn read(row: &Row, column: &str) -> Result<Option<LatencyHistogram>, sqlx::Error> {

@@ -71,7 +71,7 @@ impl StudyDisplay {
                     self.print(&render_ended(&trial, ended));
                 }
             }
-            Event::Calibrated(_) | Event::SweepOpened(_) => {}
+            Event::Calibrated(_) | Event::SweepOpened { .. } => {}
         }
     }
 
