@@ -1,9 +1,11 @@
 //! Maps for tests.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
-use super::{DatabaseBlocks, ForkMap, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
+use super::{DatabaseBlocks, ForkMap, Lookups, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
 use host::units::Fork;
 use postgres::{Relation, RelationKind, RelationName, RelationPath};
 
@@ -82,4 +84,10 @@ pub fn third_resident(blocks: u32) -> ForkMap {
     let mut fork = ForkMap::empty(Fork::Main, blocks.into());
     fork.os = (0..blocks).step_by(3).collect();
     fork
+}
+
+impl Lookups {
+    pub fn of_database(name: &str, blocks: impl IntoIterator<Item = (u32, u64)>) -> Lookups {
+        Lookups(BTreeMap::from([(name.to_owned(), blocks.into_iter().collect())]))
+    }
 }
