@@ -59,7 +59,18 @@ impl BuffersTier<'_> {
             true => Loaded::planned(&plan, refused),
             false => {
                 self.host.watcher.begin(Phase::Buffers, pass.forecast.load_bytes.0);
-                Loader::new(*self, &wants, std::mem::take(&mut plan.jobs), refused).run().await
+                let none = vec![0; wants.len()];
+                let loaded = Loaded { blocks: none.clone(), past_end: none, databases: refused, ..Loaded::default() };
+                let loader = Loader {
+                    tier: *self,
+                    wants: &wants,
+                    pace: Pace::new(self.max_rate),
+                    jobs: Mutex::new(std::mem::take(&mut plan.jobs).into()),
+                    loaded: Mutex::new(loaded),
+                    wanted: AtomicUsize::new(1),
+                };
+                loader.run().await;
+                loader.loaded.into_inner().unwrap_or_else(PoisonError::into_inner)
             }
         };
         let after = match (&before, &loaded.server_gone) {
@@ -379,34 +390,9 @@ struct Loader<'a> {
 /// A connection, to the database that it was last needed for.
 type Open = Option<(String, Prewarmer)>;
 
-impl<'a> Loader<'a> {
-    /// `refused` are databases that nothing can be loaded in.
-    pub fn new(
-        tier: BuffersTier<'a>,
-        wants: &'a [Want],
-        jobs: Vec<Job>,
-        refused: BTreeMap<String, Refusal>,
-    ) -> Loader<'a> {
-        let none = vec![0; wants.len()];
-        let loaded = Loaded { blocks: none.clone(), past_end: none, databases: refused, ..Loaded::default() };
-        Loader {
-            tier,
-            wants,
-            pace: Pace::new(tier.max_rate),
-            jobs: Mutex::new(jobs.into()),
-            loaded: Mutex::new(loaded),
-            wanted: AtomicUsize::new(1),
-        }
-    }
-
-    /// Loads until all is done, the user stops it, or the server is gone.
-    pub async fn run(self) -> Loaded {
-        self.work_together().await;
-        self.loaded.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins with one connection and adds others as long as they help.
-    async fn work_together(&self) {
+impl Loader<'_> {
+    /// Loads until all is done, the user stops it, or the server is gone. Begins with one connection and adds others as long as they help.
+    async fn run(&self) {
         let (mut crew, began) = (Crew::new(self.tier.connections), Instant::now());
         let mut connections = FuturesUnordered::from_iter([self.work(0)]);
         loop {

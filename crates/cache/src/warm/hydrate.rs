@@ -163,7 +163,12 @@ impl Hydration<'_> {
             ..HydrationReceipt::default()
         };
         let is_finished = receipt.finished_before.is_some();
-        let (chunks, governor, next, receipt) = (&chunks, self.governor(), AtomicUsize::new(0), Mutex::new(receipt));
+        // What a volume gives that has not been read yet is learnt on the way.
+        let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
+        if !self.has_server {
+            governor.note_no_server();
+        }
+        let (chunks, next, receipt) = (&chunks, AtomicUsize::new(0), Mutex::new(receipt));
         let work = Work { hydration: *self, chunks, governor, next, done, receipt };
         if !is_finished {
             chunks.refused.iter().for_each(|(path, error)| work.fail(path, error));
@@ -179,15 +184,6 @@ impl Hydration<'_> {
             is_interrupted: self.control.is_interrupted(),
             ..work.receipt.into_inner().unwrap_or_else(PoisonError::into_inner)
         })
-    }
-
-    /// What a volume gives that has not been read yet is learnt on the way.
-    fn governor(&self) -> Governor {
-        let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
-        if !self.has_server {
-            governor.note_no_server();
-        }
-        governor
     }
 }
 

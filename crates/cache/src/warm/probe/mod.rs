@@ -148,14 +148,35 @@ impl Running<'_> {
         let steps = DEPTHS.len() + SIZES.len() + 1;
         (self.probe.progress)(what, self.done, steps as u64);
         self.done += 1;
-        let budget = (self.probe.budget.0 as f64 * bytes) as u64;
-        let done = phase.run(&self.deck, PROBE_TIME.mul_f64(time), budget, self.probe.control)?;
-        self.reads += done.reads;
-        self.read_bytes += done.read_bytes;
+        let places = match phase.in_order {
+            true => Arc::clone(&self.deck.sequential),
+            false => self.deck.random(phase.read_bytes),
+        };
+        let work = Work {
+            phase,
+            deck: &self.deck,
+            places,
+            control: self.probe.control,
+            started: Instant::now(),
+            time: PROBE_TIME.mul_f64(time),
+            budget: (self.probe.budget.0 as f64 * bytes) as u64,
+            reserved_bytes: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+            failure: Mutex::default(),
+        };
+        let done = on_threads(phase.depth as usize, |_| work.read_on());
+        let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
+        let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // A relation that was dropped meanwhile is no failure: one is when nothing at all can be read.
+        if let Some(error) = failure.filter(|_| completions.is_empty()) {
+            return Err(error.into());
+        }
+        self.reads += completions.len() as u64;
+        self.read_bytes += work.read_bytes.into_inner();
         if self.probe.control.is_interrupted() {
             return Ok(None);
         }
-        done.speed.map(Some).ok_or(Error::TooFewReads(what.to_owned()))
+        compute_speed(&mut completions).map(Some).ok_or_else(|| Error::TooFewReads(what.to_owned()))
     }
 }
 
@@ -242,7 +263,7 @@ struct Deck {
     /// Chunks in random order; those for small reads first, then as many for each larger size.
     chunks: Vec<Place>,
     /// Places of reads, by the size of the read.
-    random: Mutex<BTreeMap<u64, Arc<Places>>>,
+    random: BTreeMap<u64, Arc<Places>>,
 }
 
 impl Deck {
@@ -256,14 +277,17 @@ impl Deck {
         let open: Result<_, _> = files.iter().map(|file| DirectFile::open_below(directory, &file.path)).collect();
         let sequential = chunks.split_off(chunks.len() - chunks.len() / SEQUENTIAL_PART);
         chunks.shuffle(&mut rand::rng());
-        Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: Mutex::default() })
+        Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: BTreeMap::new() })
     }
 
     /// Places at random for reads of `size` bytes, which goes on where it stopped when it is asked for again.
-    pub fn random(&self, size: u64) -> Arc<Places> {
-        let mut random = lock(&self.random);
-        let dealt = random.len();
-        Arc::clone(random.entry(size).or_insert_with(|| self.deal(dealt, size)))
+    pub fn random(&mut self, size: u64) -> Arc<Places> {
+        if let Some(places) = self.random.get(&size) {
+            return Arc::clone(places);
+        }
+        let places = self.deal(self.random.len(), size);
+        self.random.insert(size, Arc::clone(&places));
+        places
     }
 
     /// The places in the `nth` share of the chunks. The first share is the one for small reads.
@@ -284,8 +308,7 @@ impl Deck {
 
     /// Was there too little for what was read?
     pub fn has_read_twice(&self) -> bool {
-        let random = lock(&self.random);
-        self.sequential.has_wrapped() || random.values().any(|places| places.has_wrapped())
+        self.sequential.has_wrapped() || self.random.values().any(|places| places.has_wrapped())
     }
 }
 
@@ -328,53 +351,11 @@ struct Speed {
     pub latency_us_p99: f64,
 }
 
-/// What a phase did.
-#[derive(Clone, Copy, Debug)]
-struct Done {
-    pub reads: u64,
-    pub read_bytes: u64,
-    /// `None` when there were too few reads to tell.
-    pub speed: Option<Speed>,
-}
-
 /// A read: seconds since the phase began, and how long it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Completion {
     ended: f64,
     took: f64,
-}
-
-impl Phase {
-    /// Reads for `time` or until `budget` bytes are read, whatever is sooner.
-    ///
-    /// # Errors
-    /// When nothing at all can be read: a relation that is dropped meanwhile is none.
-    pub fn run(&self, deck: &Deck, time: Duration, budget: u64, control: &Control) -> Result<Done, Error> {
-        let places = if self.in_order { Arc::clone(&deck.sequential) } else { deck.random(self.read_bytes) };
-        let work = Work {
-            phase: *self,
-            deck,
-            places,
-            control,
-            started: Instant::now(),
-            time,
-            budget,
-            reserved_bytes: AtomicU64::new(0),
-            read_bytes: AtomicU64::new(0),
-            failure: Mutex::default(),
-        };
-        let done = on_threads(self.depth as usize, |_| work.read_on());
-        let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
-        let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match failure {
-            Some(error) if completions.is_empty() => Err(error.into()),
-            _ => Ok(Done {
-                reads: completions.len() as u64,
-                read_bytes: work.read_bytes.into_inner(),
-                speed: compute_speed(&mut completions),
-            }),
-        }
-    }
 }
 
 /// What the threads share.
@@ -642,7 +623,7 @@ mod files_tests {
     fn no_block_is_in_two_phases() {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let files = [sample(&directory, 40), sample(&directory, 50)];
-        let deck = Deck::new(&Tree::open(directory.path(), &[]).unwrap(), &files).unwrap();
+        let mut deck = Deck::new(&Tree::open(directory.path(), &[]).unwrap(), &files).unwrap();
         let mut seen = BTreeSet::new();
         let mut check = |places: &Places, size: u64| {
             for place in &places.places {
