@@ -218,13 +218,6 @@ impl SystemFile {
         visit_resident(self.file.as_fd(), self.cache.page_bytes, range, visit)
             .map_err(|error| Error::file("list the cached pages of", &self.path, error))
     }
-
-    /// Dirty pages are never dropped, so they are written first.
-    fn write_and_drop(&self) -> Result<(), Error> {
-        self.file.sync_data().map_err(|error| Error::file("write out", &self.path, error))?;
-        fadvise(&self.file, 0, None, Advice::DontNeed)
-            .map_err(|error| Error::file("drop the cached pages of", &self.path, error.into()))
-    }
 }
 
 impl CachedFile for SystemFile {
@@ -298,14 +291,26 @@ impl CachedFile for SystemFile {
     }
 
     fn apply_evict(&self) -> Result<(), Error> {
-        self.write_and_drop()?;
-        // Pages in use or dirtied meanwhile often go at the second try.
         let everything = PageRange::new(0, self.size_bytes.div_ceil(self.cache.page_bytes));
-        match self.read_counts(everything) {
-            Ok(counts) if counts.cached == 0 => Ok(()),
-            Ok(_) | Err(Error::ResidencyHidden(_)) => self.write_and_drop(),
-            Err(error) => Err(error),
+        // Pages in use or dirtied meanwhile often go at the second try.
+        for _ in 0..2 {
+            let counts = count_cached(self.file.as_fd(), 0, self.size_bytes.max(1)).ok();
+            // On overlayfs cachestat(2) counts no page: mincore(2) decides.
+            let none_is_counted = counts.is_none_or(|counts| counts.cached == 0);
+            if everything.is_empty()
+                || none_is_counted && self.read_resident(everything).is_ok_and(|runs| runs.is_empty())
+            {
+                return Ok(());
+            }
+            // Dirty pages are never dropped. Each sync makes the device write out its own cache, which takes milliseconds: a file
+            // that is clean gets none.
+            if none_is_counted || counts.is_some_and(|counts| counts.dirty + counts.writeback > 0) {
+                self.file.sync_data().map_err(|error| Error::file("write out", &self.path, error))?;
+            }
+            fadvise(&self.file, 0, None, Advice::DontNeed)
+                .map_err(|error| Error::file("drop the cached pages of", &self.path, error.into()))?;
         }
+        Ok(())
     }
 }
 
