@@ -403,7 +403,7 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     }
 }
 
-/// Segments of each large fork that are looked at at a time: how many it has shows when one is short.
+/// Segments of a large fork that one round reads. A short segment ends the fork.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// Finds the forks of every relation, their sizes and their resident blocks. A file that cannot be looked at is
@@ -413,7 +413,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
     let files = Files::of(inputs.page_cache, directory);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let failures: Mutex<Vec<linux::Error>> = Mutex::default();
-    // First the first segment of every fork, then further ones of the forks that go on.
+    // The first round reads the first segment of every fork. Later rounds read more segments of the forks that go on.
     let mut forks: Vec<(usize, Fork)> = (0..relations.len()).flat_map(|at| Fork::ALL.map(|fork| (at, fork))).collect();
     let (mut first, mut at_once) = (0, 1);
     while !forks.is_empty() {
@@ -432,7 +432,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
         forks.retain(|(relation, fork)| {
             let mut goes_on = true;
             for segment in found.by_ref().take(at_once) {
-                // One after a short one is not part of the fork.
+                // A segment after a short one is not part of the fork.
                 let blocks = segment.as_ref().filter(|_| goes_on).map_or(0, |segment| segment.blocks);
                 goes_on = blocks == u64::from(directory.segment_blocks);
                 if let Some(segment) = segment.filter(|_| blocks > 0) {
@@ -449,7 +449,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
     }
 }
 
-/// Segments come in their order.
+/// Adds the next segment of a fork.
 fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, segment: Found) {
     let known = forks.iter().position(|one| one.fork == fork);
     let at = known.unwrap_or_else(|| {

@@ -167,7 +167,7 @@ impl Running<'_> {
         let done = on_threads(phase.depth as usize, |_| work.read_on());
         let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
         let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // A relation that was dropped meanwhile is no failure: one is when nothing at all can be read.
+        // A relation may have been dropped meanwhile. The probe fails only when it could read nothing at all.
         if let Some(error) = failure.filter(|_| completions.is_empty()) {
             return Err(error.into());
         }

@@ -91,7 +91,7 @@ struct Place {
 struct Work<'a> {
     engine: &'a Engine<'a>,
     files: OpenFiles<'a>,
-    /// Of the cached pages in the midst of a read the device rather reads a few again than leaves them out.
+    /// Drops cached pages that would split a read.
     splits: Splits,
     queue: Mutex<Queue<'a>>,
     started: Instant,

@@ -244,7 +244,7 @@ impl Governor {
 
     /// Counts what the server fetches from the device.
     fn count_others(&self, traffic: &dyn Traffic) {
-        // Readers need the lock meanwhile.
+        // Reading /proc takes a while, and the threads that read need the lock meanwhile.
         let mut others = std::mem::take(&mut self.lock().others);
         let more = others.look(traffic, Instant::now());
         let mut seen = self.lock();

@@ -1,4 +1,4 @@
-//! A bounded number of open files, and reads that what is cached would split.
+//! A bounded number of open files, and reads that cached pages would split.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -103,7 +103,7 @@ fn most_of(limit: u64) -> usize {
 /// one has 300 reads in that.
 const REMEMBERED_READS: f64 = 150.0;
 
-/// Makes one read of what would be split.
+/// Drops cached pages that would split a read.
 #[derive(Debug)]
 pub struct Splits {
     /// Longer pieces stay.

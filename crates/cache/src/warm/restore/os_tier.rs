@@ -172,7 +172,7 @@ impl OsTier<'_> {
                 }
                 outcome
             }));
-            // However it ended: the scope waits for the other thread.
+            // Also after a panic, because the scope waits for the thread that watches.
             is_done.store(true, Ordering::Relaxed);
             outcome.unwrap_or_else(|panic| resume_unwind(panic))
         })
