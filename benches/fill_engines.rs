@@ -20,7 +20,7 @@ use cache::warm::DeviceProfile;
 use cache::warm::plan::{Geometry, Plan, Precedence, Scratch, Situation, WantedFork};
 use clap::Parser;
 use host::linux::block_device::read_block_device;
-use host::linux::cgroup::{DiskLimit, ReadLimit};
+use host::linux::cgroup::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit};
 use host::linux::page_cache::{CachedFile, PageCache as _, SystemPageCache};
 use host::linux::read_ahead::ReadAhead;
 use host::units::{Bytes, PageRange};
@@ -286,11 +286,12 @@ fn write_file(directory: &Path, bytes: u64) -> anyhow::Result<tempfile::NamedTem
 
 /// Limits this process, as `bench warmup --disk` limits the server and the warmer.
 fn limit_disk(arguments: &Arguments) -> anyhow::Result<Option<DiskLimit>> {
-    let limit = ReadLimit { reads_per_second: arguments.riops, read_bytes_per_second: arguments.rbps };
-    if limit == ReadLimit::default() {
+    let reads = ReadLimit { reads_per_second: arguments.riops, read_bytes_per_second: arguments.rbps };
+    if reads == ReadLimit::default() {
         return Ok(None);
     }
-    let disk = DiskLimit::create(read_block_device(&arguments.directory)?.number, limit)?;
+    let number = read_block_device(&arguments.directory)?.number;
+    let disk = DiskLimit::create(vec![DeviceLimit { number, reads, writes: WriteLimit::default() }], false, None)?;
     disk.join(std::process::id())?;
     Ok(Some(disk))
 }

@@ -20,13 +20,11 @@ fn make_workload(popularity: &Popularity) -> Workload {
         accesses: 1.0,
         run_pages: 1.0,
         popularity: popularity.clone(),
-        resident_share: 0.0,
     };
     Workload {
         clients: 16,
         classes: vec![class("table", PAGES, popularity), class("leaves", PAGES / 6.0, popularity)],
         hit_seconds: 0.1e-3,
-        copy_seconds: 0.005e-3,
         read_seconds: 0.01e-3,
         read_ahead_pages: 1.0,
         startup_reads: 0.0,

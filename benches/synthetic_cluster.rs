@@ -20,7 +20,7 @@ use cache::warm::{
 };
 use cache::{Map, MapInputs, Snapshot, Tiers, read_map};
 use clap::Parser;
-use host::linux::memory::LoadableMemory;
+use host::linux::machine::LoadableMemory;
 use host::linux::page_cache::FakePageCache;
 use host::linux::process::Busy;
 use host::units::{Bytes, PageRange};

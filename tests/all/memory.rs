@@ -78,7 +78,7 @@ fn what_is_loaded_is_charged_to_the_server_or_that_is_said() {
 /// What pgthaw comes to use itself would be taken from the server's page cache.
 #[test]
 fn a_run_is_in_the_servers_memory_only_while_it_brings_something() {
-    let Some(limit) = probe::limit().map(|limit| limit.with_memory(Bytes(1 << 30)).unwrap()) else { return };
+    let Some(limit) = probe::limit_with_memory(Some(Bytes(1 << 30))) else { return };
     // Of pgthaw too: what it loads at once would be over before anybody looks.
     let own_limit = probe::limit().unwrap();
     let mut server = films::server(servers::servers()[0].0);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use host::linux::block_device::read_block_device;
 use host::linux::cgroup::{DiskLimit, ReadLimit};
+use host::linux::{DeviceLimit, WriteLimit};
 use host::units::Bytes;
 use serde_json::Value;
 
@@ -27,12 +28,18 @@ fn server_with_a_table() -> TestServer {
 
 /// A limit of 3000 reads and 125 MiB a second for commands and servers; `None` where none can be made, as without root.
 pub fn limit() -> Option<DiskLimit> {
+    limit_with_memory(None)
+}
+
+/// The same with so much memory.
+pub fn limit_with_memory(memory: Option<Bytes>) -> Option<DiskLimit> {
     needs_root!();
     let device = match read_block_device("/var/tmp".as_ref()) {
         Ok(device) => device,
         Err(error) => untested!(machine: "{error}"),
     };
-    match DiskLimit::create(device.number, LIMIT) {
+    let limit = DeviceLimit { number: device.number, reads: LIMIT, writes: WriteLimit::default() };
+    match DiskLimit::create(vec![limit], false, memory) {
         Ok(limit) => Some(limit),
         Err(error) => untested!(machine: "no cgroup can be made: {error}"),
     }

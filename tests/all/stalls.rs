@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use observe::time::{FileTimes, TimeSource};
-use observe::{ProbeOptions, open_time_probe};
+use observe::open_time_probe;
+use observe::time::{FileTimes, ProbeOptions, TimeSource};
 use serde_json::Value;
 
 use crate::kills::strace;
@@ -193,7 +193,7 @@ fn whoever_ends_while_the_probe_opens_is_followed_to_his_end() {
 
 /// Calls of files that have ended.
 fn count_calls(files: &[FileTimes]) -> u64 {
-    files.iter().map(|file| file.syncs.count + file.sleeps.count).sum()
+    files.iter().map(|file| file.syncs.count + file.sleeps).sum()
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use host::units::Bytes;
-use observe::time::{ProgramCost, TimeFigures, TimeStatistic, TimeUse, TrialTime};
-use observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, Waits};
+use observe::time::{NamedStatistic, ProgramCost, StatisticName, TimeFigures, TimeUse, TrialTime};
+use observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, Statistic, TaskShare, WaitSample, Waits};
 use pgbench::QueryMode;
 use pgthaw_lab::study::{
     BufferUse, Checkpoint, LatencyHistogram, LoadBegins, Point, RelationResidency, ResidencyCourse, ResidencyStrip,
@@ -368,13 +368,12 @@ fn make_time_use(clients: f64) -> TimeUse {
 
 fn make_time(seconds: u32, clients: f64) -> TrialTime {
     let total = TimeUse { explained_ratio: Some(0.99), ..make_time_use(clients).scale(f64::from(seconds)) };
-    let statistic = |name: &str, total_ns: u64| TimeStatistic {
-        name: name.to_owned(),
-        count: 100,
-        total_ns,
-        min_ns: 2000,
-        max_ns: 9_000_000,
-        histogram: vec![0, 0, 60, 0, 40],
+    let statistic = |part: &str, detail: &str, total_ns: u64| {
+        let name = StatisticName { place: "client backend".into(), part: part.into(), detail: detail.into() };
+        let mut statistic =
+            Statistic { count: 100, total_ns, min_ns: Some(2000), max_ns: Some(9_000_000), ..Statistic::default() };
+        (statistic.histogram[2], statistic.histogram[4]) = (60, 40);
+        NamedStatistic::new(name, statistic)
     };
     TrialTime {
         figures: TimeFigures {
@@ -386,11 +385,8 @@ fn make_time(seconds: u32, clients: f64) -> TrialTime {
             is_cut_short: false,
         },
         processes: clients as u32 + 9,
-        statistics: vec![
-            statistic("client backend::Client::ClientRead", 5_000_000_000),
-            statistic("client backend::Lock::tuple", 400_000_000),
-        ],
-        handled_statistic: Some(statistic("client backend::command::handled", 3_000_000_000)),
+        statistics: vec![statistic("Client", "ClientRead", 5_000_000_000), statistic("Lock", "tuple", 400_000_000)],
+        handled_statistic: Some(statistic("command", "handled", 3_000_000_000)),
         programs: vec![ProgramCost { name: "time_switch".to_owned(), runs: 50_000, total_ns: 12_000_000 }],
         own_cpu_seconds: 0.02,
         ..TrialTime::default()

@@ -552,6 +552,27 @@ label: string, caption: string, kind: MetricKind, is_low_better: boolean, };
 export type MetricKind = "rate" | "per_second" | "latency" | "time" | "bytes" | "byte_rate" | "count" | "cost" | "ratio";
 
 /**
+ * A statistic with its name and what is computed from it.
+ */
+export type NamedStatistic = { 
+/**
+ * `where::part::detail`.
+ */
+name: string, where: string, part: string, detail: string, average_ns: number | null, 
+/**
+ * At most twice too much: the upper bound of a bucket, or the longest.
+ */
+p99_ns: number | null, 
+/**
+ * How often. 0 where only the time is known, as from looks at an interval.
+ */
+count: number, total_ns: number, 
+/**
+ * Shortest and longest; `None` where lengths are not known.
+ */
+min_ns: number | null, max_ns: number | null, };
+
+/**
  * A' held against A, which are the same.
  */
 export type Noise = { metric: Metric, cells: Array<NoiseCell>, 
@@ -695,7 +716,11 @@ coverage: number, pairs: number, };
 /**
  * A source that could not be had.
  */
-export type RefusedTime = { source: string, reason: string, };
+export type RefusedSource = { source: string, reason: string, 
+/**
+ * What would mend it.
+ */
+remedy: string | null, };
 
 /**
  * Where a relation was resident, before and after a trial.
@@ -1168,23 +1193,6 @@ verdicts: Array<MeasurementVerdict>,
 warnings: Array<string>, };
 
 /**
- * Everything that happened under one name.
- */
-export type TimeStatistic = { 
-/**
- * `where::part::detail`.
- */
-name: string, 
-/**
- * 0 where only the time is known.
- */
-count: number, total_ns: number, 
-/**
- * 0 where lengths are not known.
- */
-min_ns: number, max_ns: number, };
-
-/**
  * A point with the account of its trials.
  */
 export type TimedPoint = { number: number, 
@@ -1430,7 +1438,7 @@ export type TrialTime = {
 /**
  * Better sources that could not be had, and why.
  */
-refused: Array<RefusedTime>, 
+refused: Array<RefusedSource>, 
 /**
  * Of the server, that were there at some time.
  */
@@ -1438,11 +1446,11 @@ processes: number,
 /**
  * All names: those with the most time first, and who had nothing to do behind all others.
  */
-statistics: Array<TimeStatistic>, 
+statistics: Array<NamedStatistic>, 
 /**
  * Of commands of client backends, from their receipt on.
  */
-handled_statistic: TimeStatistic | null, 
+handled_statistic: NamedStatistic | null, 
 /**
  * Times on a processor whose beginning was not told, and their length; waits whose end was not told.
  */

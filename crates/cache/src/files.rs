@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 
 use crate::warm::plan::{Geometry, Place};
 use host::linux;
-use host::linux::extents::Extent;
+use host::linux::direct_read::Extent;
 use host::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
 use host::units::{BlockRange, Bytes, Fork, PageRange};
 use postgres::{DataDirectory, RelationPath};

@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use host::failure::{ErrorKind, Explain, NO_THREADS, TOO_FEW_FILES, is_too_few_files};
 use host::files::FileMode;
-use host::linux::arguments::hide_arguments;
+use host::linux::own_program::hide_arguments;
 use host::linux::signals::{FILE_TOO_LARGE, is_ignored, note_end};
 use host::linux::threads::check_room;
 use postgres::hide_password;

@@ -114,7 +114,7 @@ fn make_classes_by(
         let class = |name: String, pages: f64, accesses: f64, run: f64, popularity| {
             let run_pages = run.min(pages).max(1.0);
             let is_asked = accesses >= FEWEST_ACCESSES;
-            is_asked.then_some(PageClass { name, pages, accesses, run_pages, popularity, resident_share: 0.0 })
+            is_asked.then_some(PageClass { name, pages, accesses, run_pages, popularity })
         };
         let main = class(name.clone(), blocks - inner_blocks, found.blocks, found.run_blocks(), popularity);
         // Whoever reads all of a table asks for all of its blocks.

@@ -11,8 +11,9 @@ use crate::units::is_treacherous;
 pub const NO_THREADS: &str = "ulimit -u limits the user's processes and threads, TasksMax= those of a service, pids.max those of a \
      container: raise it, or end what else runs under it";
 
-/// What sort of failure this is. The exit status follows from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What sort of failure this is. The exit status follows from it; its name is what `--json` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// Something went wrong while doing what was asked: exit 1.
     Failed,
@@ -32,16 +33,6 @@ impl ErrorKind {
             ErrorKind::Usage => 2,
             ErrorKind::Privilege => 3,
             ErrorKind::Interrupted => 130,
-        }
-    }
-
-    /// The stable name that `--json` prints.
-    pub fn name(self) -> &'static str {
-        match self {
-            ErrorKind::Failed => "failed",
-            ErrorKind::Usage => "usage",
-            ErrorKind::Privilege => "privilege",
-            ErrorKind::Interrupted => "interrupted",
         }
     }
 }

@@ -20,6 +20,12 @@ pub fn counted<N: Display + PartialEq + From<u8>>(number: N, word: &str) -> Stri
     format!("{number} {word}{ending}")
 }
 
+/// `122,588`: a whole number with its thousands apart.
+pub fn group_digits(number: impl Display) -> String {
+    let digits = number.to_string();
+    digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
+}
+
 // ---- treacherous ----
 
 /// Is it a control, invisible or direction-changing character?
@@ -159,26 +165,6 @@ const SIZE_UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 
 const RATE_UNITS: [&str; 6] = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"];
 
-/// Accepted units, with their power of 1024 or 1000. Those with an i are binary.
-const READ_UNITS: [(&str, i32); 16] = [
-    ("KiB", 1),
-    ("MiB", 2),
-    ("GiB", 3),
-    ("TiB", 4),
-    ("bytes", 0),
-    ("kB", 1),
-    ("KB", 1),
-    ("MB", 2),
-    ("GB", 3),
-    ("TB", 4),
-    ("k", 1),
-    ("K", 1),
-    ("M", 2),
-    ("G", 3),
-    ("T", 4),
-    ("B", 0),
-];
-
 impl Bytes {
     /// Seconds that a device of `bandwidth` bytes per second needs for this amount.
     pub fn seconds_at(self, bandwidth: Bytes) -> f64 {
@@ -210,10 +196,21 @@ impl FromStr for Bytes {
 
 /// A number with a unit, of which `step` are one of the next.
 fn parse(text: &str, step: f64) -> Option<Bytes> {
-    let text = text.trim();
-    let unit = READ_UNITS.iter().find_map(|(unit, power)| Some((text.strip_suffix(unit)?, *power, unit.contains('i'))));
-    let (number, power, is_binary) = unit.unwrap_or((text, 0, false));
-    let bytes = number.trim().parse::<f64>().ok()? * if is_binary { 1024.0 } else { step }.powi(power);
+    let end = text.rfind(|one: char| one.is_ascii_digit() || one == '.')? + 1;
+    let (number, unit) = (text[..end].trim(), text[end..].trim());
+    let (step, power) = match unit {
+        "" | "B" | "bytes" => (step, 0),
+        "k" | "K" | "kB" | "KB" => (step, 1),
+        "M" | "MB" => (step, 2),
+        "G" | "GB" => (step, 3),
+        "T" | "TB" => (step, 4),
+        "KiB" => (1024.0, 1),
+        "MiB" => (1024.0, 2),
+        "GiB" => (1024.0, 3),
+        "TiB" => (1024.0, 4),
+        _ => return None,
+    };
+    let bytes = number.parse::<f64>().ok()? * f64::powi(step, power);
     (bytes.is_finite() && bytes >= 0.0 && bytes < u64::MAX as f64).then(|| Bytes(bytes.round() as u64))
 }
 

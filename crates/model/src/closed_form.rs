@@ -4,20 +4,14 @@ use serde::Serialize;
 
 use super::Error;
 
-/// Pages of which each transaction reads one, all equally likely.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Component {
-    /// Above 0; a fraction is as good as a whole number.
-    pub pages: f64,
-    /// Seconds that a miss adds to the transaction; 0 or more.
-    pub miss_seconds: f64,
-}
-
 /// One client's warm-up from a cold cache that finally holds everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarmUp {
     hit_seconds: f64,
-    components: Vec<Component>,
+    /// Seconds that a miss adds to the transaction; 0 or more.
+    miss_seconds: f64,
+    /// Each transaction reads one page of each of these numbers, all of them equally likely.
+    pages: Vec<f64>,
 }
 
 /// Where throughput rises most steeply.
@@ -42,43 +36,29 @@ pub const WARM_SHARE: f64 = 0.01;
 const END: f64 = 40.0;
 
 impl WarmUp {
-    /// A transaction takes `hit_seconds` when all it reads is cached.
-    pub fn new(hit_seconds: f64, components: Vec<Component>) -> Result<WarmUp, Error> {
-        Error::check_positive("the time of a cached transaction in seconds", hit_seconds)?;
-        if components.is_empty() {
-            return Err(Error::NoPages);
-        }
-        for component in &components {
-            Error::check_positive("a number of pages", component.pages)?;
-            if !component.miss_seconds.is_finite() || component.miss_seconds < 0.0 {
-                return Err(Error::NotPositive {
-                    what: "the time of a miss in seconds",
-                    value: component.miss_seconds,
-                });
-            }
-        }
-        Ok(WarmUp { hit_seconds, components })
-    }
-
-    /// One component of `pages`; a transaction takes `read_seconds` (Td) cold and `hit_seconds` (Tc) warm.
+    /// One relation of `pages`; a transaction takes `read_seconds` (Td) cold and `hit_seconds` (Tc) warm.
     pub fn simple(pages: f64, read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         WarmUp::parallel(&[pages], read_seconds, hit_seconds)
     }
 
-    /// A component for each of `pages`, such as a table and its index. A transaction asks for one page of each in turn.
+    /// A number of `pages` for each relation, such as a table and its index. A transaction asks for one page of each in turn.
     /// With one miss it takes `read_seconds` (Td); each further miss adds Td - Tc.
     pub fn parallel(pages: &[f64], read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         Error::check_positive("the time of a transaction that reads one page in seconds", read_seconds)?;
         if read_seconds < hit_seconds {
             return Err(Error::ColdFasterThanWarm { cold_seconds: read_seconds, hit_seconds });
         }
-        let miss_seconds = read_seconds - hit_seconds;
-        WarmUp::new(hit_seconds, pages.iter().map(|&pages| Component { pages, miss_seconds }).collect())
+        Error::check_positive("the time of a cached transaction in seconds", hit_seconds)?;
+        if pages.is_empty() {
+            return Err(Error::NoPages);
+        }
+        pages.iter().try_for_each(|pages| Error::check_positive("a number of pages", *pages).map(drop))?;
+        Ok(WarmUp { hit_seconds, miss_seconds: read_seconds - hit_seconds, pages: pages.to_vec() })
     }
 
     /// d(i): seconds that transaction `i` takes on average.
     pub fn seconds_per_transaction(&self, i: f64) -> f64 {
-        self.hit_seconds + self.components.iter().map(|c| c.miss_seconds * (-i / c.pages).exp()).sum::<f64>()
+        self.hit_seconds + self.pages.iter().map(|pages| self.miss_seconds * (-i / pages).exp()).sum::<f64>()
     }
 
     /// Transactions per second after `i` transactions.
@@ -93,8 +73,8 @@ impl WarmUp {
 
     /// t(i): seconds after which `i` transactions are done.
     pub fn seconds_after(&self, i: f64) -> f64 {
-        let misses = |c: &Component| c.pages * c.miss_seconds * -(-i / c.pages).exp_m1();
-        self.hit_seconds * i + self.components.iter().map(misses).sum::<f64>()
+        let misses = |pages: &f64| pages * self.miss_seconds * -(-i / pages).exp_m1();
+        self.hit_seconds * i + self.pages.iter().map(misses).sum::<f64>()
     }
 
     /// Transactions done after `seconds`.
@@ -104,13 +84,13 @@ impl WarmUp {
 
     /// p(i): share of pages cached after `i` transactions, 0 to 1.
     pub fn cached_share(&self, i: f64) -> f64 {
-        let cached: f64 = self.components.iter().map(|c| c.pages * -(-i / c.pages).exp_m1()).sum();
-        cached / self.components.iter().map(|c| c.pages).sum::<f64>()
+        let cached: f64 = self.pages.iter().map(|pages| pages * -(-i / pages).exp_m1()).sum();
+        cached / self.pages.iter().sum::<f64>()
     }
 
     /// Seconds until this share of the steady throughput; 1 is never reached.
     pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
-        if share >= 1.0 && self.components.iter().any(|c| c.miss_seconds > 0.0) {
+        if share >= 1.0 && self.miss_seconds > 0.0 {
             return None;
         }
         let i = find_rise(|i| self.throughput(i), share * self.steady_throughput(), self.greatest_pages())?;
@@ -119,7 +99,7 @@ impl WarmUp {
 
     /// Seconds until fewer than 1 % of the transactions read.
     pub fn seconds_to_warm(&self) -> f64 {
-        let found = |i: f64| -> f64 { 1.0 - self.components.iter().map(|c| (-i / c.pages).exp()).sum::<f64>() };
+        let found = |i: f64| -> f64 { 1.0 - self.pages.iter().map(|pages| (-i / pages).exp()).sum::<f64>() };
         find_rise(found, 1.0 - WARM_SHARE, self.greatest_pages()).map_or(f64::INFINITY, |i| self.seconds_after(i))
     }
 
@@ -144,11 +124,11 @@ impl WarmUp {
 
     /// Maximises −d′ ÷ d^`power`; with one component where (Td − Tc) e^(−i/P) = `ratio` · Tc.
     fn find_steepest(&self, ratio: f64, power: f64) -> f64 {
-        if let [only] = self.components[..] {
-            return (only.pages * (only.miss_seconds / (ratio * self.hit_seconds)).ln()).max(0.0);
+        if let [pages] = self.pages[..] {
+            return (pages * (self.miss_seconds / (ratio * self.hit_seconds)).ln()).max(0.0);
         }
         let rise = |i: f64| {
-            let fall: f64 = self.components.iter().map(|c| c.miss_seconds / c.pages * (-i / c.pages).exp()).sum();
+            let fall: f64 = self.pages.iter().map(|pages| self.miss_seconds / pages * (-i / pages).exp()).sum();
             fall / self.seconds_per_transaction(i).powf(power)
         };
         let step = END * self.greatest_pages() / LOOKS as f64;
@@ -158,7 +138,7 @@ impl WarmUp {
     }
 
     fn greatest_pages(&self) -> f64 {
-        self.components.iter().map(|c| c.pages).fold(0.0, f64::max)
+        self.pages.iter().copied().fold(0.0, f64::max)
     }
 }
 

@@ -88,57 +88,53 @@ impl Explain for Error {
     }
 
     fn hint(&self) -> Option<String> {
-        match self {
-            Error::NotPositive { .. } => None,
-            Error::Figures(_) => Some("`pgthaw predict --help` lists the figures".into()),
-            Error::NoHit => Some("say it: hit=0.22ms".into()),
+        let hint = match self {
+            Error::NotPositive { .. } => return None,
+            Error::Figures(_) => "`pgthaw predict --help` lists the figures",
+            Error::NoHit => "say it: hit=0.22ms",
             Error::ColdFasterThanWarm { .. } => {
-                Some("the first is the latency when nothing is cached, the second when everything is".into())
+                "the first is the latency when nothing is cached, the second when everything is"
             }
-            Error::BuffersBeyondMemory { .. } => Some(
+            Error::BuffersBeyondMemory { .. } => {
                 "memory is for shared_buffers and the page cache together: memory=16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
-                    .into(),
-            ),
-            Error::FilmTellsOfMemory { .. } => Some("change the memory alone: --what-if memory=16GiB".into()),
-            Error::NoPages => Some(
+            }
+            Error::FilmTellsOfMemory { .. } => "change the memory alone: --what-if memory=16GiB",
+            Error::NoPages => {
                 "say how many blocks each relation has that a transaction reads (pages=163968 pages=27392), or name the database whose clients are at work (-d shop)"
-                    .into(),
-            ),
-            Error::NoForecast => Some(
+            }
+            Error::NoForecast => {
                 "watch the usual transactions, and longer (--seconds 60), or give bare figures: pages=, hit=, and miss= or riops="
-                    .into(),
-            ),
-            Error::NoServer => Some("give bare figures: pages=, hit=, and miss= or riops=".into()),
-            Error::NoRows => Some("start the server, or name the one that runs (-h, -p, -d)".into()),
-            Error::StoppedServer => Some("say it (hit=0.2ms or tps=5000, with clients=8)".into()),
-            Error::UnknownAccess { .. } => Some(
+            }
+            Error::NoServer => "give bare figures: pages=, hit=, and miss= or riops=",
+            Error::NoRows => "start the server, or name the one that runs (-h, -p, -d)",
+            Error::StoppedServer => "say it (hit=0.2ms or tps=5000, with clients=8)",
+            Error::UnknownAccess { .. } => {
                 "rows by ctid, TABLESAMPLE, VACUUM and ANALYZE do so, and nothing counts where: watch again when these are over, or give bare figures (pages=, hit=, and miss= or riops=)"
-                    .into(),
-            ),
-            Error::NoDevice => Some("say miss=, what a cold transaction takes, or riops=, what the device serves".into()),
-            Error::IdleServer => Some("say it (hit=0.2ms clients=8), or ask while its clients are at work".into()),
-            Error::IdleDatabase { .. } => Some(
+            }
+            Error::NoDevice => "say miss=, what a cold transaction takes, or riops=, what the device serves",
+            Error::IdleServer => "say it (hit=0.2ms clients=8), or ask while its clients are at work",
+            Error::IdleDatabase { .. } => {
                 "name the database that is at work (-d), say what it does when warm (tps=5000 clients=8, or hit=0.2ms), or ask while its clients are at work"
-                    .into(),
-            ),
-            Error::ColdServer { tps, .. } => Some(format!(
-                "say what it does when warm (tps=5000, or hit=0.2ms), or ask when it is; if it always reads so much, this is its normal throughput: tps={}",
-                tps.round().max(1.0)
-            )),
-            Error::Empty | Error::UnknownFormat => Some(
+            }
+            Error::ColdServer { tps, .. } => {
+                return Some(format!(
+                    "say what it does when warm (tps=5000, or hit=0.2ms), or ask when it is; if it always reads so much, this is its normal throughput: tps={}",
+                    tps.round().max(1.0)
+                ));
+            }
+            Error::Empty | Error::UnknownFormat => {
                 "give it what `pgbench --progress=1` prints, an aggregated log, or a CSV file with a header such as \"time,tps\""
-                    .into(),
-            ),
-            Error::NoFigures { .. } => Some("pgbench prints nan for what it could not measure: see what it complained of".into()),
-            Error::TooShort { .. } => Some("run longer, or report more often: `pgbench --progress=1`".into()),
-            Error::NoTransactions => Some("see in the server's log what kept it from serving any".into()),
-            Error::TimeBackwards { .. } => Some(
+            }
+            Error::NoFigures { .. } => "pgbench prints nan for what it could not measure: see what it complained of",
+            Error::TooShort { .. } => "run longer, or report more often: `pgbench --progress=1`",
+            Error::NoTransactions => "see in the server's log what kept it from serving any",
+            Error::TimeBackwards { .. } => {
                 "a file holds one run; logs of several threads are joined with `sort -n -k1,1` (aggregated) or `sort -n -k5,6`"
-                    .into(),
-            ),
-            Error::NoTime { .. } => Some("a file holds one run, and its times are in seconds: divide milliseconds by 1000".into()),
-            Error::BadNumber { .. } | Error::BadLine { .. } => Some("mend the line or take it out".into()),
-            Error::DecimalCommas { .. } => Some("separate the columns by semicolons or tabs".into()),
-        }
+            }
+            Error::NoTime { .. } => "a file holds one run, and its times are in seconds: divide milliseconds by 1000",
+            Error::BadNumber { .. } | Error::BadLine { .. } => "mend the line or take it out",
+            Error::DecimalCommas { .. } => "separate the columns by semicolons or tabs",
+        };
+        Some(hint.to_owned())
     }
 }

@@ -9,7 +9,7 @@ mod outlook;
 mod scenarios;
 mod stall;
 
-pub use closed_form::{Component, FillTime, Knee, RowDensity, WARM_SHARE, WarmUp};
+pub use closed_form::{FillTime, Knee, RowDensity, WARM_SHARE, WarmUp};
 pub use error::Error;
 pub use general::{
     Access, AccessKind, Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer,

@@ -197,7 +197,6 @@ impl ColdStart {
             clients: self.clients,
             classes: self.classes,
             hit_seconds: self.hit_seconds,
-            copy_seconds: 0.0,
             read_seconds: READ_CPU_SECONDS,
             read_ahead_pages: self.read_ahead.0 as f64 / self.block_bytes,
             startup_reads: STARTUP_READS + self.client_reads,
@@ -230,13 +229,11 @@ mod tests {
             accesses: 1.0,
             run_pages: 1.0,
             popularity: Popularity::Uniform,
-            resident_share: 0.0,
         };
         let workload = Workload {
             clients: 8,
             classes: vec![class("heap", 163_968.0), class("index", 27_392.0)],
             hit_seconds: 0.1e-3,
-            copy_seconds: 0.0,
             read_seconds: 0.0,
             read_ahead_pages: 1.0,
             startup_reads: 0.0,

@@ -189,14 +189,12 @@ impl Numbers {
             accesses: 1.0,
             run_pages: 1.0,
             popularity: popularity.clone(),
-            resident_share: 0.0,
         };
         let pages_of = |bytes: Bytes| bytes.0 as f64 / BLOCK_BYTES;
         let workload = Workload {
             clients,
             classes: self.pages.iter().enumerate().map(class).collect(),
             hit_seconds: hit,
-            copy_seconds: 0.0,
             read_seconds: 0.0,
             read_ahead_pages: self.read_ahead.map_or(1.0, pages_of),
             startup_reads: 0.0,
@@ -440,13 +438,11 @@ mod tests {
             accesses: 1.0,
             run_pages: 1.0,
             popularity: Popularity::Measured(bins),
-            resident_share: 0.0,
         };
         let workload = Workload {
             clients: 4,
             classes: vec![class],
             hit_seconds: 0.1e-3,
-            copy_seconds: 0.0,
             read_seconds: 0.0,
             read_ahead_pages: 1.0,
             startup_reads: 0.0,

@@ -81,9 +81,10 @@ impl StallFinder {
         low.rates.push(rate);
         if rate < STALLED * low.usual {
             low.end = place + 1;
-            match low.rates.len() > self.longest(&low) {
-                true => self.remember(&low.rates),
-                false => self.low = Some(low),
+            if low.rates.len() > self.longest(&low) {
+                self.remember(&low.rates)
+            } else {
+                self.low = Some(low)
             }
             return None;
         }

@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
 use crate::time::{
-    FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, Reading, SqlLooks, Tier, TimeSource,
+    FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks, Tier,
+    TimeSource,
 };
-use crate::{Error, ProbeOptions, open_time_probe};
+use crate::{Error, open_time_probe};
 use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::count_cores;
@@ -76,7 +77,8 @@ pub struct BudgetedSource {
     kernel_ns: u64,
     own_ns: u64,
     spans_above: u32,
-    reductions: Vec<Reduction>,
+    /// What was given up so far.
+    pub reductions: Vec<Reduction>,
     /// Of a source that was given up: what it cost, and what it knew of files.
     spent: Option<ProbeCost>,
     files: Vec<FileTimes>,
@@ -113,11 +115,6 @@ impl BudgetedSource {
         };
         budgeted.kernel_ns = budgeted.read_kernel_ns();
         budgeted
-    }
-
-    /// What was given up so far.
-    pub fn reductions(&self) -> &[Reduction] {
-        &self.reductions
     }
 
     /// Goes on with this source, of a server that was restarted: what was given up stays so.
@@ -232,7 +229,9 @@ impl TimeSource for BudgetedSource {
 
 /// A source that could not be had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct RefusedSource {
+    #[cfg_attr(any(test, feature = "typescript"), ts(type = "string"))]
     pub source: Tier,
     pub reason: String,
     /// What would mend it.
@@ -371,21 +370,21 @@ mod tests {
     fn above_the_budget_receives_go_first_and_once_is_an_accident() {
         // Dearer than whatever this process does beside it.
         let dear_ns = 1000 * SPAN_NS;
-        assert!(after_spans(0.0, dear_ns, 1).reductions().is_empty());
+        assert!(after_spans(0.0, dear_ns, 1).reductions.is_empty());
         let reduced = after_spans(0.0, dear_ns, 2);
-        let reductions = reduced.reductions();
+        let reductions = &reduced.reductions;
         assert_eq!((reductions.len(), reductions[0].given_up), (1, GivenUp::Receives));
         assert_eq!(reductions[0].after_ns, 2 * SPAN_NS);
         assert!(reductions[0].share > 0.0 && reductions[0].budget == 0.0);
         // Without a server on this host there is nothing else to look at.
-        let given_up: Vec<GivenUp> = after_spans(0.0, dear_ns, 9).reductions().iter().map(|one| one.given_up).collect();
+        let given_up: Vec<GivenUp> = after_spans(0.0, dear_ns, 9).reductions.iter().map(|one| one.given_up).collect();
         assert_eq!(given_up, [GivenUp::Receives, GivenUp::Questions, GivenUp::NothingLeft]);
-        assert!(after_spans(1e9, dear_ns, 4).reductions().is_empty());
+        assert!(after_spans(1e9, dear_ns, 4).reductions.is_empty());
     }
 
     #[test]
     fn what_costs_little_is_not_given_up_for_what_else_costs_much() {
-        let given_up: Vec<GivenUp> = after_spans(0.0, 0, 6).reductions().iter().map(|one| one.given_up).collect();
+        let given_up: Vec<GivenUp> = after_spans(0.0, 0, 6).reductions.iter().map(|one| one.given_up).collect();
         assert_eq!(given_up, [GivenUp::Questions, GivenUp::NothingLeft]);
     }
 }

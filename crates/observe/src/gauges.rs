@@ -13,11 +13,12 @@ use crate::Error;
 use crate::sampler::{Sampling, WORKLOAD_ROLE, wait_until};
 use crate::time::{CLIENT_BACKEND, TimeUse};
 use host::linux::block_device::{DeviceCounters, Devices};
-use host::linux::families::{FamilyUse, ProcessUse, read_family_use};
-use host::linux::memory::read_memory_use;
-use host::linux::pressure::{Pressure, Resource, read_pressure};
-use host::linux::schedule::{ProcessorTimes, TaskTime, read_processor_times, read_task_time, read_thread_times};
-use host::linux::{MemoryUse, clock, process};
+use host::linux::machine::{Pressure, read_memory, read_pressure};
+use host::linux::process::{
+    FamilyUse, ProcessUse, ProcessorTimes, TaskTime, read_family_use, read_processor_times, read_task_time,
+    read_thread_times,
+};
+use host::linux::{Memory, clock, process};
 use host::units::Bytes;
 
 /// One second of the machine. Seconds of processor time within one second are processors in use.
@@ -170,10 +171,10 @@ impl GaugeReading {
             processors: read_processor_times().unwrap_or_default(),
             device: devices.read().ok().flatten(),
             parts: devices.read_parts(),
-            memory: read_memory_use().unwrap_or_default(),
-            cpu_pressure: pressure(Resource::Cpu),
-            io_pressure: pressure(Resource::Io),
-            memory_pressure: pressure(Resource::Memory),
+            memory: read_memory().unwrap_or_default(),
+            cpu_pressure: pressure("cpu"),
+            io_pressure: pressure("io"),
+            memory_pressure: pressure("memory"),
             ..GaugeReading::default()
         }
     }
@@ -280,7 +281,7 @@ pub(crate) struct GaugeReading {
     pub device: Option<DeviceCounters>,
     /// Of each of several.
     pub parts: BTreeMap<&'static str, DeviceCounters>,
-    pub memory: MemoryUse,
+    pub memory: Memory,
     pub cpu_pressure: Option<Pressure>,
     pub io_pressure: Option<Pressure>,
     pub memory_pressure: Option<Pressure>,

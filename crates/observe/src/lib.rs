@@ -25,7 +25,7 @@ pub use error::Error;
 pub use gauges::{
     DeviceUse, GaugeSources, MachineReading, OsSample, OthersUse, PressureRatios, TaskShare, sample_gauges,
 };
-pub use probes::{ProbeOptions, forget_pages_ahead, open_page_probe, open_pages_ahead, open_time_probe};
+pub use probes::{forget_pages_ahead, open_page_probe, open_pages_ahead, open_time_probe};
 pub use sampler::{
     BackendReads, BackendRole, BackendTotals, Cadence, Counters, Reading, Readings, STRATEGY_ROLE, Sampling, Second,
     Sources, WORKLOAD_ROLE, apply_end_strategy_backends, compute_seconds, compute_tenths, sample_counters,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::time::ProbeCost;
-use host::linux::ready::Over;
+use host::linux::threads::Over;
 
 /// A file that is to be watched. Its units are its blocks, or its pages where blocks are smaller than these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -230,11 +230,6 @@ impl Counters {
         self.with(earlier, |now, before| now.saturating_sub(before))
     }
 
-    /// The counters after `share` (0 to 1) of the way from here to `later`.
-    pub fn towards(self, later: Counters, share: f64) -> Counters {
-        self.with(later, |from, to| from + (to.saturating_sub(from) as f64 * share).round() as u64)
-    }
-
     fn with(self, other: Counters, combine: impl Fn(u64, u64) -> u64) -> Counters {
         let bytes = |a: Bytes, b: Bytes| Bytes(combine(a.0, b.0));
         Counters {
@@ -264,10 +259,13 @@ pub struct Reading {
 /// left out.
 pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> Vec<Second> {
     let ends = (1..=seconds).map(|second| start + Duration::from_secs(second.into()));
-    let mut previous = counters_at(readings, start).unwrap_or_default();
+    let counters_at = |instant: Duration| {
+        let (before, after, share) = find_around(readings, |reading| reading.monotonic, instant)?;
+        Some((before.counters.with(after.counters, |from, to| between(from, to, share)), after))
+    };
+    let mut previous = counters_at(start).map(|(counters, _)| counters).unwrap_or_default();
     ends.map_while(|end| {
-        let counters = counters_at(readings, end)?;
-        let closing = readings.iter().find(|reading| reading.monotonic >= end)?;
+        let (counters, closing) = counters_at(end)?;
         let within = counters.since(previous);
         previous = counters;
         Some(Second {
@@ -284,26 +282,25 @@ pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> V
 /// What was read in each tenth of the first `seconds` seconds since `start`, from a counter that was read about so often.
 /// As in [`compute_seconds`], growth between two readings is taken to be even. Tenths after the last reading are 0.
 pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: u32) -> Vec<Bytes> {
-    let at = |tenth: u32| bytes_at(readings, start + Duration::from_millis(100) * tenth);
+    let at = |tenth: u32| match find_around(readings, |(at, _)| *at, start + TICK * tenth) {
+        Some(((_, from), (_, to), share)) => Bytes(between(from.0, to.0, share)),
+        None => readings.last().map_or(Bytes(0), |last| last.1),
+    };
     (0..seconds * 10).map(|tenth| Bytes(at(tenth + 1).0.saturating_sub(at(tenth).0))).collect()
 }
 
-fn bytes_at(readings: &[(Duration, Bytes)], instant: Duration) -> Bytes {
-    let after = readings.partition_point(|(at, _)| *at < instant);
-    let Some((later, to)) = readings.get(after) else { return readings.last().map_or(Bytes(0), |last| last.1) };
-    let Some((earlier, from)) = after.checked_sub(1).map(|before| readings[before]) else { return *to };
-    let share = (instant - earlier).as_secs_f64() / (*later - earlier).as_secs_f64();
-    Bytes(from.0 + (to.0.saturating_sub(from.0) as f64 * share).round() as u64)
+/// The readings around an instant, and how far it is on the way from one to the other, 0 to 1. `None` after the last; before the first,
+/// that is both.
+fn find_around<T>(readings: &[T], at: impl Fn(&T) -> Duration, instant: Duration) -> Option<(&T, &T, f64)> {
+    let index = readings.partition_point(|reading| at(reading) < instant);
+    let (before, after) = (readings.get(index.saturating_sub(1))?, readings.get(index)?);
+    let span = (at(after) - at(before)).as_secs_f64();
+    let share = if span > 0.0 { (instant - at(before)).as_secs_f64() / span } else { 1.0 };
+    Some((before, after, share))
 }
 
-/// The counters at an instant, between the readings around it. `None` after the last reading.
-fn counters_at(readings: &[Reading], instant: Duration) -> Option<Counters> {
-    let index = readings.iter().position(|reading| reading.monotonic >= instant)?;
-    let after = &readings[index];
-    let Some(before) = index.checked_sub(1).map(|before| &readings[before]) else { return Some(after.counters) };
-    let span = (after.monotonic - before.monotonic).as_secs_f64();
-    let share = if span > 0.0 { instant.saturating_sub(before.monotonic).as_secs_f64() / span } else { 1.0 };
-    Some(before.counters.towards(after.counters, share))
+fn between(from: u64, to: u64, share: f64) -> u64 {
+    from + (to.saturating_sub(from) as f64 * share).round() as u64
 }
 
 // ---- whose reads they are ----

@@ -13,42 +13,17 @@ const FIRST_BUCKET_BITS: u32 = 10;
 
 /// What is known of all that happened to one named thing. Two can be added up, and one can be taken from a later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "ToldStatistic", into = "ToldStatistic")]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Statistic {
     /// How often. 0 where only the time is known, as from looks at an interval.
     pub count: u64,
     pub total_ns: u64,
-    /// Shortest; 0 where lengths are not known.
-    pub min_ns: u64,
-    /// Longest; 0 where lengths are not known.
-    pub max_ns: u64,
+    /// Shortest and longest; `None` where lengths are not known.
+    pub min_ns: Option<u64>,
+    pub max_ns: Option<u64>,
     /// How many were in each bucket: below 1024 ns, from 2^(9+n) ns to twice that, and in the last all that was longer.
+    #[cfg_attr(any(test, feature = "typescript"), ts(skip))]
     pub histogram: [u64; BUCKETS],
-}
-
-/// The same as it is shown: a length that is not known is null.
-#[derive(Serialize, Deserialize)]
-struct ToldStatistic {
-    count: u64,
-    total_ns: u64,
-    min_ns: Option<u64>,
-    max_ns: Option<u64>,
-    histogram: [u64; BUCKETS],
-}
-
-impl From<Statistic> for ToldStatistic {
-    fn from(known: Statistic) -> ToldStatistic {
-        let Statistic { count, total_ns, min_ns, histogram, .. } = known;
-        let max_ns = known.longest_ns();
-        ToldStatistic { count, total_ns, min_ns: max_ns.map(|_| min_ns), max_ns, histogram }
-    }
-}
-
-impl From<ToldStatistic> for Statistic {
-    fn from(told: ToldStatistic) -> Statistic {
-        let ToldStatistic { count, total_ns, min_ns, max_ns, histogram } = told;
-        Statistic { count, total_ns, min_ns: min_ns.unwrap_or_default(), max_ns: max_ns.unwrap_or_default(), histogram }
-    }
 }
 
 impl Statistic {
@@ -59,19 +34,15 @@ impl Statistic {
 
     /// Counts one more, of this length. Its time may be part of the total already.
     pub fn count(&mut self, length_ns: u64) {
-        self.min_ns = if self.has_lengths() { self.min_ns.min(length_ns) } else { length_ns };
-        self.max_ns = self.max_ns.max(length_ns);
+        self.min_ns = Some(self.min_ns.map_or(length_ns, |min| min.min(length_ns)));
+        self.max_ns = self.max_ns.max(Some(length_ns));
         self.count += 1;
         self.histogram[bucket_of(length_ns)] += 1;
     }
 
     /// Adds up two of the same name.
     pub fn merge(&mut self, other: &Statistic) {
-        self.min_ns = match (self.has_lengths(), other.has_lengths()) {
-            (true, true) => self.min_ns.min(other.min_ns),
-            (false, true) => other.min_ns,
-            _ => self.min_ns,
-        };
+        self.min_ns = self.min_ns.into_iter().chain(other.min_ns).min();
         self.max_ns = self.max_ns.max(other.max_ns);
         self.count += other.count;
         self.total_ns += other.total_ns;
@@ -83,12 +54,13 @@ impl Statistic {
     pub fn since(&self, earlier: &Statistic) -> Statistic {
         let mut histogram = self.histogram;
         histogram.iter_mut().zip(earlier.histogram).for_each(|(sum, before)| *sum = sum.saturating_sub(before));
-        let shortest = histogram.iter().position(|count| *count > 0).map_or(0, lower_bound);
-        let longest = histogram.iter().rposition(|count| *count > 0).map_or(0, upper_bound);
+        let shortest = histogram.iter().position(|count| *count > 0).map(lower_bound);
+        let longest = histogram.iter().rposition(|count| *count > 0).map(upper_bound);
+        let is_shorter = self.min_ns.zip(earlier.min_ns).is_some_and(|(now, before)| now < before);
         Statistic {
             count: self.count.saturating_sub(earlier.count),
             total_ns: self.total_ns.saturating_sub(earlier.total_ns),
-            min_ns: if self.min_ns < earlier.min_ns { self.min_ns } else { shortest.max(self.min_ns) },
+            min_ns: if is_shorter { self.min_ns } else { shortest.and(shortest.max(self.min_ns)) },
             max_ns: if self.max_ns > earlier.max_ns { self.max_ns } else { longest.min(self.max_ns) },
             histogram,
         }
@@ -99,14 +71,15 @@ impl Statistic {
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };
-        let length_ns = upper_bound(bucket).min(self.max_ns).saturating_sub(before_ns);
+        let longest_ns = self.max_ns.unwrap_or(u64::MAX);
+        let length_ns = upper_bound(bucket).min(longest_ns).saturating_sub(before_ns);
         self.histogram[bucket] -= 1;
         let longest = self.histogram.iter().rposition(|count| *count > 0);
         // It was the longest itself where no other is in its bucket or above.
         if longest.is_none_or(|longest| longest < bucket) {
-            self.max_ns = longest.map_or(0, upper_bound).max(length_ns);
+            self.max_ns = longest.map(upper_bound).max(Some(length_ns));
         }
-        self.min_ns = self.min_ns.min(length_ns);
+        self.min_ns = self.min_ns.map(|min| min.min(length_ns));
         self.histogram[bucket_of(length_ns)] += 1;
     }
 
@@ -117,18 +90,13 @@ impl Statistic {
             *last += longer.iter().sum::<u64>();
         }
         longer.fill(0);
-        self.max_ns = self.max_ns.min(longest_ns);
-        self.min_ns = self.min_ns.min(longest_ns);
+        self.max_ns = self.max_ns.map(|max| max.min(longest_ns));
+        self.min_ns = self.min_ns.map(|min| min.min(longest_ns));
     }
 
     /// Mean length. `None` where it is not known how often.
     pub fn average_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.count)
-    }
-
-    /// Longest. `None` where lengths are not known.
-    pub fn longest_ns(&self) -> Option<u64> {
-        self.has_lengths().then_some(self.max_ns)
     }
 
     /// A length that this share (0 to 1) of all did not exceed: the upper bound of a bucket, so at most twice too much. `None` where
@@ -141,11 +109,7 @@ impl Statistic {
             seen += count;
             seen >= wanted
         })?;
-        Some(upper_bound(bucket).min(self.max_ns))
-    }
-
-    fn has_lengths(&self) -> bool {
-        self.histogram.iter().any(|count| *count > 0)
+        Some(upper_bound(bucket).min(self.max_ns?))
     }
 }
 
@@ -214,13 +178,13 @@ mod tests {
         // Of 13 ms 10 were before; the others are short.
         let mut waits = of(&[50_000, 60_000, 13_000_000]);
         waits.shorten_one(10_500_000, 10_000_000);
-        assert_eq!((waits.count, waits.max_ns, waits.min_ns), (3, 3_000_000, 50_000));
+        assert_eq!((waits.count, waits.max_ns, waits.min_ns), (3, Some(3_000_000), Some(50_000)));
         assert_eq!((waits.histogram[bucket_of(13_000_000)], waits.histogram[bucket_of(3_000_000)]), (0, 1));
         // A longer one stays as it is.
         let mut waits = of(&[13_000_000, 500_000_000]);
         waits.shorten_one(10_500_000, 10_000_000);
-        assert_eq!((waits.max_ns, waits.histogram.iter().sum::<u64>()), (500_000_000, 2));
-        assert!((3_000_000..=6_777_216).contains(&waits.min_ns), "{}", waits.min_ns);
+        assert_eq!((waits.max_ns, waits.histogram.iter().sum::<u64>()), (Some(500_000_000), 2));
+        assert!((3_000_000..=6_777_216).contains(&waits.min_ns.unwrap()), "{waits:?}");
         let none = Statistic::of_time(4, 100);
         let mut same = none;
         same.shorten_one(10, 5);
@@ -231,7 +195,7 @@ mod tests {
     fn none_is_longer_than_what_bounds_them() {
         let mut waits = of(&[50_000, 13_000_000, 14_000_000]);
         waits.bound(6_000_000);
-        assert_eq!((waits.count, waits.max_ns, waits.min_ns), (3, 6_000_000, 50_000));
+        assert_eq!((waits.count, waits.max_ns, waits.min_ns), (3, Some(6_000_000), Some(50_000)));
         assert_eq!(waits.histogram[bucket_of(6_000_000)], 2);
         let mut whole = of(&[50_000]);
         whole.bound(u64::MAX);

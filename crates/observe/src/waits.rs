@@ -62,40 +62,26 @@ impl Waits {
 
     /// What the seconds saw together. Counts end at the greatest there is: a document may hold any.
     pub fn total<'a>(samples: impl IntoIterator<Item = &'a WaitSample>) -> Waits {
-        let mut sum = WaitSum::default();
+        let mut sum = Waits::default();
         for sample in samples {
             sum.looks = sum.looks.saturating_add(sample.seen.looks);
             sum.flushes = sum.flushes.plus(sample.seen.flushes);
             sample.seen.waits.iter().for_each(|one| sum.add(one.wait.clone(), one.observed));
         }
-        sum.finish()
+        sum.sorted()
     }
-}
 
-#[derive(Debug, Default)]
-struct WaitSum {
-    looks: u32,
-    observed: BTreeMap<Wait, u32>,
-    flushes: Flushes,
-}
-
-impl WaitSum {
     fn add(&mut self, wait: Wait, observed: u32) {
-        let known = self.observed.entry(wait).or_default();
-        *known = known.saturating_add(observed);
-    }
-
-    /// A look saw so many other transactions at a flush; `None`: it saw none.
-    fn add_flush(&mut self, others: Option<u32>) {
-        self.flushes = others.map_or(self.flushes, |others| self.flushes.plus(Flushes { looks: 1, others }));
+        match self.waits.iter_mut().find(|one| one.wait == wait) {
+            Some(known) => known.observed = known.observed.saturating_add(observed),
+            None => self.waits.push(ObservedWait { wait, observed }),
+        }
     }
 
     /// What was seen most often comes first.
-    fn finish(self) -> Waits {
-        let mut waits: Vec<ObservedWait> =
-            self.observed.into_iter().map(|(wait, observed)| ObservedWait { wait, observed }).collect();
-        waits.sort_by_key(|one| std::cmp::Reverse(one.observed));
-        Waits { looks: self.looks, waits, flushes: self.flushes }
+    fn sorted(mut self) -> Waits {
+        self.waits.sort_by(|one, other| other.observed.cmp(&one.observed).then_with(|| one.wait.cmp(&other.wait)));
+        self
     }
 }
 
@@ -144,15 +130,15 @@ async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) 
 }
 
 fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<WaitSample> {
-    let mut sums = BTreeMap::<u32, WaitSum>::new();
+    let mut sums = BTreeMap::<u32, Waits>::new();
     for (at, seen) in looks {
         let Some(since) = at.checked_sub(start) else { continue };
         let sum = sums.entry(since.as_secs() as u32 + 1).or_default();
         sum.looks += 1;
-        sum.add_flush(seen.others_at_flush);
+        sum.flushes = seen.others_at_flush.map_or(sum.flushes, |others| sum.flushes.plus(Flushes { looks: 1, others }));
         seen.seen.into_iter().for_each(|(wait, observed)| sum.add(wait, observed));
     }
-    let sample = |(second, sum): (u32, WaitSum)| WaitSample { second, seen: sum.finish() };
+    let sample = |(second, sum): (u32, Waits)| WaitSample { second, seen: sum.sorted() };
     sums.into_iter().map(sample).filter(|sample| sample.second <= seconds).collect()
 }
 

@@ -159,7 +159,7 @@ pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: 
 /// the stable fields `error`, `kind` and `hint`.
 fn render_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) -> String {
     if as_json {
-        return serde_json::json!({ "error": message, "kind": kind.name(), "hint": hint }).to_string();
+        return serde_json::json!({ "error": message, "kind": kind, "hint": hint }).to_string();
     }
     match hint {
         Some(hint) => format!("pgthaw: {message}\n  hint: {hint}"),

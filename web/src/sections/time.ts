@@ -63,7 +63,7 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
   const names = [...(time.handled_statistic ? [time.handled_statistic] : []), ...time.statistics];
   const lived = time.statistics.reduce((sum, one) => sum + one.total_ns, 0);
   const rows = names.map(({ name, count: number, total_ns: total, max_ns: max }): Child[] => [
-    code(name), number === 0 ? "–" : count(number), length(total), percent(total / (lived || 1)), number === 0 ? "–" : length(total / number), max === 0 ? "–" : length(max),
+    code(name), number === 0 ? "–" : count(number), length(total), percent(total / (lived || 1)), number === 0 ? "–" : length(total / number), max === null ? "–" : length(max),
   ]);
   return section("time-names", "Where the time of the server’s processes went", element("div", { class: "cards" }, card("The account", facts)),
     folded(`All ${names.length} names`, () => table("Where the time went, by name", ["name", "count", "total", "share", "mean", "longest"], rows, { className: "low" })));

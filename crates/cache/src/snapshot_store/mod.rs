@@ -27,7 +27,7 @@ use host::failure::Tiers;
 use host::files::{
     DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
 };
-use host::linux::home::state_in;
+use host::linux::own_program::state_in;
 use host::units::Bytes;
 
 const EXTENSION: &str = "parquet";

@@ -737,7 +737,7 @@ mod windowed_tests {
     use crate::trace::touched::Touched;
     use crate::warm::Room;
     use crate::warm::plan::{Geometry, Read};
-    use host::linux::memory::LoadableMemory;
+    use host::linux::machine::LoadableMemory;
     use host::linux::page_cache::FakePageCache;
     use host::units::{BlockRange, Fork, PageRange};
     use postgres::RelationPath;

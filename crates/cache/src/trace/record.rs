@@ -20,7 +20,7 @@ use host::linux;
 use host::linux::block_device::{DeviceCounters, Devices};
 use host::linux::page_cache::PageCache;
 use host::linux::read_monotonic;
-use host::linux::ready::{Going, Over};
+use host::linux::threads::{Going, Over};
 use host::units::{BlockRange, Bytes, Fork, PageRange};
 use postgres::RelationPath;
 

@@ -14,7 +14,7 @@ use super::record::Recorded;
 use crate::warm::{STATE, state_directory};
 use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
 use host::files::{Draft, draft_beside};
-use host::linux::home::state_in;
+use host::linux::own_program::state_in;
 
 /// Films that are kept under one name.
 pub const KEPT: usize = 7;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::receipt::StopReason;
 use super::traffic::Traffic;
-use host::linux::memory::LoadableMemory;
+use host::linux::machine::LoadableMemory;
 use host::linux::page_cache::PageCache;
 
 /// Who waits looks this often whether to stop.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use host::linux::home::state_home;
+use host::linux::own_program::state_home;
 use host::units::Bytes;
 
 /// The two prices of a device, and how to ask it.

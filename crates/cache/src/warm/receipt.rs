@@ -9,7 +9,7 @@ use super::traffic::Sharing;
 use crate::Selected;
 use host::failure::{ErrorKind, Explain as _};
 use host::linux;
-use host::linux::memory::MemoryBound;
+use host::linux::machine::MemoryBound;
 use host::units::{Bytes, Fork};
 use postgres::{Error, RelationKind, RelationName};
 

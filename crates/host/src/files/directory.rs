@@ -325,34 +325,29 @@ impl Directory {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.descriptor, below, flags, mode, resolve) {
-            // Linux before 5.6, and some containers, have no openat2.
-            Err(Errno::NOSYS | Errno::PERM) => self.walk_below(below, flags, mode),
-            // Somebody renamed a directory meanwhile, and the kernel could not be sure.
-            Err(Errno::AGAIN) => self.walk_below(below, flags, mode),
+            // Linux before 5.6, and some containers, have no openat2; or somebody renamed a directory meanwhile, and the
+            // kernel could not be sure.
+            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => self.walk_below(below, flags, mode),
             opened => Ok(opened?),
         }
     }
 
     /// What openat2 does, name by name.
     fn walk_below(&self, below: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
-        let mut names = Vec::new();
+        let mut at = self.descriptor.try_clone()?;
+        let mut last = OsStr::new(".");
         for component in below.components() {
-            match component {
-                Component::Normal(name) => names.push(name),
-                Component::CurDir => {}
+            let name = match component {
+                Component::Normal(name) => name,
+                Component::CurDir => continue,
                 _ => return Err(Errno::XDEV.into()),
+            };
+            if last != "." {
+                at = openat(&at, last, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
             }
+            last = name;
         }
-        let Some((last, directories)) = names.split_last() else {
-            return Ok(openat(&self.descriptor, ".", flags, mode)?);
-        };
-        let mut parent: Option<OwnedFd> = None;
-        for name in directories {
-            let at = parent.as_ref().map_or(self.descriptor.as_fd(), AsFd::as_fd);
-            parent = Some(openat(at, *name, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?);
-        }
-        let at = parent.as_ref().map_or(self.descriptor.as_fd(), AsFd::as_fd);
-        Ok(openat(at, *last, flags, mode)?)
+        Ok(openat(&at, last, flags, mode)?)
     }
 }
 

@@ -127,14 +127,8 @@ impl OwnDirectory {
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
-        let parent = directory_of(path);
-        OwnDirectory::open_in(open_parent(parent)?, &name)
-    }
-
-    /// [`OwnDirectory::open`] of a name in an open directory.
-    pub fn open_in(parent: Directory, name: &OsStr) -> io::Result<OwnDirectory> {
-        let directory = parent.subdirectory(Path::new(name))?;
-        OwnDirectory { parent, name: name.to_owned(), directory }.require_own()
+        let parent = open_parent(directory_of(path))?;
+        OwnDirectory { directory: parent.subdirectory(&name)?, parent, name }.require_own()
     }
 
     fn require_own(self) -> io::Result<OwnDirectory> {

@@ -165,10 +165,7 @@ fn disk_directory(number: DeviceNumber) -> Option<PathBuf> {
 
 /// A partition's directory lies in that of its disk.
 fn whole_disk(directory: PathBuf) -> Option<PathBuf> {
-    match directory.join("partition").exists() {
-        true => directory.parent().map(Path::to_owned),
-        false => Some(directory),
-    }
+    if directory.join("partition").exists() { directory.parent().map(Path::to_owned) } else { Some(directory) }
 }
 
 fn read_disk(directory: &Path) -> Option<BlockDevice> {

@@ -7,10 +7,15 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tempfile::NamedTempFile;
+
 use super::block_device::{BlockDevice, read_block_device};
-use super::cgroup::{DiskLimit, ReadLimit, memory_directory_of, read_memory_limit};
+use super::cgroup::{
+    CgroupVersion, DeviceLimit, DiskLimit, ReadLimit, WriteLimit, memory_directory_of, read_memory_limit,
+};
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
-use super::machine::{Resource, read_loadable_memory, read_memory, read_mount, read_pressure};
+use super::error::AS_OWNER;
+use super::machine::{read_loadable_memory, read_memory, read_mount, read_pressure};
 use super::own_program::find_in_path;
 use super::page_cache::{PageCache as _, SystemPageCache, test_visibility};
 use super::{Error, process};
@@ -25,7 +30,6 @@ const PROGRAMS: [&str; 2] = ["vmtouch", "fio"];
 
 const SCRATCH_BYTES: usize = 4 << 20;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
-const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
 /// Where tracefs is mounted: by itself, or as every debugfs has it.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -143,14 +147,20 @@ fn check_eviction(target: &HostTarget) -> Found {
 
 /// Pages of a scratch file that survived its eviction, of all.
 fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
-    let failed = |error| Error::file("write a scratch file in", directory, error);
-    let mut scratch = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-    scratch.write_all(&vec![7; SCRATCH_BYTES]).map_err(failed)?;
+    let scratch = write_scratch_file(directory, SCRATCH_BYTES)?;
     let cache = SystemPageCache::new();
     let pages = PageRange::new(0, SCRATCH_BYTES as u64 / cache.page_bytes());
-    let file = cache.open(scratch.path())?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let is_gone = || Error::file("open", scratch.path(), io::ErrorKind::NotFound.into());
+    let file = cache.open(scratch.path())?.ok_or_else(is_gone)?;
     file.apply_evict()?;
     Ok((file.read_counts(pages)?.cached, pages.pages()))
+}
+
+fn write_scratch_file(directory: &Path, bytes: usize) -> Result<NamedTempFile, Error> {
+    let failed = |error| Error::file("write a scratch file in", directory, error);
+    let mut scratch = NamedTempFile::new_in(directory).map_err(failed)?;
+    scratch.write_all(&vec![7; bytes]).map_err(failed)?;
+    Ok(scratch)
 }
 
 fn check_activity() -> Found {
@@ -199,7 +209,9 @@ fn narrower_limit(server_pid: u32) -> Option<Bytes> {
 fn check_direct_io(target: &HostTarget) -> Found {
     let tried = match &target.data_file {
         Some(file) => open_directly(target, file).and_then(read_directly).map(|()| file.display().to_string()),
-        None => read_scratch_file_directly().map(|()| "a scratch file".to_owned()),
+        None => write_scratch_file(&env::temp_dir(), ALIGNMENT)
+            .and_then(|scratch| DirectFile::open(scratch.path()).and_then(read_directly))
+            .map(|()| "a scratch file".to_owned()),
     };
     match tried {
         Ok(what) => Ok(format!("O_DIRECT reads {what}")),
@@ -209,14 +221,6 @@ fn check_direct_io(target: &HostTarget) -> Found {
         }
         Err(error) => Err(error.into()),
     }
-}
-
-fn read_scratch_file_directly() -> Result<(), Error> {
-    let directory = env::temp_dir();
-    let failed = |error| Error::file("write a scratch file in", &directory, error);
-    let mut scratch = tempfile::NamedTempFile::new_in(&directory).map_err(failed)?;
-    scratch.write_all(&[7; ALIGNMENT]).map_err(failed)?;
-    DirectFile::open(scratch.path()).and_then(read_directly)
 }
 
 fn open_directly(target: &HostTarget, file: &Path) -> Result<DirectFile, Error> {
@@ -267,10 +271,11 @@ fn check_device(target: &HostTarget) -> Found {
 
 /// Can the disk be made slower for some processes, as `bench --disk` does?
 fn check_disk_limit(target: &HostTarget) -> Found {
-    let version = DiskLimit::available()?;
+    let version = if DiskLimit::available()? == CgroupVersion::V2 { "v2" } else { "v1" };
     let disk = target.device()?;
-    DiskLimit::create(disk.number, HARMLESS)?.remove()?;
-    Ok(format!("cgroup {} took a limit for {} ({})", version.name(), disk.name, disk.number))
+    let limit = DeviceLimit { number: disk.number, reads: HARMLESS, writes: WriteLimit::default() };
+    DiskLimit::create(vec![limit], false, None)?.remove()?;
+    Ok(format!("cgroup {} took a limit for {} ({})", version, disk.name, disk.number))
 }
 
 /// Can a program be loaded into the kernel? One that does nothing is.
@@ -295,17 +300,11 @@ pub fn counts_program_time() -> bool {
 
 /// The part of `union bpf_attr` (`include/uapi/linux/bpf.h`) that loading a program needs.
 #[repr(C)]
-#[derive(Default)]
 struct LoadProgram {
     program_type: u32,
     instruction_count: u32,
     instructions: u64,
     license: u64,
-    log_level: u32,
-    log_size: u32,
-    log_buffer: u64,
-    kernel_version: u32,
-    flags: u32,
 }
 
 fn load_empty_program() -> io::Result<OwnedFd> {
@@ -318,7 +317,6 @@ fn load_empty_program() -> io::Result<OwnedFd> {
         instruction_count: INSTRUCTIONS.len() as u32,
         instructions: INSTRUCTIONS.as_ptr() as u64,
         license: c"GPL".as_ptr() as u64,
-        ..LoadProgram::default()
     };
     // SAFETY: the struct has the layout of that part of bpf_attr and says its own size; what it points to is static.
     let program =
@@ -351,11 +349,9 @@ fn check_tracepoints() -> Found {
 }
 
 fn check_pressure() -> Found {
-    let pressure = read_pressure(Resource::Io)?;
-    let percent = pressure.map(|pressure| pressure.some_ratio_avg10 * 100.0);
-    percent
-        .map(|percent| format!("tasks waited for I/O in {percent:.0} % of the last ten seconds"))
-        .ok_or_else(|| Lack::new("the kernel does not measure it", "boot with psi=1 on the kernel's command line"))
+    let lack = || Lack::new("the kernel does not measure it", "boot with psi=1 on the kernel's command line");
+    let percent = read_pressure("io")?.ok_or_else(lack)?.some_ratio_avg10 * 100.0;
+    Ok(format!("tasks waited for I/O in {percent:.0} % of the last ten seconds"))
 }
 
 #[cfg(test)]

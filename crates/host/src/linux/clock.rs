@@ -6,8 +6,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Since the machine booted; never set back.
 pub fn read_monotonic() -> Duration {
-    let now = clock_gettime(ClockId::Monotonic);
-    // Both parts are never negative on this clock.
+    read(ClockId::Monotonic)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
+    // Both parts are never negative on these clocks.
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
@@ -24,12 +28,10 @@ pub fn read_wall_ns() -> i64 {
 
 /// What the calling thread has had of the processors.
 pub fn read_thread_cpu_time() -> Duration {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+    read(ClockId::ThreadCPUTime)
 }
 
 /// What this process has had of the processors, with all of its threads.
 pub fn read_own_cpu_time() -> Duration {
-    let used = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+    read(ClockId::ProcessCPUTime)
 }

@@ -10,6 +10,8 @@ use crate::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_fil
 /// What is done first with a directory in which something large is made.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "look at the file system of";
 
+pub(super) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
+
 /// A failed system call, with the file it was made for.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -81,16 +83,13 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::ResidencyHidden(_) => {
-                Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
-            }
+            Error::ResidencyHidden(_) => Some(AS_OWNER.into()),
             Error::File { action: LOOK_AT_FILE_SYSTEM, path, source } if source.kind() == io::ErrorKind::NotFound => {
                 Some(format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display()))
             }
             _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
             Error::File { source, .. } | Error::Call { source, .. } => {
-                let owner = "run pgthaw as the owner of the data directory (usually postgres) or as root";
-                (source.kind() == io::ErrorKind::PermissionDenied).then(|| owner.into())
+                (source.kind() == io::ErrorKind::PermissionDenied).then(|| AS_OWNER.into())
             }
             Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
             Error::Setting { .. } => Some("run pgthaw as root; in a container: `docker run --privileged`".into()),

@@ -1,7 +1,6 @@
 //! Variables in the memory of other processes.
 
-use std::fs::File;
-use std::io::{self, IoSliceMut, Read as _};
+use std::io::{self, IoSliceMut};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -15,6 +14,7 @@ use procfs::process::{MMapPath, MemoryMap, Process};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Error;
+use crate::files::read_at_most;
 
 /// Finds the address of a variable in a running program; it is the same in all processes forked from it. Reads
 /// /proc/PID/exe, the program that runs even if its file was replaced.
@@ -23,7 +23,7 @@ use super::Error;
 /// [`Error::Unavailable`] when the program has no such symbol.
 pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let path = PathBuf::from(format!("/proc/{pid}/exe"));
-    let program = read_program(&path).map_err(|error| Error::file("read", &path, error))?;
+    let program = read_at_most(&path, PROGRAM_BYTES_MAX).map_err(|error| Error::file("read", &path, error))?;
     let shown = path.read_link().map_err(|error| Error::file("read", &path, error))?;
     let parsed = object::File::parse(&*program)
         .map_err(|error| Error::file("read", &path, io::Error::new(io::ErrorKind::InvalidData, error)))?;
@@ -42,13 +42,8 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// Bounded: the program's owner may have made it of any size.
-fn read_program(path: &Path) -> io::Result<Vec<u8>> {
-    const BYTES_MAX: u64 = 256 << 20;
-    let mut program = Vec::new();
-    let read = File::open(path)?.take(BYTES_MAX).read_to_end(&mut program)?;
-    if read as u64 == BYTES_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(program) }
-}
+/// The program's owner may have made it of any size.
+const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
 /// The lowest address of the program in the process's memory, and its offset in the file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {

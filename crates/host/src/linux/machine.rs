@@ -8,10 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
-use procfs::{
-    CpuInfo, CpuPressure, Current as _, FromRead as _, IoPressure, Meminfo, MemoryPressure, PressureRecord, ProcError,
-};
-use rustix::fs::{AtFlags, CWD, StatxFlags, statvfs, statx};
+use procfs::{CpuInfo, Current as _, FromRead as _, IoPressure, Meminfo, ProcError};
+use rustix::fs::{AtFlags, CWD, StatVfs, StatxFlags, statvfs, statx};
 use serde::Serialize;
 
 use super::Error;
@@ -65,13 +63,11 @@ pub fn read_identity() -> MachineIdentity {
 pub fn read_machine() -> Result<MachineFacts, Error> {
     let names = rustix::system::uname();
     let processors = CpuInfo::current().map_err(|error| Error::proc("read /proc/cpuinfo", error))?;
-    let cores = thread::available_parallelism();
-    let cores = cores.map_err(|source| Error::Call { action: "count the processors", source })?;
     Ok(MachineFacts {
         hostname: names.nodename().to_string_lossy().into_owned(),
         kernel: names.release().to_string_lossy().into_owned(),
         cpu_model: processors.model_name(0).unwrap_or("unknown").to_owned(),
-        cores: cores.get() as u32,
+        cores: count_cores() as u32,
         memory_bytes: read_memory()?.total_bytes,
     })
 }
@@ -83,14 +79,18 @@ pub fn count_cores() -> f64 {
 
 /// Bytes that this user may still write to the file system of `path`.
 pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
-    let status = statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))?;
+    let status = look_at(path)?;
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
 /// Used bytes of the file system of `path`, an upper bound for any file's storage.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
-    let status = statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))?;
+    let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
+}
+
+fn look_at(path: &Path) -> Result<StatVfs, Error> {
+    statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))
 }
 
 /// The mount of `path`, by mount number: device numbers mislead on btrfs.
@@ -111,32 +111,11 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
 //
 // How much memory there is to load things into.
 
-/// The machine's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The machine's memory, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     pub total_bytes: Bytes,
     /// What can be used without swapping, if the page cache gives way (`MemAvailable`).
-    pub available_bytes: Bytes,
-}
-
-/// The machine's memory now.
-pub fn read_memory() -> Result<Memory, Error> {
-    let found = read_meminfo()?;
-    Ok(Memory { total_bytes: Bytes(found.mem_total), available_bytes: available(&found) })
-}
-
-fn read_meminfo() -> Result<Meminfo, Error> {
-    Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))
-}
-
-/// Some containers hide MemAvailable.
-fn available(found: &Meminfo) -> Bytes {
-    Bytes(found.mem_available.unwrap_or(found.mem_free + found.cached))
-}
-
-/// What the machine's memory holds now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemoryUse {
     pub available_bytes: Bytes,
     /// Bytes of files in the page cache, shared memory included.
     pub cached_bytes: Bytes,
@@ -145,11 +124,17 @@ pub struct MemoryUse {
     pub writeback_bytes: Bytes,
 }
 
-/// What the machine's memory holds now.
-pub fn read_memory_use() -> Result<MemoryUse, Error> {
+fn read_meminfo() -> Result<Meminfo, Error> {
+    Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))
+}
+
+/// The machine's memory now.
+pub fn read_memory() -> Result<Memory, Error> {
     let found = read_meminfo()?;
-    Ok(MemoryUse {
-        available_bytes: available(&found),
+    Ok(Memory {
+        total_bytes: Bytes(found.mem_total),
+        // Some containers hide MemAvailable.
+        available_bytes: Bytes(found.mem_available.unwrap_or(found.mem_free + found.cached)),
         cached_bytes: Bytes(found.cached),
         dirty_bytes: Bytes(found.dirty),
         writeback_bytes: Bytes(found.writeback),
@@ -272,14 +257,6 @@ fn touch(chunk: &mut [u8]) {
 //
 // Pressure stall information.
 
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
-    Cpu,
-    Io,
-    Memory,
-}
-
 /// How much was waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
@@ -293,37 +270,24 @@ pub struct Pressure {
     pub full_us_total: u64,
 }
 
-/// The machine's pressure; `None` where the kernel does not measure it (`psi=1` mends that).
-pub fn read_pressure(resource: Resource) -> Result<Option<Pressure>, Error> {
-    let name = match resource {
-        Resource::Cpu => "cpu",
-        Resource::Io => "io",
-        Resource::Memory => "memory",
-    };
-    read_pressure_file(&Path::new("/proc/pressure").join(name), resource)
+/// The machine's pressure on `cpu`, `io` or `memory`; `None` where the kernel does not measure it (`psi=1` mends that).
+pub fn read_pressure(resource: &str) -> Result<Option<Pressure>, Error> {
+    read_pressure_file(&Path::new("/proc/pressure").join(resource))
 }
 
-fn read_pressure_file(path: &Path, resource: Resource) -> Result<Option<Pressure>, Error> {
-    let records = match resource {
-        Resource::Cpu => CpuPressure::from_file(path).map(|found| (found.some, found.full)),
-        Resource::Io => IoPressure::from_file(path).map(|found| (found.some, found.full)),
-        Resource::Memory => MemoryPressure::from_file(path).map(|found| (found.some, found.full)),
-    };
-    match records {
-        Ok((some, full)) => Ok(Some(convert(&some, &full))),
+fn read_pressure_file(path: &Path) -> Result<Option<Pressure>, Error> {
+    // The files of all resources have one format.
+    match IoPressure::from_file(path) {
+        Ok(IoPressure { some, full }) => Ok(Some(Pressure {
+            some_ratio_avg10: f64::from(some.avg10) / 100.0,
+            full_ratio_avg10: f64::from(full.avg10) / 100.0,
+            some_us_total: some.total,
+            full_us_total: full.total,
+        })),
         Err(ProcError::NotFound(_)) => Ok(None),
         // The file is there, but the kernel was booted without measuring.
         Err(ProcError::Io(error, _)) if error.kind() == ErrorKind::Unsupported => Ok(None),
         Err(error) => Err(Error::proc("read the pressure", error)),
-    }
-}
-
-fn convert(some: &PressureRecord, full: &PressureRecord) -> Pressure {
-    Pressure {
-        some_ratio_avg10: f64::from(some.avg10) / 100.0,
-        full_ratio_avg10: f64::from(full.avg10) / 100.0,
-        some_us_total: some.total,
-        full_us_total: full.total,
     }
 }
 
@@ -371,8 +335,7 @@ mod memory_tests {
     fn there_is_some_memory() {
         let memory = read_memory().unwrap();
         assert!(memory.total_bytes > memory.available_bytes, "{memory:?}");
-        let holds = read_memory_use().unwrap();
-        assert!(holds.cached_bytes.0 > 0 && holds.cached_bytes < memory.total_bytes, "{holds:?}");
+        assert!(memory.cached_bytes.0 > 0 && memory.cached_bytes < memory.total_bytes, "{memory:?}");
         let loadable = read_loadable_memory(std::process::id()).unwrap();
         assert!(loadable.bytes.0 > 0 && loadable.bytes <= memory.total_bytes, "{loadable:?}");
     }
@@ -390,13 +353,13 @@ mod pressure_tests {
         std::fs::write(directory.path().join("io.pressure"), text).unwrap();
         let expected =
             Pressure { some_ratio_avg10: 0.5, full_ratio_avg10: 0.25, some_us_total: 1234, full_us_total: 5 };
-        assert_eq!(read_pressure_file(&directory.path().join("io.pressure"), Resource::Io).unwrap(), Some(expected));
-        assert_eq!(read_pressure_file(&directory.path().join("memory.pressure"), Resource::Memory).unwrap(), None);
+        assert_eq!(read_pressure_file(&directory.path().join("io.pressure")).unwrap(), Some(expected));
+        assert_eq!(read_pressure_file(&directory.path().join("memory.pressure")).unwrap(), None);
     }
 
     #[test]
     fn the_machine_has_pressure_or_none() {
-        for resource in [Resource::Cpu, Resource::Io, Resource::Memory] {
+        for resource in ["cpu", "io", "memory"] {
             let pressure = read_pressure(resource).unwrap();
             assert!(pressure.is_none_or(|pressure| (0.0..=1.0).contains(&pressure.some_ratio_avg10)));
         }

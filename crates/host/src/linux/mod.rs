@@ -20,7 +20,7 @@ pub mod sockets;
 pub mod threads;
 
 pub use block_device::{BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, Devices, read_block_device, read_controller};
-pub use cgroup::{DiskLimit, ReadLimit, WriteLimit};
+pub use cgroup::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit};
 pub use clock::read_monotonic;
 pub use device_number::DeviceNumber;
 pub use error::Error;
@@ -29,18 +29,9 @@ pub use loop_file_system::{
     PLACEHOLDERS,
 };
 pub use machine::{
-    MachineIdentity, MemoryUse, Pressure, count_cores, pages_out_idle, read_free_bytes, read_identity, read_machine,
+    MachineIdentity, Memory, Pressure, count_cores, pages_out_idle, read_free_bytes, read_identity, read_machine,
     read_mount,
 };
 pub use page_cache::{CachedFile, PageCache, SystemPageCache};
 pub use process::{ProcessorTimes, TaskTime};
 pub use read_ahead::ReadAhead;
-
-// The same by the names of their subjects.
-pub use direct_read as extents;
-pub use foreign_memory as shared_words;
-pub use machine::{self as idle_memory, self as memory, self as pressure};
-pub use own_program::{self as arguments, self as home};
-pub use process::{self as families, self as schedule};
-pub use sockets as clients;
-pub use threads as ready;

@@ -7,11 +7,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use procfs::process::{MountInfo, ProcState, Process, Schedstat, Stat, Status, all_processes};
+use procfs::process::{MountInfo, ProcState, Process, Stat, Task, all_processes};
 use procfs::{CurrentSI as _, FromRead as _, KernelStats, ProcError, ProcResult};
-use rustix::process::{Pid, Signal, kill_process};
 
-use super::Error;
+use super::{Error, signals};
 use crate::units::Bytes;
 
 /// The kernel's preference for killing this process, -1000 to 1000 (proc(5)).
@@ -71,9 +70,7 @@ pub fn read_family_cpu_time(pid: u32) -> Result<Duration, Error> {
 
 /// Asks a process to end (SIGTERM). One that is gone needs no asking.
 pub fn terminate(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, Signal::TERM);
-    }
+    signals::send(pid, libc::SIGTERM);
 }
 
 /// Makes the kernel kill this process first when memory runs out.
@@ -302,18 +299,15 @@ pub struct ProcessorTimes {
 
 /// Reads the processor time of a process's first thread; PostgreSQL's processes have only one.
 pub fn read_task_time(pid: u32) -> Result<TaskTime, Error> {
-    open(pid)
-        .and_then(|process| account(|| process.schedstat(), || process.stat(), || process.status()))
-        .map_err(|error| Error::proc("read /proc/PID/schedstat and status", error))
+    let time = open(pid).and_then(|process| account(&process.task_main_thread()?));
+    time.map_err(|error| Error::proc("read /proc/PID/schedstat and status", error))
 }
 
 /// Reads the processor time of each thread by number, in order. Skips threads that end meanwhile.
 pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
     let tasks = open(pid).and_then(|process| process.tasks());
     let tasks = tasks.map_err(|error| Error::proc("list /proc/PID/task", error))?;
-    let time = |task: procfs::process::Task| {
-        Some((task.tid as u32, account(|| task.schedstat(), || task.stat(), || task.status()).ok()?))
-    };
+    let time = |task: Task| Some((task.tid as u32, account(&task).ok()?));
     let mut times: Vec<(u32, TaskTime)> = tasks.filter_map(|task| time(task.ok()?)).collect();
     times.sort_unstable_by_key(|(thread, _)| *thread);
     Ok(times)
@@ -335,19 +329,15 @@ pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
     })
 }
 
-fn account(
-    schedstat: impl FnOnce() -> ProcResult<Schedstat>,
-    stat: impl FnOnce() -> ProcResult<Stat>,
-    status: impl FnOnce() -> ProcResult<Status>,
-) -> ProcResult<TaskTime> {
-    let (cpu, run_delay) = match schedstat() {
+fn account(task: &Task) -> ProcResult<TaskTime> {
+    let (cpu, run_delay) = match task.schedstat() {
         // Without CONFIG_SCHED_INFO only the coarser count exists.
         Ok(found) if found.pcount > 0 => {
             (Duration::from_nanos(found.sum_exec_runtime), Duration::from_nanos(found.run_delay))
         }
-        _ => stat().map(|stat| (of_ticks(stat.utime + stat.stime), Duration::ZERO))?,
+        _ => task.stat().map(|stat| (of_ticks(stat.utime + stat.stime), Duration::ZERO))?,
     };
-    let involuntary_switches = status()?.nonvoluntary_ctxt_switches.unwrap_or_default();
+    let involuntary_switches = task.status()?.nonvoluntary_ctxt_switches.unwrap_or_default();
     Ok(TaskTime { cpu, run_delay, involuntary_switches })
 }
 
@@ -393,7 +383,12 @@ pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
     let mut family = FamilyUse { own_read_bytes: Some(Bytes(0)), ..FamilyUse::default() };
     for (process, stat) in &seen {
         let (pid, cpu) = (stat.pid as u32, cpu_of(stat));
-        let read_bytes = read_bytes_of(process);
+        let read_bytes = match process.io() {
+            Ok(io) => Some(Bytes(io.read_bytes)),
+            Err(ProcError::PermissionDenied(_)) => None,
+            // It has ended.
+            Err(_) => Some(Bytes(0)),
+        };
         if is_of_family(pid, roots, &parents) {
             family.own_cpu += cpu;
             family.own_read_bytes = family.own_read_bytes.zip(read_bytes).map(|(sum, read)| sum + read);
@@ -411,16 +406,6 @@ pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
 fn cpu_of(stat: &Stat) -> Duration {
     let of_children = stat.cutime.max(0) + stat.cstime.max(0);
     of_ticks(stat.utime + stat.stime + of_children.unsigned_abs())
-}
-
-/// `None` without permission; 0 for a process that is gone.
-fn read_bytes_of(process: &Process) -> Option<Bytes> {
-    let read: ProcResult<u64> = process.io().map(|io| io.read_bytes);
-    match read {
-        Ok(bytes) => Some(Bytes(bytes)),
-        Err(ProcError::PermissionDenied(_)) => None,
-        Err(_) => Some(Bytes(0)),
-    }
 }
 
 fn is_of_family(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {

@@ -143,10 +143,7 @@ impl Files {
     fn open_state(&self, is_made: bool) -> std::io::Result<File> {
         let directory = Directory::open(&self.state_directory)?;
         let name = self.state.file_name().unwrap_or_default();
-        match is_made {
-            true => directory.open_to_append(name, 0o600),
-            false => directory.open_file(name),
-        }
+        if is_made { directory.open_to_append(name, 0o600) } else { directory.open_file(name) }
     }
 
     fn lock(&self, state: &File) -> Result<bool, Error> {

@@ -109,7 +109,8 @@ struct Model<'a> {
     warmer: Option<&'a Warmer>,
     bins: Vec<Vec<Bin>>,
     runs: &'a [Option<Runs>],
-    steady: SteadyMisses,
+    /// How likely an access of each class and bin misses in the steady state.
+    steady: Vec<Vec<f64>>,
     seconds: f64,
     transactions: f64,
     /// What read-ahead brought of each class and bin, as the exponent of the probability that it missed a page.
@@ -134,7 +135,7 @@ impl<'a> Model<'a> {
         server: &'a Server,
         warmer: Option<&'a Warmer>,
         (bins, runs): (Vec<Vec<Bin>>, &'a [Option<Runs>]),
-        steady: SteadyMisses,
+        steady: Vec<Vec<f64>>,
     ) -> Model<'a> {
         let each_bin = |value: f64| -> Vec<Vec<f64>> { bins.iter().map(|bins| vec![value; bins.len()]).collect() };
         let one_by_one = server.device.latency_at(1.0).max(1.0 / server.device.reads_per_second);
@@ -190,32 +191,24 @@ impl<'a> Model<'a> {
 
     /// The probability that a page of a bin is not cached anywhere.
     fn missing(&self, class: usize, bin: usize, moment: Moment) -> f64 {
-        let steady = self.steady.device[class][bin];
+        let steady = self.steady[class][bin];
         if moment == Moment::Steady {
             return steady;
         }
         let until = self.full_since.unwrap_or(self.transactions);
-        let filled = survival(self.bins[class][bin].weight, until)
-            * (-self.ahead[class][bin]).exp()
-            * self.unwarmed[class][bin]
-            * (1.0 - self.workload.classes[class].resident_share);
+        let filled =
+            survival(self.bins[class][bin].weight, until) * (-self.ahead[class][bin]).exp() * self.unwarmed[class][bin];
         // A full cache forgets what it holds by accident within as many transactions as filled it.
         let age = self.full_since.map_or(0.0, |since| (self.transactions - since) / since.max(1.0));
         filled + (steady - filled) * age.min(1.0)
     }
 
     fn look(&self, moment: Moment) -> View {
-        let buffers_age = match moment {
-            Moment::Now => self.transactions.min(self.steady.buffers_time),
-            Moment::Steady => self.steady.buffers_time,
-        };
         let all_missing = self.all_missing(moment);
-        let (mut copies, mut pages, mut resident) = (0.0, 0.0, 0.0);
+        let (mut pages, mut resident) = (0.0, 0.0);
         for (class, bins) in self.bins.iter().enumerate() {
             for (place, bin) in bins.iter().enumerate() {
-                let missing = all_missing[class][place];
-                copies += bin.pages * bin.weight * (survival(bin.weight, buffers_age) - missing).max(0.0);
-                resident += bin.pages * (1.0 - missing);
+                resident += bin.pages * (1.0 - all_missing[class][place]);
                 pages += bin.pages;
             }
         }
@@ -226,9 +219,7 @@ impl<'a> Model<'a> {
             (sum(|view| view.misses), sum(|view| view.read_pages), sum(|view| view.reads));
         let workload = self.workload;
         let demand = Demand {
-            cpu_seconds: workload.hit_seconds
-                + copies * workload.copy_seconds
-                + sum(|view| view.work) * workload.read_seconds,
+            cpu_seconds: workload.hit_seconds + sum(|view| view.work) * workload.read_seconds,
             misses,
             reads,
             bytes: read_pages * self.server.block_bytes,
@@ -585,13 +576,11 @@ mod curve_tests {
             accesses: 1.0,
             run_pages: 1.0,
             popularity: Popularity::Uniform,
-            resident_share: 0.0,
         };
         let workload = Workload {
             clients: 4,
             classes: vec![class(32_787.0), class(5486.0)],
             hit_seconds: 0.107e-3,
-            copy_seconds: 0.0,
             read_seconds: 0.0,
             read_ahead_pages,
             startup_reads: 0.0,
@@ -665,15 +654,6 @@ mod network_tests {
 // (2014) put them behind each other. A cache that drops what was used least recently keeps a page for about the same time T, the
 // characteristic time, after each use, whichever page it is.
 
-/// The share of each bin's accesses that miss a tier once it is in its steady state.
-#[derive(Clone, Debug, PartialEq)]
-struct SteadyMisses {
-    /// Transactions after which an unused page leaves shared_buffers; infinite where all fits.
-    buffers_time: f64,
-    /// Share of each bin's accesses that go to the device, by class as in [`super::Workload::bins`].
-    device: Vec<Vec<f64>>,
-}
-
 /// The characteristic time of a cache of `capacity` pages, in transactions; infinite when everything that is ever used fits.
 fn find_characteristic_time<'a>(bins: impl Iterator<Item = &'a Bin> + Clone, capacity: f64) -> f64 {
     let used: f64 = bins.clone().filter(|bin| bin.weight > 0.0).map(|bin| bin.pages).sum();
@@ -689,8 +669,9 @@ fn survival(rate: f64, time: f64) -> f64 {
     if rate == 0.0 { 1.0 } else { (-rate * time).exp() }
 }
 
-/// The steady state of shared_buffers before the page cache.
-fn compute_steady_misses(bins: &[Vec<Bin>], buffers_pages: f64, os_pages: f64) -> SteadyMisses {
+/// The share of each bin's accesses that go to the device in the steady state of shared_buffers before the page cache, by class as in
+/// [`super::Workload::bins`].
+fn compute_steady_misses(bins: &[Vec<Bin>], buffers_pages: f64, os_pages: f64) -> Vec<Vec<f64>> {
     let all = bins.iter().flatten();
     let buffers_time = find_characteristic_time(all.clone(), buffers_pages);
     // The page cache is asked only for what is not in shared_buffers. Where these are not told apart, it is the only tier.
@@ -707,8 +688,7 @@ fn compute_steady_misses(bins: &[Vec<Bin>], buffers_pages: f64, os_pages: f64) -
             survival(bin.weight, buffers_time) * survival(behind(bin), beyond)
         }
     };
-    let device = bins.iter().map(|bins| bins.iter().map(device).collect()).collect();
-    SteadyMisses { buffers_time, device }
+    bins.iter().map(|bins| bins.iter().map(device).collect()).collect()
 }
 
 #[cfg(test)]
@@ -722,23 +702,23 @@ mod tiers_tests {
     #[test]
     fn of_equal_pages_the_share_that_does_not_fit_is_missed() {
         let misses = compute_steady_misses(&uniform(1000.0), f64::INFINITY, 600.0);
-        assert!((misses.device[0][0] - 0.4).abs() < 1e-6, "{misses:?}");
+        assert!((misses[0][0] - 0.4).abs() < 1e-6, "{misses:?}");
         let misses = compute_steady_misses(&uniform(1000.0), f64::INFINITY, 1000.0);
-        assert_eq!(misses.device[0][0], 0.0);
+        assert_eq!(misses[0][0], 0.0);
     }
 
     #[test]
     fn shared_buffers_that_hold_everything_need_no_page_cache() {
         let misses = compute_steady_misses(&uniform(1000.0), 1000.0, 1.0);
-        assert_eq!(misses.device[0][0], 0.0);
+        assert_eq!(misses[0][0], 0.0);
         let misses = compute_steady_misses(&uniform(1000.0), 600.0, 1.0);
-        assert!((misses.device[0][0] - 0.4).abs() < 1e-2, "{misses:?}");
+        assert!((misses[0][0] - 0.4).abs() < 1e-2, "{misses:?}");
     }
 
     #[test]
     fn shared_buffers_before_the_page_cache_add_little_to_it() {
         // What is in shared_buffers was read through the page cache: of equal pages both hold their share independently.
         let misses = compute_steady_misses(&uniform(1000.0), 200.0, 600.0);
-        assert!(misses.device[0][0] < 0.4 && misses.device[0][0] > 0.25, "{misses:?}");
+        assert!(misses[0][0] < 0.4 && misses[0][0] > 0.25, "{misses:?}");
     }
 }

@@ -78,12 +78,17 @@ impl Runs {
     pub fn at(&self, missing: f64) -> Taken {
         let place = (-missing.max(f64::MIN_POSITIVE).ln() / STEP - 0.5).clamp(0.0, (self.steps.len() - 1) as f64);
         let (below, above) = (self.steps[place as usize], self.steps[place.ceil() as usize]);
-        let between = |one: f64, other: f64| one + (other - one) * place.fract();
+        below.with(above, |one, other| one + (other - one) * place.fract())
+    }
+}
+
+impl Taken {
+    fn with(self, other: Taken, of: impl Fn(f64, f64) -> f64) -> Taken {
         Taken {
-            waits: between(below.waits, above.waits),
-            reads: between(below.reads, above.reads),
-            beyond: between(below.beyond, above.beyond),
-            reading: between(below.reading, above.reading),
+            waits: of(self.waits, other.waits),
+            reads: of(self.reads, other.reads),
+            beyond: of(self.beyond, other.beyond),
+            reading: of(self.reading, other.reading),
         }
     }
 }
@@ -93,12 +98,7 @@ fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
     let mut last = Taken { waits: 1.0, reads: 1.0, beyond: 0.0, reading: 1.0 };
     let each = |(sum, misses): &(Taken, f64)| {
         if *misses > 0.0 {
-            last = Taken {
-                waits: sum.waits / misses,
-                reads: sum.reads / misses,
-                beyond: sum.beyond / misses,
-                reading: sum.reading / misses,
-            };
+            last = sum.with(Taken::default(), |sum, _| sum / misses);
         }
         last
     };

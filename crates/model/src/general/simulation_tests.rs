@@ -285,7 +285,7 @@ impl Simulation<'_> {
 }
 
 fn class(name: &str, pages: f64, popularity: Popularity) -> PageClass {
-    PageClass { name: name.into(), pages, accesses: 1.0, run_pages: 1.0, popularity, resident_share: 0.0 }
+    PageClass { name: name.into(), pages, accesses: 1.0, run_pages: 1.0, popularity }
 }
 
 fn workload(clients: u32, popularity: Popularity) -> Workload {
@@ -297,7 +297,6 @@ fn workload(clients: u32, popularity: Popularity) -> Workload {
             class("heap", 16_394.0, popularity),
         ],
         hit_seconds: 0.2e-3,
-        copy_seconds: 0.0,
         read_seconds: 0.0,
         read_ahead_pages: 1.0,
         startup_reads: 0.0,
@@ -453,16 +452,4 @@ fn a_million_pages_are_quick() {
     // Under 100 ms when optimised (benches would say so); here the number of steps stands for it.
     assert!(forecast.points.len() < 1500, "{} points in {:?}", forecast.points.len(), started.elapsed());
     assert!(forecast.steady_reading_share > 0.0 && forecast.seconds_to_share(0.5).is_some());
-}
-
-#[test]
-fn what_is_resident_already_need_not_be_read() {
-    let mut workload = workload(4, Popularity::Uniform);
-    let server = server(1000.0, f64::INFINITY, f64::INFINITY);
-    let cold = compute_forecast(&workload, &server, None).unwrap().seconds_to_warm().unwrap();
-    for class in &mut workload.classes {
-        class.resident_share = 0.9;
-    }
-    let lukewarm = compute_forecast(&workload, &server, None).unwrap().seconds_to_warm().unwrap();
-    assert!(lukewarm < 0.7 * cold, "{lukewarm} {cold}");
 }

@@ -21,8 +21,6 @@ pub struct PageClass {
     /// Neighbouring pages that it asks for one after the other, on average: 1 is a page here and there, all pages a whole table.
     pub run_pages: f64,
     pub popularity: Popularity,
-    /// Share that is cached at the start, whatever its popularity, 0 to 1.
-    pub resident_share: f64,
 }
 
 /// How a transaction asks for pages of a class.
@@ -94,8 +92,7 @@ pub struct Workload {
     pub classes: Vec<PageClass>,
     /// Seconds of a core that a transaction takes when all its pages are in shared_buffers, the client's own time included.
     pub hit_seconds: f64,
-    /// Seconds of a core that a page costs that is copied from the page cache, and one that is read from the device.
-    pub copy_seconds: f64,
+    /// Seconds of a core that a page costs that is read from the device.
     pub read_seconds: f64,
     /// Pages that the kernel reads ahead at most: 1 or less without read-ahead.
     pub read_ahead_pages: f64,

@@ -70,11 +70,6 @@ impl Fit {
     pub fn contradicts(&self, pages: f64) -> bool {
         self.pages.excludes(pages) || (self.pages.low.is_none() && !(0.5..2.0).contains(&(self.pages.value / pages)))
     }
-
-    /// Does the measurement bound how fast it is when warm?
-    pub fn knows_warm(&self) -> bool {
-        self.hit_seconds.low.is_some()
-    }
 }
 
 /// Fits the closed form; `None` without a rise or a close curve.

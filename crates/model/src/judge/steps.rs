@@ -1,9 +1,9 @@
 //! From the curve to the verdict.
 
-use super::judgement::{Flat, LEAST_TAIL_SHARE, Reason};
+use super::judgement::{LEAST_TAIL_SHARE, Reason, percent};
 use super::tail::{DEEPEST, Noise, SAME_LEVEL, Tail, Trend, compute_running_median};
 use super::{Bucket, Fit, Series, fit_warm_up};
-use super::{Judgement, Verdict};
+use super::{Judgement, Undecided, Verdict};
 use crate::WARM_SHARE;
 
 /// The steady part must have so many values.
@@ -108,33 +108,35 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> Reason {
     let least = least_values(reads);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
     if series.transactions() <= 0.0 {
-        return Reason::NothingServed { seconds: series.seconds() };
+        let sentence = format!("not one transaction was served in its {:.0} s", series.seconds());
+        return Reason::seen(Verdict::NotReached, sentence);
     }
     let silent = silent_seconds(series, tail);
     if silent >= SILENT_SECONDS && tail.period.is_none() {
-        return Reason::SilentAtEnd { seconds: silent };
+        return Reason::seen(Verdict::Degrading, format!("it served next to nothing in its last {silent:.0} s"));
     }
     if let Some(faster) = tail.faster_before.filter(|_| falls || tail.share() < NEW_LEVEL_SHARE) {
-        return Reason::FasterBefore { share: faster - 1.0 };
+        return Reason::seen(Verdict::Degrading, format!("it was {} faster before", percent(faster - 1.0)));
     }
     if reads == Some(Floor::Falling) {
-        return Reason::ReadsFall;
+        let sentence = "its reads from the device still fell in the second half of its level";
+        return Reason::seen(Verdict::NotReached, sentence);
     }
     if is_short {
-        return Reason::TooShort;
+        return Reason::too_short();
     }
     let seconds = tail.trend_seconds;
     if rises {
         let Trend { change, error } = tail.trend;
-        return Reason::Rises { share: change, error: INTERVAL * error, seconds };
+        return Reason::moved(Verdict::NotReached, "still rose", change, INTERVAL * error, seconds);
     }
     if falls {
         let Trend { change, error } = tail.fall;
         // The trend is one of logarithms.
-        return Reason::Falls { share: -change.exp_m1(), error: INTERVAL * error, seconds };
+        return Reason::moved(Verdict::Degrading, "fell", -change.exp_m1(), INTERVAL * error, seconds);
     }
     if series.facts.is_rate_limited && reads != Some(Floor::Warm) {
-        return Reason::RateLimited;
+        return Reason::rate_limited();
     }
     if reads == Some(Floor::Warm) {
         return decide_level(tail, PROVEN_LEVEL);
@@ -145,7 +147,12 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> Reason {
     let least_pages = pages.filter(|_| !series.facts.has_warmer).unwrap_or(0.0) * OWN_RISE;
     let approach = find_approach(&tail.count_done(), &tail.logs, &tail.noise, least_pages);
     if approach.unfinished > LIKELY && !tail.has_leapt() {
-        return Reason::Unfinished { share: approach.share, probability: approach.unfinished };
+        let sentence = format!(
+            "by the way it rose it was at {} of its level, and below 90 % with a probability of {}",
+            percent(approach.share),
+            percent(approach.unfinished)
+        );
+        return Reason::seen(Verdict::NotReached, sentence);
     }
     decide_level(tail, TOLD_LEVEL)
 }
@@ -153,9 +160,12 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> Reason {
 fn decide_level(tail: &Tail, told: f64) -> Reason {
     let error = level_error(tail, tail.len());
     match tail.period {
-        _ if error > told => Reason::Noisy { error },
-        Some(_) => Reason::Dips,
-        None => Reason::KeptLevel { error },
+        _ if error > told => {
+            let sentence = format!("its level cannot be told from its noise (±{})", percent(error));
+            Reason::open(Undecided::Noisy, sentence)
+        }
+        Some(_) => Reason::seen(Verdict::Periodic, "the same dips come back again and again"),
+        None => Reason::seen(Verdict::Steady, format!("it kept its level until the end (±{:.1} %)", 100.0 * error)),
     }
 }
 
@@ -237,7 +247,7 @@ fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
 }
 
 fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Reason) -> Judgement {
-    let verdict = reason.verdict();
+    let verdict = reason.verdict;
     let no_fit = fitted.as_ref().err().map(|why| (*why).to_owned());
     let fit = fitted.ok();
     let is_level = matches!(verdict, Verdict::Steady | Verdict::Periodic);
@@ -247,9 +257,11 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         // With its dips, for they belong to it.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
         // The fit's promise, where the measurement bounds it.
-        Verdict::NotReached => {
-            fit.as_ref().filter(|fit| fit.knows_warm()).and(curve.as_ref()).map(|curve| curve.steady_throughput())
-        }
+        Verdict::NotReached => fit
+            .as_ref()
+            .filter(|fit| fit.hit_seconds.low.is_some())
+            .and(curve.as_ref())
+            .map(|curve| curve.steady_throughput()),
         Verdict::Degrading => None,
     };
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
@@ -266,8 +278,8 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     };
     let mut judgement = Judgement {
         verdict,
-        reason: reason.sentence(),
-        undecided: reason.undecided(),
+        reason: reason.sentence,
+        undecided: reason.undecided,
         level_share: None,
         steady_from_seconds: is_level.then(|| date_level(series, tail, least_values(read_floor(series, tail)))),
         level_lasts_seconds,
@@ -438,7 +450,13 @@ fn suspect_cold_rest(series: &Series, tail: &Tail, pages: f64) -> Option<Reason>
     }
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
     let needed = OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln();
-    (risen < needed).then_some(Reason::RoseTooSoon { transactions: risen, pages })
+    (risen < needed).then(|| {
+        let sentence = format!(
+            "it rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: \
+             the rest may be cold"
+        );
+        Reason::seen(Verdict::NotReached, sentence)
+    })
 }
 
 /// Could a run that was flat from its start have been cold all the time? Throughput of a cold server rises by about i ÷
@@ -446,7 +464,7 @@ fn suspect_cold_rest(series: &Series, tail: &Tail, pages: f64) -> Option<Reason>
 /// more than `pages`. Beside a warmer nothing is believed: the device's remaining capacity may be the limit.
 fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<Reason> {
     if series.facts.has_warmer {
-        return Some(Reason::BesideWarmer);
+        return Some(Reason::seen(Verdict::NotReached, "it still read from the device, beside a warmer"));
     }
     if is_like_memory(series, tail) {
         return None;
@@ -458,14 +476,8 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
     // The told number is inexact, and a visible rise may be a cold server's.
     let most_pages = pages.map_or(MOST_PAGES, |pages| TOLD_PAGES * pages);
     (least_pages < most_pages).then(|| match hidden_rise > TOLD_RISE {
-        true => Reason::HidesARise { share: hidden_rise },
-        false => Reason::AsFlat(Flat {
-            pages,
-            has_warm_up: tail.has_warm_up,
-            transactions,
-            rise_share: transactions / most_pages,
-            hidden_share: hidden_rise,
-        }),
+        true => Reason::hidden(hidden_rise),
+        false => Reason::flat(pages, tail.has_warm_up, transactions, transactions / most_pages, hidden_rise),
     })
 }
 

@@ -119,20 +119,19 @@ impl Tail {
         let slow = smooth.iter().take((rates.len() / 20).max(3)).position(is_slow);
         let slow_until = slow.map(|slow| slow + smooth[slow..].iter().take_while(|log| is_slow(log)).count());
         let half = rates.len() / 2;
-        let noise = Noise::measure(&logs[slow_until.unwrap_or(0).min(half)..], Movement::Falls);
+        let noise = Noise::measure(&logs[slow_until.unwrap_or(0).min(half)..], FALLS);
         let risen = compute_rising_means(&logs);
         // Its rises are those of noise from where it has risen.
         let has_risen = risen.iter().position(|log| *log > -SAME_LEVEL).unwrap_or(half).min(half);
-        let noise_of_rises = Noise::measure(&logs[has_risen..], Movement::Rises);
-        let of_noise = |movement| if movement == Movement::Falls { &noise } else { &noise_of_rises };
-        let error = |length: usize, movement| of_noise(movement).step_error(length.max(1), end);
+        let noise_of_rises = Noise::measure(&logs[has_risen..], RISES);
+        let error = |length: usize, is_above: bool| {
+            let of = if is_above { &noise_of_rises } else { &noise };
+            of.step_error(length.max(1), end)
+        };
         let short = noise.level_error(SHORT_LEVEL).min(noise_of_rises.level_error(SHORT_LEVEL));
         let segments = find_segments(&logs, short * (SHORT_LEVEL as f64).sqrt());
         let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
-        let tolerance = |length: usize, is_above: bool| {
-            let movement = if is_above { Movement::Rises } else { Movement::Falls };
-            SAME_LEVEL.max(SAME_ERRORS * error(length, movement))
-        };
+        let tolerance = |length: usize, is_above: bool| SAME_LEVEL.max(SAME_ERRORS * error(length, is_above));
         let start = find_tail_start(&segments, mean, tolerance);
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
@@ -140,7 +139,7 @@ impl Tail {
         // A rising end stands above its own median.
         let last = start.min(rates.len() - end);
         let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
-        let faster = before.map(|segment| (mean(segment), error(segment.len(), Movement::Rises)));
+        let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
         let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(FASTER_ERRORS * error));
         // From the end of the rise, if enough is left, or that would be a trend.
         let has_come = risen.iter().position(|log| *log >= -SAME_LEVEL).unwrap_or(0).min(rates.len() - end);
@@ -244,6 +243,10 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
 /// Correlation times of the noise's parts, in values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 
+/// The signs of movements.
+const FALLS: f64 = -1.0;
+const RISES: f64 = 1.0;
+
 /// Rounds of the estimate; half of them come within 1 %.
 const ROUNDS: usize = 60;
 
@@ -253,13 +256,6 @@ const DRAWN_IN: f64 = 3.5;
 /// The least standard deviation of a value. Counts of transactions are no smoother.
 const LEAST_SIGMA: f64 = 2e-3;
 
-/// Which movements of the curve are certainly noise.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Movement {
-    Falls,
-    Rises,
-}
-
 /// A stationary noise: the sum of first-order processes with fixed correlation times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
@@ -268,14 +264,13 @@ pub struct Noise {
 
 impl Noise {
     /// Measures the noise from differences between means of neighbouring stretches of 1, 2, 4, ... values, by maximum
-    /// likelihood.
-    pub fn measure(values: &[f64], movement: Movement) -> Noise {
-        let sign = if movement == Movement::Falls { -1.0 } else { 1.0 };
+    /// likelihood. `certain` is the sign of the movements that are certainly noise.
+    pub fn measure(values: &[f64], certain: f64) -> Noise {
         let mut seen = Vec::new();
         let mut length = 1;
         while 3 * length <= values.len() {
             let differences = compute_differences(values, length);
-            let squares = differences.iter().map(|difference| (difference * sign).max(0.0).powi(2)).sum::<f64>();
+            let squares = differences.iter().map(|difference| (difference * certain).max(0.0).powi(2)).sum::<f64>();
             let parts = Noise::unit_parts().map(|part| part.error_of(&contrast(length, length)).powi(2));
             let weight = values.len() as f64 / (2 * length) as f64;
             seen.push((2.0 * squares / differences.len() as f64, weight, parts));
@@ -351,10 +346,7 @@ fn sum_of(variances: &[f64; TIMES.len()], parts: &[f64; TIMES.len()]) -> f64 {
 
 /// Differences between the means of all pairs of neighbouring stretches of `length` values.
 fn compute_differences(values: &[f64], length: usize) -> Vec<f64> {
-    let mut sums = vec![0.0];
-    for value in values {
-        sums.push(sums[sums.len() - 1] + value);
-    }
+    let sums = prefix_sums(values, |value| value);
     let at = |from: usize| (sums[from + 2 * length] - 2.0 * sums[from + length] + sums[from]) / length as f64;
     (0..=values.len() - 2 * length).map(at).collect()
 }
@@ -588,7 +580,7 @@ mod noise_tests {
         let of = |seed: u64| {
             let values: Vec<f64> =
                 noise(400, rho, seed).iter().enumerate().map(|(place, value)| value + slope * place as f64).collect();
-            Noise::measure(&values, Movement::Falls).level_error(50)
+            Noise::measure(&values, FALLS).level_error(50)
         };
         compute_median((0..40).map(of).collect()).unwrap()
     }

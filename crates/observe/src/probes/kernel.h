@@ -15,6 +15,11 @@ typedef long long s64;
 #define CORE __attribute__((preserve_access_index))
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) typeof(value) *name
+// A map with values by keys, and a ring of records of so many bytes.
+#define MAP(name, kind, entries, key_type, value_type) \
+    struct { __uint(type, kind); __uint(max_entries, entries); __type(key, key_type); __type(value, value_type); } name SEC(".maps")
+#define RING(name, bytes) \
+    struct { __uint(type, MAP_RING); __uint(max_entries, bytes); } name SEC(".maps")
 // Keeps clang from merging what the verifier wants to see apart.
 #define HIDE(value) asm volatile("" : "+r"(value))
 // What stands before it in memory is read and written before what stands behind it, as far as the compiler is concerned.

@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use aya::maps::Map;
@@ -20,9 +19,6 @@ use host::linux::process::has_kernel_pids;
 /// What helps where an object lacks something.
 pub const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
 
-/// What was read ahead of its use.
-static READ_AHEAD: Mutex<Option<Loading>> = Mutex::new(None);
-
 /// The kernel's own description of its types, and a loader, which has read it for itself.
 pub struct Loading {
     pub types: Btf,
@@ -35,9 +31,6 @@ impl Loading {
         if !has_kernel_pids()? {
             let remedy = "run pgthaw on the host, not in a container";
             return Err(refusal("pgthaw is in a pid namespace of its own", remedy));
-        }
-        if let Some(read) = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Ok(read);
         }
         Loading::read().map_err(|error| {
             let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
@@ -59,12 +52,6 @@ impl Loading {
     }
 }
 
-/// Reads what [`Loading::open`] will want, tens of milliseconds of work, before it is asked for. What fails, fails again then.
-pub fn read_types_ahead() {
-    let mut ahead = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
-    *ahead = Loading::read().ok();
-}
-
 /// Loads a program and attaches it to a tracepoint.
 pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<BtfTracePointLinkId, Error> {
     let program = ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
@@ -78,7 +65,7 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Resul
 pub struct CostCount {
     _counting: Option<OwnedFd>,
     /// Why it does not.
-    refusal: Option<String>,
+    pub refusal: Option<String>,
 }
 
 impl CostCount {
@@ -98,11 +85,6 @@ impl CostCount {
     /// Of these programs so far; `None` where it is not counted.
     pub fn read(&self, ebpf: &Ebpf) -> Option<ProbeCost> {
         self.refusal.is_none().then(|| read_cost(ebpf))
-    }
-
-    /// Why it is not counted.
-    pub fn refusal(&self) -> Option<String> {
-        self.refusal.clone()
     }
 }
 

@@ -2,7 +2,6 @@
 
 #[cfg(probes)]
 mod load;
-mod options;
 #[cfg(probes)]
 mod pages;
 #[cfg(probes)]
@@ -12,9 +11,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::pages::{PageWatch, PagesRoom, WatchedFile};
-use crate::time::TimeSource;
-
-pub use options::ProbeOptions;
+use crate::time::{ProbeOptions, TimeSource};
 
 /// Follows the processes of this postmaster from now on.
 pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Box<dyn TimeSource>, Error> {
@@ -34,8 +31,7 @@ pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -
 }
 
 /// Opens what [`open_page_probe`] will want, tens of milliseconds of work, while its caller finds out which files it is for; `room` tells as much
-/// as can be known before, and where that is too little only the kernel's types are read. One that is opened meanwhile waits for it, and
-/// fails as this did.
+/// as can be known before, and where that is too little nothing is opened. One that is opened meanwhile waits for it, and fails as this did.
 pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     #[cfg(probes)]
     pages::open_ahead(room);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::step::{CheckpointPhase, LOG_DEVICE, Means, SeenCall, Step};
 use crate::time::{FileCallKind, FileKind, WrittenTo};
-use host::units::Bytes;
+use host::units::{Bytes, group_digits};
 use postgres::LockHolder;
 
 /// What held the work up.
@@ -129,9 +129,9 @@ pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (S
         .or_else(|| seen.checkpoint_writes())
         .or_else(|| seen.files())
         .or_else(|| seen.buffer_pin())
-        .or_else(|| seen.device())
+        .or_else(|| seen.device(true))
         .or_else(|| seen.checkpoint())
-        .or_else(|| seen.limited_device())
+        .or_else(|| seen.device(false))
         .or_else(|| seen.crowd())
         .unwrap_or_else(|| seen.unexplained());
     (kind, format!("{} {cause}", seen.head()))
@@ -161,8 +161,8 @@ impl<'a> Seen<'a> {
             0 => format!("no command for {seconds:.1} s."),
             _ => format!(
                 "{} commands a second for {seconds:.1} s, {} as a rule.",
-                group_digits(self.now.commands_per_second().round() as u64),
-                group_digits(self.usual_per_second.round() as u64)
+                group_digits(self.now.commands_per_second().round()),
+                group_digits(self.usual_per_second.round())
             ),
         }
     }
@@ -189,12 +189,10 @@ impl<'a> Seen<'a> {
 
     fn memory(&self) -> Option<(StallKind, String)> {
         let (now, then) = (self.now.memory_wait, self.then.memory_wait);
-        (now >= MEMORY_WAIT && now >= 2.0 * then).then(|| {
-            let share = |ratio: f64| format!("{:.0} %", 100.0 * ratio);
-            let told =
-                format!("memory was short: somebody waited for it {} of the time, {} before.", share(now), share(then));
-            (StallKind::Memory, told)
-        })
+        let is_short = now >= MEMORY_WAIT && now >= 2.0 * then;
+        let (now, then) = (100.0 * now, 100.0 * then);
+        let told = format!("memory was short: somebody waited for it {now:.0} % of the time, {then:.0} % before.");
+        is_short.then_some((StallKind::Memory, told))
     }
 
     fn processors(&self) -> Option<(StallKind, String)> {
@@ -224,19 +222,12 @@ impl<'a> Seen<'a> {
         if self.now.backends < SOMEBODY || !self.is_with_clients() || self.grew(&BLOCKED) >= self.many() {
             return None;
         }
+        let (kind, what, whom) = match self.clients_pause() {
+            true => (StallKind::ClientPause, "the clients sent nothing", "them"),
+            false => (StallKind::ClientDelay, "the clients, or the network to them, were slow", "their client"),
+        };
         let (waiting, of) = (waiting.round() as u64, self.now.backends.round() as u64);
-        Some(match self.clients_pause() {
-            true => (
-                StallKind::ClientPause,
-                format!("the clients sent nothing: {waiting} of {of} backends waited for them."),
-            ),
-            false => (
-                StallKind::ClientDelay,
-                format!(
-                    "the clients, or the network to them, were slow: {waiting} of {of} backends waited for their client."
-                ),
-            ),
-        })
+        Some((kind, format!("{what}: {waiting} of {of} backends waited for {whom}.")))
     }
 
     /// When the clients are there again, all at once, they wait for each other for a moment: that is of no weight.
@@ -316,8 +307,8 @@ impl<'a> Seen<'a> {
     }
 
     fn buffer_pin(&self) -> Option<(StallKind, String)> {
-        let told = || (StallKind::BufferPin, format!("a pin of a buffer was held{}.", self.victims()));
-        (self.grew(&["BufferPin"]) >= self.many()).then(told)
+        let told = || format!("a pin of a buffer was held{}.", self.victims());
+        (self.grew(&["BufferPin"]) >= self.many()).then(|| (StallKind::BufferPin, told()))
     }
 
     /// What was written in the stall and just before it, and in how many seconds.
@@ -354,12 +345,8 @@ impl<'a> Seen<'a> {
         if writes * 2 < self.during.len() || has_own_device || !self.is_behind(others.bytes) {
             return None;
         }
-        let told = format!(
-            "a checkpoint wrote buffers: {} within {seconds:.1} s. {}",
-            Bytes(others.bytes),
-            self.tell_calls(&log)
-        );
-        Some((StallKind::Checkpoint, told))
+        let (bytes, calls) = (Bytes(others.bytes), self.tell_calls(&log));
+        Some((StallKind::Checkpoint, format!("a checkpoint wrote buffers: {bytes} within {seconds:.1} s. {calls}")))
     }
 
     fn files(&self) -> Option<(StallKind, String)> {
@@ -384,8 +371,7 @@ impl<'a> Seen<'a> {
             let writes = if unsynced.writes == 1 { "write" } else { "writes" };
             format!(", {} {writes} of {}", group_digits(unsynced.writes), Bytes(unsynced.bytes))
         });
-        let among =
-            (candidate.calls > 1).then(|| format!(", the longest of {} calls", group_digits(candidate.calls as u64)));
+        let among = (candidate.calls > 1).then(|| format!(", the longest of {} calls", group_digits(candidate.calls)));
         let relation = relation.as_ref().map(|relation| format!(" ({relation})"));
         format!(
             "{who} {}: {verb} {:.1} s{}, {}{}{}{}.",
@@ -447,28 +433,19 @@ impl<'a> Seen<'a> {
         grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"))
     }
 
-    fn device(&self) -> Option<(StallKind, String)> {
-        let (name, busy) = self.now.busiest.as_ref().filter(|(_, busy)| *busy >= SATURATED)?;
-        let told = || {
-            let share = 100.0 * busy;
-            (StallKind::Device, format!("the device of {name} was busy {share:.0} % of the time{}.", self.victims()))
+    /// A device that is not saturated is not what they wait for: they wait for leave to use it.
+    fn device(&self, is_saturated: bool) -> Option<(StallKind, String)> {
+        let busiest = self.now.busiest.as_ref().filter(|(_, busy)| (*busy >= SATURATED) == is_saturated);
+        let (name, busy) = busiest.filter(|_| self.grew(&["IO"]) >= self.many())?;
+        let told = format!("the device of {name} was busy {:.0} % of the time", 100.0 * busy);
+        let told = match is_saturated {
+            true => told,
+            false => {
+                let before = "something before it, such as a cgroup's limit, holds them back";
+                format!("reads and writes waited though {told}: {before}")
+            }
         };
-        (self.grew(&["IO"]) >= self.many()).then(told)
-    }
-
-    /// A device that is not busy is not what they wait for: they wait for leave to use it.
-    fn limited_device(&self) -> Option<(StallKind, String)> {
-        let (name, busy) = self.now.busiest.as_ref().filter(|(_, busy)| *busy < SATURATED)?;
-        let told = || {
-            let share = 100.0 * busy;
-            let told = format!(
-                "reads and writes waited though the device of {name} was busy {share:.0} % of the time: something before it, such as a \
-                 cgroup's limit, holds them back{}.",
-                self.victims()
-            );
-            (StallKind::Device, told)
-        };
-        (self.grew(&["IO"]) >= self.many()).then(told)
+        Some((StallKind::Device, format!("{told}{}.", self.victims())))
     }
 
     fn checkpoint(&self) -> Option<(StallKind, String)> {
@@ -500,17 +477,13 @@ impl<'a> Seen<'a> {
         let classes = [&BLOCKED[..], &["Client", "Timeout", "Extension", "sleep"]].concat();
         let grown = self.now.grown(&self.then, &classes).into_iter().find(|(_, now)| *now >= SOMEBODY);
         let of = self.now.backends.round() as u64;
+        let ready = self.now.ready;
         let most = match grown {
-            Some((name, now)) if now >= self.now.ready => {
-                format!("; {} of {of} backends were in {name}", now.round() as u64)
-            }
-            _ if self.now.ready >= SOMEBODY => {
-                format!("; {} of {of} backends were ready for a processor", self.now.ready.round() as u64)
-            }
+            Some((name, now)) if now >= ready => format!("; {} of {of} backends were in {name}", now.round() as u64),
+            _ if ready >= SOMEBODY => format!("; {} of {of} backends were ready for a processor", ready.round() as u64),
             _ => String::new(),
         };
-        let told = format!("nothing that was seen explains it{most}.");
-        (StallKind::Unexplained, told)
+        (StallKind::Unexplained, format!("nothing that was seen explains it{most}."))
     }
 }
 
@@ -537,34 +510,4 @@ fn tell_holder(holder: &LockHolder) -> String {
 fn join_words(words: &[&str]) -> Option<String> {
     let (last, first) = words.split_last()?;
     Some(if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) })
-}
-
-/// `122,588`.
-fn group_digits(number: u64) -> String {
-    let digits = number.to_string();
-    let first = (digits.len() + 2) % 3 + 1;
-    let (head, rest) = digits.split_at(first);
-    let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
-    std::iter::once(head.to_owned()).chain(groups).collect::<Vec<_>>().join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_begins_with_the_time_of_the_day() {
-        let mut stall = Stall {
-            begin_ms: 1_790_000_000_000,
-            end_ms: Some(1_790_000_008_100),
-            length_ns: 8_100_000_000,
-            kind: StallKind::Unexplained,
-            sentence: "no command for 8.1 s.".into(),
-            least_per_second: 0.0,
-            usual_per_second: 5000.0,
-        };
-        assert_eq!(stall.to_string(), "14:13:20–14:13:28 UTC: no command for 8.1 s.");
-        stall.end_ms = None;
-        assert!(stall.to_string().starts_with("14:13:20–now UTC: "));
-    }
 }

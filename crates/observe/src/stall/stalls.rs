@@ -25,8 +25,9 @@ pub struct Stalls {
     /// The latest, and how many were there before them.
     steps: VecDeque<Step>,
     dropped: usize,
-    finished: Vec<Stall>,
-    ongoing: Option<Stall>,
+    /// Those that have ended, in their order, and the one that lasts.
+    pub(super) finished: Vec<Stall>,
+    pub(super) ongoing: Option<Stall>,
 }
 
 impl Default for Stalls {
@@ -66,16 +67,6 @@ impl Stalls {
     /// May this be a stall, from what is known so far?
     pub fn is_low(&self) -> bool {
         self.finder.is_in_low()
-    }
-
-    /// Those that have ended, in their order.
-    pub fn finished(&self) -> &[Stall] {
-        &self.finished
-    }
-
-    /// The one that lasts.
-    pub fn ongoing(&self) -> Option<&Stall> {
-        self.ongoing.as_ref()
     }
 
     /// Those that ended since `since_ms` (milliseconds since 1970 UTC), and the one that lasts.

@@ -108,11 +108,11 @@ fn where_commands_are_counted_no_more_nothing_is_a_stall_and_one_that_was_stays(
     assert!(stalls.clone().finish().is_empty());
     window(vec![quiet(); 20]).into_iter().for_each(|step| stalls.add(step));
     window(vec![stopped(&[]); 8]).into_iter().for_each(|step| stalls.add(step));
-    assert!(stalls.ongoing().is_some());
+    assert!(stalls.ongoing.is_some());
     stalls.end();
-    assert!(stalls.ongoing().is_none() && !stalls.is_low());
-    assert_eq!((stalls.finished().len(), stalls.finished()[0].length_ns), (1, 8 * STEP_NS));
-    assert!(stalls.finished()[0].end_ms.is_some());
+    assert!(stalls.ongoing.is_none() && !stalls.is_low());
+    assert_eq!((stalls.finished.len(), stalls.finished[0].length_ns), (1, 8 * STEP_NS));
+    assert!(stalls.finished[0].end_ms.is_some());
 }
 
 #[test]
@@ -377,18 +377,18 @@ fn a_stall_is_told_while_it_lasts_and_once_when_it_has_ended() {
     add(&mut stalls, stopped(&[]), 20);
     add(&mut stalls, quiet(), 40);
     add(&mut stalls, stopped(&[("Client", "ClientRead", 16.0)]), 8);
-    let ongoing = stalls.ongoing().unwrap();
+    let ongoing = stalls.ongoing.as_ref().unwrap();
     assert_eq!((ongoing.kind, ongoing.end_ms, ongoing.length_ns), (StallKind::ClientPause, None, 8 * STEP_NS));
     add(&mut stalls, quiet(), 10);
-    assert!(stalls.ongoing().is_none());
-    let [stall] = stalls.finished() else { panic!("{:?}", stalls.finished()) };
+    assert!(stalls.ongoing.is_none());
+    let [stall] = &stalls.finished[..] else { panic!("{:?}", stalls.finished) };
     assert_eq!((stall.begin_ms, stall.end_ms), (60 * 250, Some(68 * 250)));
     assert_eq!((stall.least_per_second, stall.usual_per_second), (0.0, 5000.0));
     // The load ends: its backends go.
     let mut gone = stopped(&[]);
     gone.backends.count = 0.0;
     add(&mut stalls, gone, 20);
-    assert!(stalls.ongoing().is_none());
+    assert!(stalls.ongoing.is_none());
     assert_eq!(stalls.finish().len(), 1);
 }
 

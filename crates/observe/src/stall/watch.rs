@@ -30,7 +30,8 @@ const HOLDERS_GOOD_FOR_NS: u64 = 400_000_000;
 pub struct StallWatch {
     names: WaitNames,
     stepper: Stepper,
-    stalls: Stalls,
+    /// Those that were found.
+    pub stalls: Stalls,
     devices: Devices,
     machine: GaugeReading,
     holders: Vec<LockHolder>,
@@ -90,11 +91,6 @@ impl StallWatch {
         }
         self.stalls.add(step);
         asked
-    }
-
-    /// Those that were found.
-    pub fn stalls(&self) -> &Stalls {
-        &self.stalls
     }
 
     /// Those that were found, when nobody looks any more.

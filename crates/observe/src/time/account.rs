@@ -5,7 +5,9 @@
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,19 +29,6 @@ pub enum By {
     Query,
     /// Each process.
     Backend,
-}
-
-impl By {
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            By::Kind => "kind",
-            By::User => "user",
-            By::Database => "database",
-            By::Query => "query",
-            By::Backend => "backend",
-        }
-    }
 }
 
 /// Who a process is.
@@ -78,9 +67,68 @@ pub struct StatisticName {
     pub detail: String,
 }
 
+impl StatisticName {
+    /// Of the commands that somebody handled.
+    pub fn of_commands(place: String) -> StatisticName {
+        StatisticName { place, part: "command".to_owned(), detail: "handled".to_owned() }
+    }
+}
+
 impl std::fmt::Display for StatisticName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}::{}::{}", self.place, self.part, self.detail)
+    }
+}
+
+/// A statistic with its name and what is computed from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct NamedStatistic {
+    /// `where::part::detail`.
+    pub name: String,
+    #[serde(rename = "where")]
+    pub place: String,
+    pub part: String,
+    pub detail: String,
+    #[serde(flatten)]
+    pub statistic: Statistic,
+    pub average_ns: Option<u64>,
+    /// At most twice too much: the upper bound of a bucket, or the longest.
+    pub p99_ns: Option<u64>,
+}
+
+impl NamedStatistic {
+    /// Computes what is computed from it.
+    pub fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
+        NamedStatistic::with_lasting(name, statistic, 0)
+    }
+
+    /// The same where so much of the total is of what lasts, which is not counted: the mean is of those that have ended.
+    pub fn with_lasting(name: StatisticName, statistic: Statistic, lasting_ns: u64) -> NamedStatistic {
+        let ended = Statistic { total_ns: statistic.total_ns.saturating_sub(lasting_ns), ..statistic };
+        NamedStatistic {
+            name: name.to_string(),
+            place: name.place,
+            part: name.part,
+            detail: name.detail,
+            // What lasts may be known a little less than exactly.
+            average_ns: ended.average_ns().map(|mean| mean.min(statistic.max_ns.unwrap_or(mean))),
+            p99_ns: statistic.quantile_ns(0.99),
+            statistic,
+        }
+    }
+
+    /// Those with the most time first; of who stands aside behind all others.
+    pub fn all_of(statistics: BTreeMap<StatisticName, Statistic>) -> Vec<NamedStatistic> {
+        let named = statistics.into_iter().map(|(name, statistic)| NamedStatistic::new(name, statistic));
+        let mut named: Vec<NamedStatistic> = named.collect();
+        named.sort_by_key(|one| (one.is_aside(), Reverse(one.statistic.total_ns)));
+        named
+    }
+
+    /// Is it of who has nothing to do, or of pgthaw's own backends? Such have most of the time, and are asked for least.
+    pub fn is_aside(&self) -> bool {
+        self.place == PGTHAW || is_idle(&self.part, &self.detail)
     }
 }
 
@@ -147,7 +195,7 @@ impl TimeShares {
 }
 
 /// Both, or the one that is known.
-fn add_known(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
+pub(super) fn add_known<T: Add<Output = T> + Copy>(sum: Option<T>, more: Option<T>) -> Option<T> {
     sum.zip(more).map(|(sum, more)| sum + more).or(sum).or(more)
 }
 
@@ -280,7 +328,7 @@ fn add_within(
 }
 
 /// Adds up readings.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Accounting {
     by: By,
     names: WaitNames,
@@ -309,26 +357,15 @@ pub struct Accounting {
 impl Accounting {
     /// Begins with what is there.
     pub fn begin(first: Reading, by: By, names: WaitNames) -> Accounting {
-        let processes = first.processes.len() as u32;
-        let before = Told::all_of(first.processes);
         Accounting {
             by,
             names,
             begin_ns: first.at_ns,
             at_ns: first.at_ns,
-            before,
-            open: Vec::new(),
-            handling: Vec::new(),
-            statistics: BTreeMap::new(),
-            handled: BTreeMap::new(),
-            places: BTreeMap::new(),
-            seconds: Vec::new(),
-            total: TimeShares::default(),
-            imperfect: Imperfect::default(),
-            processes,
-            clients: TimeShares::default(),
+            processes: first.processes.len() as u32,
+            before: Told::all_of(first.processes),
             counts_commands: first.counts_commands,
-            is_another_server: false,
+            ..Accounting::default()
         }
     }
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::RefusedSource;
-use crate::statistic::Statistic;
-use crate::time::account::{Accounting, CLIENT_BACKEND, PGTHAW, is_idle};
+use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, PGTHAW, StatisticName, add_known};
 use crate::time::source::{ProbeCost, ProgramCost};
 
 /// An account that takes a larger share of all processors than this disturbs what it tells of: a trial's ends then, and `waits` and `top`
@@ -84,13 +83,13 @@ pub struct TrialTime {
     #[serde(flatten)]
     pub figures: TimeFigures,
     /// Better sources that could not be had, and why.
-    pub refused: Vec<RefusedTime>,
+    pub refused: Vec<RefusedSource>,
     /// Of the server, that were there at some time.
     pub processes: u32,
     /// All names: those with the most time first, and who had nothing to do behind all others.
-    pub statistics: Vec<TimeStatistic>,
+    pub statistics: Vec<NamedStatistic>,
     /// Of commands of client backends, from their receipt on.
-    pub handled_statistic: Option<TimeStatistic>,
+    pub handled_statistic: Option<NamedStatistic>,
     /// Times on a processor whose beginning was not told, and their length; waits whose end was not told.
     pub recovered: u64,
     pub recovered_seconds: f64,
@@ -99,31 +98,6 @@ pub struct TrialTime {
     pub programs: Vec<ProgramCost>,
     /// Processor time of the thread that reads.
     pub own_cpu_seconds: f64,
-}
-
-/// A source that could not be had.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
-pub struct RefusedTime {
-    pub source: String,
-    pub reason: String,
-}
-
-/// Everything that happened under one name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
-pub struct TimeStatistic {
-    /// `where::part::detail`.
-    pub name: String,
-    /// 0 where only the time is known.
-    pub count: u64,
-    pub total_ns: u64,
-    /// 0 where lengths are not known.
-    pub min_ns: u64,
-    pub max_ns: u64,
-    /// How many were shorter than 1024 ns, from 2^(9+n) ns to twice that, and so on; empty buckets behind the last are left out.
-    #[cfg_attr(any(test, feature = "typescript"), ts(skip))]
-    pub histogram: Vec<u64>,
 }
 
 impl TimeUse {
@@ -150,8 +124,8 @@ impl TimeUse {
     /// Adds what happened later. Shares stay as they are: they are no sums.
     pub fn add(&mut self, more: &TimeUse) {
         self.each_with(more, |sum, more| *sum += more);
-        self.ready_seconds = sum_of(self.ready_seconds, more.ready_seconds);
-        self.activity_reports = sum_of(self.activity_reports, more.activity_reports);
+        self.ready_seconds = add_known(self.ready_seconds, more.ready_seconds);
+        self.activity_reports = add_known(self.activity_reports, more.activity_reports);
     }
 
     /// So many times as much.
@@ -193,13 +167,6 @@ impl TimeUse {
     }
 }
 
-fn sum_of(sum: Option<f64>, more: Option<f64>) -> Option<f64> {
-    match (sum, more) {
-        (Some(sum), Some(more)) => Some(sum + more),
-        (sum, more) => sum.or(more),
-    }
-}
-
 impl TimeFigures {
     /// What of the lives of the client backends has a kind, by the source's own sums.
     pub fn explained_seconds(&self) -> f64 {
@@ -220,11 +187,6 @@ impl TimeFigures {
     /// is above those that there are is waiting for something else.
     pub fn processors_if_nothing_else(&self) -> f64 {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
-    }
-
-    /// Does the source charge every nanosecond, or are its times estimates of looks?
-    pub fn is_exact(&self) -> bool {
-        self.total.is_exact()
     }
 
     /// The mean of several trials, so that sums stay sums; `None` of none. Of several sources it is of those that have that of the first.
@@ -320,44 +282,24 @@ pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
 pub fn describe_trial(
     figures: TimeFigures,
     whole: Accounting,
-    refused: &[RefusedSource],
+    refused: Vec<RefusedSource>,
     cost: ProbeCost,
     own_cpu: Duration,
 ) -> TrialTime {
     let (imperfect, processes) = (whole.imperfect, whole.processes);
-    let handled = whole.handled.get(CLIENT_BACKEND);
-    let handled_statistic = handled.map(|one| keep("client backend::command::handled".to_owned(), one));
-    let mut named: Vec<_> = whole.statistics.into_iter().collect();
-    named.sort_by_key(|(name, one)| {
-        (name.place == PGTHAW || is_idle(&name.part, &name.detail), std::cmp::Reverse(one.total_ns))
-    });
-    let refused = refused
-        .iter()
-        .map(|one| RefusedTime { source: one.source.name().to_owned(), reason: one.reason.clone() })
-        .collect();
+    let commands = || StatisticName::of_commands(CLIENT_BACKEND.to_owned());
+    let handled = whole.handled.get(CLIENT_BACKEND).map(|one| NamedStatistic::new(commands(), *one));
     TrialTime {
         figures,
         refused,
         processes,
-        statistics: named.iter().map(|(name, one)| keep(name.to_string(), one)).collect(),
-        handled_statistic,
+        statistics: NamedStatistic::all_of(whole.statistics),
+        handled_statistic: handled,
         recovered: imperfect.recovered,
         recovered_seconds: imperfect.recovered_ns as f64 / 1e9,
         wakes_missed: imperfect.wakes_missed,
         programs: cost.programs,
         own_cpu_seconds: own_cpu.as_secs_f64(),
-    }
-}
-
-fn keep(name: String, one: &Statistic) -> TimeStatistic {
-    let used = one.histogram.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-    TimeStatistic {
-        name,
-        count: one.count,
-        total_ns: one.total_ns,
-        min_ns: one.min_ns,
-        max_ns: one.max_ns,
-        histogram: one.histogram[..used].to_vec(),
     }
 }
 
@@ -400,7 +342,7 @@ mod tests {
         let mean = TimeFigures::mean(&[&one, &two, &other]).unwrap();
         assert_eq!((mean.total.running_seconds, mean.processors_used(), mean.reading_seconds()), (5.0, 0.5, 10.0));
         assert_eq!((mean.total.explained_ratio, mean.explained_ratio_min), (Some(0.95), Some(0.9)));
-        assert_eq!((mean.processors_if_nothing_else(), mean.is_exact()), (3.0, false));
+        assert_eq!((mean.processors_if_nothing_else(), mean.total.is_exact()), (3.0, false));
         assert!(!mean.is_cut_short);
         assert_eq!(TimeFigures::mean(&[]), None);
     }

@@ -2,9 +2,8 @@
 //! reading between two looks what it was seen doing before it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
@@ -12,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::Error;
+use crate::sampler::{Sampling, wait_until};
 use crate::statistic::Statistic;
 use crate::time::source::{ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
 use host::linux;
@@ -20,13 +20,8 @@ use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_word
 use host::linux::process::{read_activity, read_children};
 use postgres::{Session, read_backend_pid, read_sessions};
 
-/// What a process was seen doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
-    /// On a processor, or ready to be.
-    Running,
-    Waiting(WaitEvent),
-}
+/// What a process was seen waiting for; `None`: it was on a processor, or ready to be.
+type Doing = Option<WaitEvent>;
 
 /// One process as it was seen: its pid, when it was born, and what it did.
 pub(super) type Seen = (u32, u64, Doing);
@@ -95,12 +90,9 @@ impl LookSums {
 }
 
 fn charge(process: &mut ProcessTimes, doing: &Doing, elapsed: u64) {
-    let event = match doing {
-        Doing::Running => {
-            process.running_ns += elapsed;
-            return;
-        }
-        Doing::Waiting(event) => event,
+    let Some(event) = doing else {
+        process.running_ns += elapsed;
+        return;
     };
     let more = Statistic::of_time(0, elapsed);
     match process.waits.iter_mut().find(|(known, _)| known == event) {
@@ -127,8 +119,7 @@ pub struct MemoryLooks {
     interval_ms: Arc<AtomicU64>,
     /// Processor time of the first look, without that of finding the processes, which is not done for each.
     look_cost: Duration,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _looking: Sampling<()>,
 }
 
 impl MemoryLooks {
@@ -137,27 +128,28 @@ impl MemoryLooks {
         let word = EventWord::find(postmaster_pid)?;
         // Who may not read one of them may read none.
         word.read(postmaster_pid)?;
-        let (sums, stop) = (LookSums::default(), Arc::new(AtomicBool::new(false)));
+        let sums = LookSums::default();
         let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
-        let (to_add, stopped, interval) = (sums.clone(), Arc::clone(&stop), Arc::clone(&interval_ms));
+        let (to_add, interval) = (sums.clone(), Arc::clone(&interval_ms));
         let pids = list(postmaster_pid);
         let cpu_before = read_own_cpu_time();
         to_add.add(read_monotonic().as_nanos() as u64, look(&pids, word));
         let look_cost = read_own_cpu_time().saturating_sub(cpu_before);
-        let run = move || {
+        let _looking = Sampling::start("waits", move |stopped| {
             let (mut pids, mut listed_at) = (list(postmaster_pid), read_monotonic());
-            while !stopped.load(Ordering::Relaxed) {
+            loop {
                 let now = read_monotonic();
                 if now.saturating_sub(listed_at) >= LISTED_FOR {
                     (pids, listed_at) = (list(postmaster_pid), now);
                 }
                 to_add.add(now.as_nanos() as u64, look(&pids, word));
-                // Who ends it wakes it.
-                std::thread::park_timeout(Duration::from_millis(interval.load(Ordering::Relaxed)));
+                let interval = Duration::from_millis(interval.load(Ordering::Relaxed));
+                if !wait_until(read_monotonic() + interval, stopped) {
+                    return;
+                }
             }
-        };
-        let thread = std::thread::Builder::new().name("waits".into()).spawn(run).map_err(Error::Thread)?;
-        Ok(MemoryLooks { sums, interval_ms, look_cost, stop, thread: Some(thread) })
+        })?;
+        Ok(MemoryLooks { sums, interval_ms, look_cost, _looking })
     }
 
     /// Looks so seldom that this costs no more processors than these, by what the first look cost; how often a second from now on. As
@@ -200,16 +192,6 @@ impl TimeSource for MemoryLooks {
     }
 }
 
-impl Drop for MemoryLooks {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-    }
-}
-
 fn list(postmaster_pid: u32) -> Vec<u32> {
     let children = read_children(postmaster_pid).unwrap_or_default();
     children.into_iter().chain([postmaster_pid]).collect()
@@ -219,12 +201,9 @@ fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
     let look_at = |pid: &u32| {
         // A process may end at any time.
         let activity = read_activity(*pid).ok()?;
-        let doing = match activity.is_running {
-            // One that was woken still has its event.
-            true => Doing::Running,
-            false => Doing::Waiting(word.read(*pid).map_or(WaitEvent::Unknown, WaitEvent::Number)),
-        };
-        Some((*pid, activity.start_ticks, doing))
+        // One that was woken still has its event.
+        let event = || word.read(*pid).map_or(WaitEvent::Unknown, WaitEvent::Number);
+        Some((*pid, activity.start_ticks, (!activity.is_running).then(event)))
     };
     pids.iter().filter_map(look_at).collect()
 }
@@ -360,10 +339,10 @@ impl TimeSource for SqlLooks {
 fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     let see = |session: Session| {
         let doing = match (session.event_type, session.event) {
-            (Some(class), Some(event)) => Doing::Waiting(WaitEvent::Named(class, event)),
+            (Some(class), Some(event)) => Some(WaitEvent::Named(class, event)),
             // A process that it shows nothing of, for want of a privilege.
-            _ if session.backend.is_none() => Doing::Waiting(WaitEvent::Unknown),
-            _ => Doing::Running,
+            _ if session.backend.is_none() => Some(WaitEvent::Unknown),
+            _ => None,
         };
         (session.pid, session.started_us, doing)
     };
@@ -419,10 +398,10 @@ mod tests {
     #[test]
     fn each_look_stands_for_the_time_since_the_one_before() {
         let sums = LookSums::default();
-        let lock = || Doing::Waiting(WaitEvent::Named("Lock".into(), "tuple".into()));
+        let lock = || Some(WaitEvent::Named("Lock".into(), "tuple".into()));
         sums.add(1000, vec![(1, 5, lock())]);
-        sums.add(1100, vec![(1, 5, lock()), (2, 6, Doing::Running)]);
-        sums.add(1300, vec![(2, 6, Doing::Running)]);
+        sums.add(1100, vec![(1, 5, lock()), (2, 6, None)]);
+        sums.add(1300, vec![(2, 6, None)]);
         let reading = sums.read();
         let of = |pid| reading.processes.iter().find(|one| one.pid == pid).unwrap().clone();
         assert_eq!((reading.at_ns, of(1).ended_ns, of(2).ended_ns), (1300, Some(1100), None));
@@ -434,7 +413,7 @@ mod tests {
     #[test]
     fn a_reading_between_two_looks_is_until_its_own_instant() {
         let sums = LookSums::default();
-        let lock = || Doing::Waiting(WaitEvent::Named("Lock".into(), "tuple".into()));
+        let lock = || Some(WaitEvent::Named("Lock".into(), "tuple".into()));
         sums.add(1000, vec![(1, 5, lock())]);
         // Looks at 1640, 2280 and 2920, readings at 2000 and 3000.
         let mut read_at = Vec::new();
@@ -446,8 +425,8 @@ mod tests {
         };
         sums.add(1640, vec![(1, 5, lock())]);
         read(2000, 1000, 0);
-        sums.add(2280, vec![(1, 5, Doing::Running)]);
-        sums.add(2920, vec![(1, 5, Doing::Running)]);
+        sums.add(2280, vec![(1, 5, None)]);
+        sums.add(2920, vec![(1, 5, None)]);
         read(3000, 1000, 1000);
         assert_eq!(read_at, [2000, 3000]);
         // Who is seen no more ended when he was told of last.

@@ -12,16 +12,17 @@ mod watch;
 
 pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
-    Accounting, By, Imperfect, Lasting, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle,
+    Accounting, By, Imperfect, Lasting, NamedStatistic, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who,
+    is_idle,
 };
-pub use figures::{ACCOUNT_DEAR, RefusedTime, TimeFigures, TimeStatistic, TimeUse, TrialTime};
+pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};
 pub use looks::{EventWord, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
 pub use names::WaitNames;
-pub use report::{FileUse, LookingCost, NamedStatistic, TimeReport};
+pub use report::{LookingCost, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{
-    FileCall, FileCallKind, FileKind, FileName, FileTimes, OpenWait, ProbeCost, ProcessTimes, ProgramCost, Reading,
-    Tier, TimeSource, WaitEvent, Written, WrittenTo, or_nameless,
+    FileCall, FileCallKind, FileKind, FileName, FileTimes, OpenWait, ProbeCost, ProbeOptions, ProcessTimes,
+    ProgramCost, Reading, Tier, TimeSource, WaitEvent, Written, WrittenTo,
 };
 pub use watch::{Watch, Watched};

@@ -31,7 +31,7 @@ const CLASSES: [(u8, &str); 10] = [
 const SLEEP: &str = "sleep";
 
 /// The names of one major version.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WaitNames {
     major: u32,
     names: HashMap<u32, (&'static str, &'static str)>,

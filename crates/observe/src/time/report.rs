@@ -4,55 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, is_idle};
-use super::source::{FileKind, FileTimes, ProbeCost, Tier, TimeSource as _, Written};
+use super::account::{By, Imperfect, NamedStatistic, StatisticName, TimeSecond, TimeShares};
+use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _};
 use super::watch::Watched;
 use crate::budget::{BudgetedSource, Reduction, RefusedSource};
 use crate::stall::Stall;
-use crate::statistic::Statistic;
-
-/// A statistic with its name and what is computed from it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NamedStatistic {
-    /// `where::part::detail`.
-    pub name: String,
-    #[serde(rename = "where")]
-    pub place: String,
-    pub part: String,
-    pub detail: String,
-    #[serde(flatten)]
-    pub statistic: Statistic,
-    pub average_ns: Option<u64>,
-    /// At most twice too much: the upper bound of a bucket, or the longest.
-    pub p99_ns: Option<u64>,
-}
-
-impl NamedStatistic {
-    /// Computes what is computed from it.
-    pub fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
-        NamedStatistic::with_lasting(name, statistic, 0)
-    }
-
-    /// The same where so much of the total is of what lasts, which is not counted: the mean is of those that have ended.
-    pub fn with_lasting(name: StatisticName, statistic: Statistic, lasting_ns: u64) -> NamedStatistic {
-        let ended = Statistic { total_ns: statistic.total_ns.saturating_sub(lasting_ns), ..statistic };
-        NamedStatistic {
-            name: name.to_string(),
-            place: name.place,
-            part: name.part,
-            detail: name.detail,
-            // What lasts may be known a little less than exactly.
-            average_ns: ended.average_ns().map(|mean| mean.min(statistic.longest_ns().unwrap_or(mean))),
-            p99_ns: statistic.quantile_ns(0.99),
-            statistic,
-        }
-    }
-
-    /// Is it of who has nothing to do, or of pgthaw's own backends? Such have most of the time, and are asked for least.
-    pub fn is_aside(&self) -> bool {
-        self.place == PGTHAW || is_idle(&self.part, &self.detail)
-    }
-}
 
 /// What looking on cost while it lasted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -72,42 +28,6 @@ impl LookingCost {
     pub fn share(&self, length_ns: u64) -> Option<f64> {
         let used = self.own_cpu_ns.saturating_add(self.kernel.as_ref().map_or(0, ProbeCost::total_ns));
         (length_ns > 0).then(|| used as f64 / (length_ns as f64 * self.processors.max(1.0)))
-    }
-}
-
-/// What was asked of one file.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FileUse {
-    /// Below the data directory as a rule. Temporary files have that of their directory, all together.
-    pub path: String,
-    pub kind: FileKind,
-    /// What the server calls the relation that it is of, where it was asked.
-    pub relation: Option<String>,
-    /// Of the syncs that slept.
-    pub syncs: Statistic,
-    /// One of them has not ended: it is counted with the length that it has by now.
-    pub lasts: bool,
-    /// Other calls that slept: their number and the sum of their lengths.
-    pub sleeps: u64,
-    pub slept_ns: u64,
-    /// By the server's processes, as far as the file system tells; and since the last sync that slept.
-    pub written: Written,
-    pub unsynced: Written,
-}
-
-impl FileUse {
-    fn new((file, relation): (FileTimes, Option<String>)) -> FileUse {
-        FileUse {
-            path: file.file.path,
-            kind: file.file.kind,
-            relation,
-            syncs: file.syncs,
-            lasts: file.lasts,
-            sleeps: file.sleeps.count,
-            slept_ns: file.sleeps.total_ns,
-            written: file.written,
-            unsynced: file.unsynced,
-        }
     }
 }
 
@@ -131,7 +51,7 @@ pub struct TimeReport {
     pub seconds: Vec<TimeSecond>,
     pub stalls: Vec<Stall>,
     /// Those with the longest syncs first.
-    pub files: Vec<FileUse>,
+    pub files: Vec<FileTimes>,
     /// What was given up to stay within the budget.
     pub reductions: Vec<Reduction>,
     #[serde(flatten)]
@@ -152,18 +72,12 @@ impl TimeReport {
     ) -> TimeReport {
         let accounting = watched.accounting;
         let length_ns = accounting.length_ns();
-        let mut statistics: Vec<NamedStatistic> =
-            accounting.statistics.into_iter().map(|(name, statistic)| NamedStatistic::new(name, statistic)).collect();
-        statistics.sort_by_key(|one| (one.is_aside(), std::cmp::Reverse(one.statistic.total_ns)));
-        let command = |place: String| StatisticName { place, part: "command".to_owned(), detail: "handled".to_owned() };
         let handled = accounting.handled.into_iter();
-        let mut handled: Vec<NamedStatistic> =
-            handled.map(|(place, statistic)| NamedStatistic::new(command(place), statistic)).collect();
-        handled.sort_by_key(|one| (one.place == PGTHAW, std::cmp::Reverse(one.statistic.total_ns)));
-        let mut files: Vec<FileUse> = watched.files.into_iter().map(FileUse::new).collect();
+        let handled = handled.map(|(place, statistic)| (StatisticName::of_commands(place), statistic)).collect();
+        let mut files = watched.files;
         files.sort_by_key(|file| std::cmp::Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
         TimeReport {
-            handled_by: handled,
+            handled_by: NamedStatistic::all_of(handled),
             source: source.tier(),
             refused,
             by,
@@ -171,11 +85,11 @@ impl TimeReport {
             processes: accounting.processes,
             total: accounting.total,
             explained: accounting.total.explained(),
-            statistics,
+            statistics: NamedStatistic::all_of(accounting.statistics),
             seconds: accounting.seconds,
             stalls: watched.stalls,
             files,
-            reductions: source.reductions().to_vec(),
+            reductions: source.reductions.clone(),
             imperfect: accounting.imperfect,
             cost,
             remarks,

@@ -168,13 +168,8 @@ impl Looker {
         };
         let own_cpu = cpu - cpu_at_start;
         found.trial = (whole.length_ns() > 0).then(|| {
-            describe_trial(
-                figures,
-                whole,
-                &self.refused,
-                cost.unwrap_or_default().since(&cost_at_start.unwrap_or_default()),
-                own_cpu,
-            )
+            let cost = cost.unwrap_or_default().since(&cost_at_start.unwrap_or_default());
+            describe_trial(figures, whole, self.refused, cost, own_cpu)
         });
         found
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -100,36 +101,40 @@ pub struct WrittenTo {
 impl WrittenTo {
     /// Both.
     pub fn and(self, more: WrittenTo) -> WrittenTo {
-        WrittenTo {
-            wal: self.wal.and(more.wal),
-            temporary: self.temporary.and(more.temporary),
-            others: self.others.and(more.others),
-        }
+        self.each_with(more, Written::and)
     }
 
     /// What was added since `earlier`.
     pub fn since(self, earlier: WrittenTo) -> WrittenTo {
+        self.each_with(earlier, Written::since)
+    }
+
+    fn each_with(self, other: WrittenTo, of: fn(Written, Written) -> Written) -> WrittenTo {
         WrittenTo {
-            wal: self.wal.since(earlier.wal),
-            temporary: self.temporary.since(earlier.temporary),
-            others: self.others.since(earlier.others),
+            wal: of(self.wal, other.wal),
+            temporary: of(self.temporary, other.temporary),
+            others: of(self.others, other.others),
         }
     }
 }
 
-/// What all processes had of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What all processes had of one file. Temporary files have that of their directory, all together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileTimes {
+    #[serde(flatten)]
     pub file: FileName,
+    /// What the server calls the relation that it is of, where it was asked.
+    pub relation: Option<String>,
     /// Syncs in which a process slept: the time that it did.
     pub syncs: Statistic,
-    /// Other calls that slept, writes as a rule.
-    pub sleeps: Statistic,
-    pub written: Written,
-    /// Since the last sync that slept.
-    pub unsynced: Written,
-    /// A sync of it has not ended.
+    /// One of them has not ended: it is counted with the length that it has by now.
     pub lasts: bool,
+    /// Other calls that slept, writes as a rule: their number and the sum of their lengths.
+    pub sleeps: u64,
+    pub slept_ns: u64,
+    /// By the server's processes, as far as the file system tells; and since the last sync that slept.
+    pub written: Written,
+    pub unsynced: Written,
 }
 
 impl FileTimes {
@@ -142,15 +147,16 @@ impl FileTimes {
     /// What one call was for its file; of one that lasts, by `at_ns`.
     pub fn of_call(call: &FileCall, at_ns: u64) -> FileTimes {
         let length_ns = call.end_ns.unwrap_or(at_ns).saturating_sub(call.begin_ns);
-        let mut statistic = Statistic::of_time(0, length_ns);
-        statistic.count(length_ns);
+        let mut times = FileTimes { file: call.file.clone(), ..FileTimes::default() };
         // As the program in the kernel has it.
-        let is_sync = matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync);
-        let none = Statistic::default();
-        let (syncs, sleeps) = if is_sync { (statistic, none) } else { (none, statistic) };
-        let (written, unsynced) = Default::default();
-        let lasts = is_sync && call.end_ns.is_none();
-        FileTimes { file: call.file.clone(), syncs, sleeps, written, unsynced, lasts }
+        if matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync) {
+            times.syncs.total_ns = length_ns;
+            times.syncs.count(length_ns);
+            times.lasts = call.end_ns.is_none();
+        } else {
+            (times.sleeps, times.slept_ns) = (1, length_ns);
+        }
+        times
     }
 
     /// Those of one file are one, and so are the temporary ones of a directory.
@@ -177,7 +183,8 @@ impl FileTimes {
 
     fn add(&mut self, other: &FileTimes) {
         self.syncs.merge(&other.syncs);
-        self.sleeps.merge(&other.sleeps);
+        self.sleeps += other.sleeps;
+        self.slept_ns += other.slept_ns;
         self.written = self.written.and(other.written);
         self.unsynced = self.unsynced.and(other.unsynced);
         self.lasts |= other.lasts;
@@ -248,6 +255,22 @@ pub struct Reading {
     pub lost_of_files: u64,
     /// What this source told when it began, where it is another than that of the reading before.
     pub begins_from: Option<Box<Reading>>,
+}
+
+/// What a caller chooses of calls of files that the time probe tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeOptions {
+    /// A call that is as long is told by itself; all are added up.
+    pub slow_call: Duration,
+    /// How much the kernel keeps of them until they are read: a power of two, a page at least.
+    pub slow_call_bytes: u32,
+}
+
+impl Default for ProbeOptions {
+    fn default() -> ProbeOptions {
+        // Some 3,000 calls.
+        ProbeOptions { slow_call: Duration::from_millis(10), slow_call_bytes: 1 << 18 }
+    }
 }
 
 /// What looking on costs, by the kernel's own count.
@@ -385,35 +408,28 @@ pub struct FileName {
 
 impl FileName {
     /// From its own name, that of its directory, and so on. Names above the data directory may be among them.
-    pub fn of_names(names: &[&str]) -> FileName {
-        let at = |place: usize| names.get(place).copied().unwrap_or_default();
+    pub fn of_names(names: &[impl AsRef<str>]) -> FileName {
+        let at = |place: usize| names.get(place).map(AsRef::as_ref).unwrap_or_default();
         let (own, parent, above) = (at(0), at(1), at(2));
-        let temporary = |place: usize| at(place).starts_with("pgsql_tmp");
-        if temporary(1) || temporary(2) {
-            let depth = if temporary(2) { 4 } else { 3 };
-            return FileName { path: join(names, depth), kind: FileKind::Temporary, relation: None };
-        }
-        if is_wal(own) {
-            return FileName { path: join(names, 2), kind: FileKind::Wal, relation: None };
-        }
-        if ["pg_xact", "pg_subtrans", "pg_commit_ts"].contains(&parent) {
-            return FileName { path: join(names, 2), kind: FileKind::TransactionStatus, relation: None };
-        }
-        if above == "pg_multixact" {
-            return FileName { path: join(names, 3), kind: FileKind::TransactionStatus, relation: None };
-        }
-        let number = relation_number(own);
-        let database = parent.parse::<u32>().ok();
-        match (number, database) {
-            (Some(number), _) if parent == "global" => FileName::of_relation(join(names, 2), 0, number),
-            (Some(number), Some(database)) if above == "base" => {
-                FileName::of_relation(join(names, 3), database, number)
-            }
-            (Some(number), Some(database)) if above.starts_with("PG_") => {
-                FileName::of_relation(join(names, 3), database, number)
-            }
-            _ => FileName { path: join(names, 2), kind: FileKind::Other, relation: None },
-        }
+        let database: Option<u32> = match parent {
+            "global" => Some(0),
+            _ if above == "base" || above.starts_with("PG_") => parent.parse().ok(),
+            _ => None,
+        };
+        let (kind, depth) = match parent {
+            _ if above.starts_with("pgsql_tmp") => (FileKind::Temporary, 4),
+            _ if parent.starts_with("pgsql_tmp") => (FileKind::Temporary, 3),
+            _ if is_wal(own) => (FileKind::Wal, 2),
+            "pg_xact" | "pg_subtrans" | "pg_commit_ts" => (FileKind::TransactionStatus, 2),
+            _ if above == "pg_multixact" => (FileKind::TransactionStatus, 3),
+            _ => match database.zip(relation_number(own)) {
+                None => (FileKind::Other, 2),
+                Some((0, _)) if parent == "global" => (FileKind::Relation, 2),
+                Some(_) => (FileKind::Relation, 3),
+            },
+        };
+        let relation = database.zip(relation_number(own)).filter(|_| kind == FileKind::Relation);
+        FileName { path: join(names, depth), kind, relation }
     }
 
     /// What temporary files are in, as they come and go by thousands.
@@ -421,26 +437,17 @@ impl FileName {
         let (directory, _) = self.path.split_once("pgsql_tmp").filter(|_| self.kind == FileKind::Temporary)?;
         Some(FileName { path: format!("{directory}pgsql_tmp"), kind: FileKind::Temporary, relation: None })
     }
-
-    fn of_relation(path: String, database: u32, number: u32) -> FileName {
-        FileName { path, kind: FileKind::Relation, relation: Some((database, number)) }
-    }
 }
 
 impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(or_nameless(&self.path))
+        f.write_str(if self.path.is_empty() { "a file without a name" } else { &self.path })
     }
 }
 
-/// A file's path for people, who are told of one that has none.
-pub fn or_nameless(path: &str) -> &str {
-    if path.is_empty() { "a file without a name" } else { path }
-}
-
 /// The last names, the outermost first.
-fn join(names: &[&str], depth: usize) -> String {
-    let shown: Vec<&str> = names.iter().take(depth).rev().filter(|name| !name.is_empty()).copied().collect();
+fn join(names: &[impl AsRef<str>], depth: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(depth).rev().map(AsRef::as_ref).filter(|name| !name.is_empty()).collect();
     shown.join("/")
 }
 
@@ -469,8 +476,7 @@ mod tests {
         let mut syncs = Statistic::of_time(0, 100);
         syncs.count(100);
         let written = Written { writes: 3, bytes: 24_576 };
-        let sleeps = Statistic::default();
-        let known = FileTimes { file: file.clone(), syncs, sleeps, written, unsynced: written, lasts: false };
+        let known = FileTimes { file: file.clone(), syncs, written, unsynced: written, ..FileTimes::default() };
         let call = FileCall {
             pid: 7,
             kind: FileCallKind::Fsync,
@@ -483,14 +489,14 @@ mod tests {
         let write = FileCall { kind: FileCallKind::Write, ..call.clone() };
         let files = FileTimes::with_lasting(vec![known], &[call, write], 5000);
         assert_eq!(files.len(), 1);
-        let FileTimes { syncs, sleeps, written: still, lasts, .. } = &files[0];
+        let FileTimes { syncs, sleeps, slept_ns, written: still, lasts, .. } = &files[0];
         assert!(lasts);
-        assert_eq!((syncs.count, syncs.total_ns, syncs.longest_ns()), (2, 4100, Some(4000)));
-        assert_eq!((sleeps.count, sleeps.total_ns, *still), (1, 4000, written));
+        assert_eq!((syncs.count, syncs.total_ns, syncs.max_ns), (2, 4100, Some(4000)));
+        assert_eq!((*sleeps, *slept_ns, *still), (1, 4000, written));
         let short = files[0].clone().within(3000).syncs;
-        assert_eq!((short.count, short.total_ns, short.longest_ns()), (2, 4100, Some(3000)));
+        assert_eq!((short.count, short.total_ns, short.max_ns), (2, 4100, Some(3000)));
         let shorter = files[0].clone().within(50).syncs;
-        assert_eq!((shorter.total_ns, shorter.max_ns, shorter.min_ns), (100, 50, 50));
+        assert_eq!((shorter.total_ns, shorter.max_ns, shorter.min_ns), (100, Some(50), Some(50)));
     }
 }
 

@@ -51,8 +51,7 @@ pub struct Watch {
 pub struct Watched {
     pub accounting: Accounting,
     pub stalls: Vec<Stall>,
-    /// With the relation that each is of, where that is known.
-    pub files: Vec<(FileTimes, Option<String>)>,
+    pub files: Vec<FileTimes>,
     /// Did the server answer until the end?
     pub answered: bool,
 }
@@ -198,18 +197,17 @@ impl Watch {
         self.accounting.finish();
         let files = FileTimes::with_lasting(source.files()?, &self.lasting, self.read_at_ns);
         let look_ns = self.accounting.length_ns();
-        let files: Vec<FileTimes> = files.into_iter().map(|file| file.within(look_ns)).collect();
-        let mut relations = vec![None; files.len()];
+        let mut files: Vec<FileTimes> = files.into_iter().map(|file| file.within(look_ns)).collect();
         if let (Some(connection), Some(stalls)) = (&mut self.connection, &mut self.stalls) {
-            for (file, relation) in files.iter().zip(&mut relations) {
-                *relation = stalls.name_relation(&file.file, connection).await;
+            for file in &mut files {
+                file.relation = stalls.name_relation(&file.file, connection).await;
             }
         }
         let found = self.stalls.map(StallWatch::finish).unwrap_or_default();
         Ok(Watched {
             accounting: self.accounting,
             stalls: self.earlier_stalls.into_iter().chain(found).collect(),
-            files: files.into_iter().zip(relations).collect(),
+            files,
             answered: self.connection.is_some(),
         })
     }

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
-use super::checkpoint::CheckpointPhase;
-use super::frame::TopFrame;
-use crate::gauges::DeviceUse;
+use super::checkpoint::{CheckpointPhase, CheckpointStep};
+use super::frame::{ServerStep, TopFrame};
+use crate::gauges::{DeviceUse, OsSample};
 use crate::statistic::{BUCKETS, Statistic, upper_bound};
 use crate::time::{ProgramCost, Tier};
-use host::units::is_treacherous;
+use host::units::{Bytes, is_treacherous};
 
 /// So many names are told apart. What is more is added up under one.
 const NAMES_MAX: usize = 2000;
@@ -20,142 +20,142 @@ const FURTHER: &str = "further";
 /// Who, the class of what of his time, and what exactly.
 type Name = (String, String, String);
 
-/// A figure: its name and one label, if any; what it is; and what a step has of it, `None` where that is not known. Of a counter, whose name
-/// ends in `_total`, steps are added up; any other is told as it was last. Those of one name follow each other.
+/// A figure: its name, with its label if it has one; what it is; and what a step has of it. Of a counter, whose name ends in `_total`,
+/// steps are added up; any other is told as it was last. Those of one name follow each other.
 struct Metric {
     name: &'static str,
-    label: Option<(&'static str, &'static str)>,
     help: &'static str,
-    of: fn(&TopFrame) -> Option<f64>,
+    of: Of,
 }
 
-const fn metric(name: &'static str, help: &'static str, of: fn(&TopFrame) -> Option<f64>) -> Metric {
-    Metric { name, label: None, help, of }
+/// Whose figure it is. Where the step knows nothing of it, the figure is not known. A device's is of a second.
+enum Of {
+    Step(fn(&TopFrame) -> Option<f64>),
+    Server(fn(&ServerStep) -> u64),
+    Checkpoint(fn(&CheckpointStep) -> f64),
+    Device(fn(&DeviceUse) -> f64),
+    Memory(fn(&OsSample) -> Bytes),
 }
 
-const fn labelled(
-    name: &'static str,
-    label: (&'static str, &'static str),
-    help: &'static str,
-    of: fn(&TopFrame) -> Option<f64>,
-) -> Metric {
-    Metric { name, label: Some(label), help, of }
+const fn step(name: &'static str, help: &'static str, of: fn(&TopFrame) -> Option<f64>) -> Metric {
+    Metric { name, help, of: Of::Step(of) }
+}
+
+const fn server(name: &'static str, help: &'static str, of: fn(&ServerStep) -> u64) -> Metric {
+    Metric { name, help, of: Of::Server(of) }
+}
+
+const fn checkpoint(name: &'static str, help: &'static str, of: fn(&CheckpointStep) -> f64) -> Metric {
+    Metric { name, help, of: Of::Checkpoint(of) }
+}
+
+const fn device(name: &'static str, help: &'static str, of: fn(&DeviceUse) -> f64) -> Metric {
+    Metric { name, help, of: Of::Device(of) }
+}
+
+const fn memory(name: &'static str, of: fn(&OsSample) -> Bytes) -> Metric {
+    let help = "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.";
+    Metric { name, help, of: Of::Memory(of) }
 }
 
 impl Metric {
+    fn family(&self) -> &'static str {
+        self.name.split_once('{').map_or(self.name, |(family, _)| family)
+    }
+
     fn is_counter(&self) -> bool {
-        self.name.ends_with("_total")
+        self.family().ends_with("_total")
+    }
+
+    fn read(&self, step: &TopFrame) -> Option<f64> {
+        let machine = step.machine.as_ref();
+        match self.of {
+            Of::Step(of) => of(step),
+            Of::Server(of) => count(of(step.server.as_ref()?)),
+            Of::Checkpoint(of) => Some(of(step.checkpoint.as_ref()?)),
+            Of::Device(of) => Some(of(machine?.gauges.device.as_ref()?) * machine?.length_ns as f64 / 1e9),
+            Of::Memory(of) => count(of(&machine?.gauges).0),
+        }
     }
 }
 
 const TRANSACTIONS: &str = "Transactions that ended, by pg_stat_database.";
 const SESSIONS: &str = "Sessions of clients, but for pgthaw's own.";
 const CHECKPOINTS: &str = "Checkpoints that began.";
-const MEMORY: &str =
-    "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.";
 
 const METRICS: [Metric; 39] = [
-    metric("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
-    metric("pgthaw_steps_total", "Readings since pgthaw began.", |_| Some(1.0)),
-    metric("pgthaw_explained_ratio", "Part of the processes' time in the last step that is explained.", |step| {
+    step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
+    step("pgthaw_steps_total", "Readings since pgthaw began.", |_| Some(1.0)),
+    step("pgthaw_explained_ratio", "Part of the processes' time in the last step that is explained.", |step| {
         step.explained
     }),
-    metric("pgthaw_lived_seconds_total", "Time that processes of the server lived, by a clock outside.", |step| {
+    step("pgthaw_lived_seconds_total", "Time that processes of the server lived, by a clock outside.", |step| {
         seconds(step.time.lived_ns)
     }),
-    metric("pgthaw_unknown_seconds_total", "Time in a wait whose event could not be read.", |step| {
+    step("pgthaw_unknown_seconds_total", "Time in a wait whose event could not be read.", |step| {
         seconds(step.time.unknown_ns)
     }),
-    metric("pgthaw_commands_total", "Receipts from clients, where the source counts them.", |step| {
+    step("pgthaw_commands_total", "Receipts from clients, where the source counts them.", |step| {
         step.time.commands.map(|commands| commands as f64)
     }),
-    metric("pgthaw_processes", "Processes of the server in the last step.", |step| Some(step.processes.into())),
-    metric("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", |step| {
+    step("pgthaw_processes", "Processes of the server in the last step.", |step| Some(step.processes.into())),
+    step("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", |step| {
         count(step.imperfect.lost_processes)
     }),
     // Who looks now and then is told of neither.
-    metric("pgthaw_recovered_total", "Times on a processor whose begin the kernel did not tell.", |step| {
+    step("pgthaw_recovered_total", "Times on a processor whose begin the kernel did not tell.", |step| {
         count(step.imperfect.recovered).filter(|_| is_counted(step))
     }),
-    metric("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", |step| {
+    step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", |step| {
         count(step.imperfect.wakes_missed).filter(|_| is_counted(step))
     }),
-    labelled("pgthaw_transactions_total", ("outcome", "commit"), TRANSACTIONS, |step| count(step.server?.commits)),
-    labelled("pgthaw_transactions_total", ("outcome", "rollback"), TRANSACTIONS, |step| count(step.server?.rollbacks)),
-    metric("pgthaw_buffer_hits_total", "Blocks that were found in shared_buffers.", |step| {
-        count(step.server?.blocks_hit)
-    }),
-    metric("pgthaw_buffer_reads_total", "Blocks that were read into shared_buffers.", |step| {
-        count(step.server?.blocks_read)
-    }),
-    metric("pgthaw_temporary_bytes_total", "Written to temporary files.", |step| count(step.server?.temporary_bytes.0)),
-    metric("pgthaw_deadlocks_total", "Deadlocks that were found.", |step| count(step.server?.deadlocks)),
-    metric("pgthaw_fetched_bytes_total", "Fetched from storage for the server's processes.", |step| {
+    server("pgthaw_transactions_total{outcome=\"commit\"}", TRANSACTIONS, |one| one.commits),
+    server("pgthaw_transactions_total{outcome=\"rollback\"}", TRANSACTIONS, |one| one.rollbacks),
+    server("pgthaw_buffer_hits_total", "Blocks that were found in shared_buffers.", |one| one.blocks_hit),
+    server("pgthaw_buffer_reads_total", "Blocks that were read into shared_buffers.", |one| one.blocks_read),
+    server("pgthaw_temporary_bytes_total", "Written to temporary files.", |one| one.temporary_bytes.0),
+    server("pgthaw_deadlocks_total", "Deadlocks that were found.", |one| one.deadlocks),
+    step("pgthaw_fetched_bytes_total", "Fetched from storage for the server's processes.", |step| {
         count(step.machine.as_ref()?.fetched_bytes?.0)
     }),
-    labelled("pgthaw_sessions", ("state", "active"), SESSIONS, |step| Some(step.server?.active.into())),
-    labelled("pgthaw_sessions", ("state", "idle in transaction"), SESSIONS, |step| {
-        Some(step.server?.idle_in_transaction.into())
+    server("pgthaw_sessions{state=\"active\"}", SESSIONS, |one| one.active.into()),
+    server("pgthaw_sessions{state=\"idle in transaction\"}", SESSIONS, |one| one.idle_in_transaction.into()),
+    server("pgthaw_sessions{state=\"idle\"}", SESSIONS, |one| {
+        one.clients.saturating_sub(one.active).saturating_sub(one.idle_in_transaction).into()
     }),
-    labelled("pgthaw_sessions", ("state", "idle"), SESSIONS, |step| {
-        let server = step.server?;
-        Some(server.clients.saturating_sub(server.active).saturating_sub(server.idle_in_transaction).into())
-    }),
-    metric("pgthaw_longest_transaction_seconds", "Age of the oldest transaction of a client.", |step| {
+    step("pgthaw_longest_transaction_seconds", "Age of the oldest transaction of a client.", |step| {
         seconds(step.server?.longest_transaction_ns.unwrap_or(0))
     }),
-    labelled("pgthaw_checkpoints_total", ("reason", "timed"), CHECKPOINTS, |step| count(step.checkpoint?.timed_added)),
-    labelled("pgthaw_checkpoints_total", ("reason", "requested"), CHECKPOINTS, |step| {
-        count(step.checkpoint?.requested_added)
+    checkpoint("pgthaw_checkpoints_total{reason=\"timed\"}", CHECKPOINTS, |one| one.timed_added as f64),
+    checkpoint("pgthaw_checkpoints_total{reason=\"requested\"}", CHECKPOINTS, |one| one.requested_added as f64),
+    checkpoint("pgthaw_checkpoint_write_seconds_total", "Time in which checkpoints that ended wrote.", |one| {
+        one.write_ms_added / 1e3
     }),
-    metric("pgthaw_checkpoint_write_seconds_total", "Time in which checkpoints that ended wrote.", |step| {
-        Some(step.checkpoint?.write_ms_added / 1e3)
+    checkpoint("pgthaw_checkpoint_sync_seconds_total", "Time in which checkpoints that ended synchronised.", |one| {
+        one.sync_ms_added / 1e3
     }),
-    metric("pgthaw_checkpoint_sync_seconds_total", "Time in which checkpoints that ended synchronised.", |step| {
-        Some(step.checkpoint?.sync_ms_added / 1e3)
-    }),
-    metric("pgthaw_checkpoint_buffers_total", "Buffers that checkpoints wrote.", |step| {
-        count(step.checkpoint?.buffers_added)
-    }),
-    metric("pgthaw_checkpoint_running", "Whether a checkpoint runs.", |step| {
+    checkpoint("pgthaw_checkpoint_buffers_total", "Buffers that checkpoints wrote.", |one| one.buffers_added as f64),
+    step("pgthaw_checkpoint_running", "Whether a checkpoint runs.", |step| {
         flag(matches!(step.checkpoint?.phase, CheckpointPhase::Writing | CheckpointPhase::Syncing))
     }),
-    metric(
+    checkpoint(
         "pgthaw_wal_since_checkpoint_bytes",
         "WAL since the redo point of the last checkpoint that ended.",
-        |step| count(step.checkpoint?.wal_bytes),
+        |one| one.wal_bytes as f64,
     ),
-    metric("pgthaw_device_reads_total", "Reads of the server's device, for anybody.", |step| {
-        device(step, |one| one.reads as f64)
+    device("pgthaw_device_reads_total", "Reads of the server's device, for anybody.", |one| one.reads as f64),
+    device("pgthaw_device_read_bytes_total", "Bytes read from the server's device.", |one| one.read_bytes.0 as f64),
+    device("pgthaw_device_writes_total", "Writes to the server's device.", |one| one.writes as f64),
+    device("pgthaw_device_written_bytes_total", "Bytes written to the server's device.", |one| {
+        one.written_bytes.0 as f64
     }),
-    metric("pgthaw_device_read_bytes_total", "Bytes read from the server's device.", |step| {
-        device(step, |one| one.read_bytes.0 as f64)
-    }),
-    metric("pgthaw_device_writes_total", "Writes to the server's device.", |step| {
-        device(step, |one| one.writes as f64)
-    }),
-    metric("pgthaw_device_written_bytes_total", "Bytes written to the server's device.", |step| {
-        device(step, |one| one.written_bytes.0 as f64)
-    }),
-    metric("pgthaw_device_busy_seconds_total", "Time in which the device had requests.", |step| {
-        device(step, |one| one.busy_ratio)
-    }),
-    metric("pgthaw_device_queue_seconds_total", "Time of requests in the device's queue, added up.", |step| {
-        device(step, |one| one.queue)
-    }),
-    labelled("pgthaw_memory_bytes", ("state", "available"), MEMORY, |step| {
-        count(step.machine.as_ref()?.gauges.available_bytes.0)
-    }),
-    labelled("pgthaw_memory_bytes", ("state", "cached"), MEMORY, |step| {
-        count(step.machine.as_ref()?.gauges.cached_bytes.0)
-    }),
-    labelled("pgthaw_memory_bytes", ("state", "dirty"), MEMORY, |step| {
-        count(step.machine.as_ref()?.gauges.dirty_bytes.0)
-    }),
-    labelled("pgthaw_memory_bytes", ("state", "writeback"), MEMORY, |step| {
-        count(step.machine.as_ref()?.gauges.writeback_bytes.0)
-    }),
-    metric("pgthaw_own_cpu_seconds_total", "Processor time of pgthaw itself.", |step| seconds(step.cost.own_cpu_ns)),
+    device("pgthaw_device_busy_seconds_total", "Time in which the device had requests.", |one| one.busy_ratio),
+    device("pgthaw_device_queue_seconds_total", "Time of requests in the device's queue, added up.", |one| one.queue),
+    memory("pgthaw_memory_bytes{state=\"available\"}", |one| one.available_bytes),
+    memory("pgthaw_memory_bytes{state=\"cached\"}", |one| one.cached_bytes),
+    memory("pgthaw_memory_bytes{state=\"dirty\"}", |one| one.dirty_bytes),
+    memory("pgthaw_memory_bytes{state=\"writeback\"}", |one| one.writeback_bytes),
+    step("pgthaw_own_cpu_seconds_total", "Processor time of pgthaw itself.", |step| seconds(step.cost.own_cpu_ns)),
 ];
 
 fn flag(is_so: bool) -> Option<f64> {
@@ -174,12 +174,6 @@ fn is_counted(step: &TopFrame) -> bool {
     step.source == Some(Tier::Bpf)
 }
 
-/// What the device did in a step, from what it did a second.
-fn device(step: &TopFrame, a_second: fn(&DeviceUse) -> f64) -> Option<f64> {
-    let machine = step.machine.as_ref()?;
-    Some(a_second(machine.gauges.device.as_ref()?) * machine.length_ns as f64 / 1e9)
-}
-
 /// Everything added up since the begin, and the last step.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
@@ -194,7 +188,7 @@ impl Totals {
     /// Adds a step.
     pub fn add(&mut self, frame: &TopFrame) {
         for (place, metric) in METRICS.iter().enumerate().filter(|(_, metric)| metric.is_counter()) {
-            if let Some(more) = (metric.of)(frame) {
+            if let Some(more) = metric.read(frame) {
                 *self.counters.entry(place).or_default() += more;
             }
         }
@@ -220,7 +214,7 @@ impl Totals {
     }
 
     fn value(&self, place: usize, metric: &Metric) -> Option<f64> {
-        let now = (metric.of)(&self.last);
+        let now = metric.read(&self.last);
         match metric.is_counter() {
             // One that is counted no more would look like one that stands still. A server that is away counts nothing for now.
             true => self.counters.get(&place).copied().filter(|_| now.is_some() || self.last.failure.is_some()),
@@ -235,11 +229,11 @@ pub fn render_metrics(totals: &Totals) -> String {
     let mut told = "";
     for (place, metric) in METRICS.iter().enumerate() {
         let Some(value) = totals.value(place, metric) else { continue };
-        if metric.name != told {
-            told = metric.name;
-            page.family(metric.name, if metric.is_counter() { "counter" } else { "gauge" }, metric.help);
+        if metric.family() != told {
+            told = metric.family();
+            page.family(told, if metric.is_counter() { "counter" } else { "gauge" }, metric.help);
         }
-        page.sample(metric.name, metric.label.as_slice(), value);
+        page.sample(metric.name, &[], value);
     }
     if let Some(source) = totals.last.source {
         let what = "Where the times come from: bpf counts all, memory and sql look now and then.";
@@ -306,7 +300,7 @@ fn render_times(page: &mut Page, totals: &Totals) {
     for (name, statistic) in &totals.statistics {
         page.sample(time, &labels(name), statistic.total_ns as f64 / 1e9);
     }
-    let mut timed = totals.statistics.iter().filter(|(_, one)| one.longest_ns().is_some()).peekable();
+    let mut timed = totals.statistics.iter().filter(|(_, one)| one.max_ns.is_some()).peekable();
     if timed.peek().is_some() {
         let what = "Lengths of waits that have ended; the sum has the time of those that last too.";
         page.family(duration, "histogram", what);
@@ -335,8 +329,7 @@ mod tests {
 
     use super::*;
     use crate::top::frame::tests::{SECOND, span};
-    use crate::top::frame::{Activity, MachineStep, ServerStep, TopFrame, TopStatistic};
-    use host::units::Bytes;
+    use crate::top::frame::{Activity, MachineStep, TopStatistic};
 
     fn totals(steps: usize) -> Totals {
         let mut totals = Totals::default();

@@ -62,6 +62,12 @@ pub struct Missing {
     pub remedy: Option<String>,
 }
 
+impl Missing {
+    pub fn new(what: impl Into<String>, why: impl Into<String>, remedy: Option<String>) -> Missing {
+        Missing { what: what.into(), why: why.into(), remedy }
+    }
+}
+
 /// How many processes did what, in the mean of a step: seconds of processes ÷ seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Activity {
@@ -147,7 +153,7 @@ pub struct TopStatistic {
 impl TopStatistic {
     /// Longest, of those that last too. `None` where lengths are not known.
     pub fn longest_ns(&self) -> Option<u64> {
-        self.named.statistic.longest_ns().max((self.open > 0).then_some(self.open_ns))
+        self.named.statistic.max_ns.max((self.open > 0).then_some(self.open_ns))
     }
 
     /// All of a span, in the order in which they are told.
@@ -383,7 +389,7 @@ pub mod tests {
         span.open.insert(reads, lasting);
         let all = TopStatistic::all_of(&span);
         let reads = all.iter().find(|one| one.named.detail == "ClientRead" && one.named.place != PGTHAW).unwrap();
-        assert_eq!((reads.named.average_ns, reads.named.statistic.max_ns), (Some(2_000_000), 2_100_000));
+        assert_eq!((reads.named.average_ns, reads.named.statistic.max_ns), (Some(2_000_000), Some(2_100_000)));
     }
 }
 

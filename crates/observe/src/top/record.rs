@@ -171,17 +171,6 @@ pub struct Brief {
     pub is_gap: bool,
 }
 
-impl Brief {
-    fn of(frame: &TopFrame) -> Brief {
-        Brief {
-            at_ms: frame.at_ms,
-            length_ns: frame.length_ns,
-            activity: frame.activity,
-            is_gap: frame.failure.is_some(),
-        }
-    }
-}
-
 /// Steps, the oldest first.
 #[derive(Debug)]
 pub struct History {
@@ -210,7 +199,8 @@ impl History {
         let Some(packed) = pack(frame) else { return };
         self.length_ns = self.length_ns.saturating_add(frame.length_ns);
         self.bytes += packed.len() + size_of::<(Brief, Vec<u8>)>();
-        self.steps.push_back((Brief::of(frame), packed));
+        let TopFrame { at_ms, length_ns, activity, .. } = *frame;
+        self.steps.push_back((Brief { at_ms, length_ns, activity, is_gap: frame.failure.is_some() }, packed));
         while self.steps.len() > 1 && (self.length_ns > self.kept_ns || self.bytes > self.kept_bytes) {
             let Some((brief, packed)) = self.steps.pop_front() else { return };
             self.length_ns = self.length_ns.saturating_sub(brief.length_ns);

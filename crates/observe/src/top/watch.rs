@@ -68,7 +68,8 @@ pub struct TopWatch {
     budget: f64,
     frames: mpsc::Sender<TopFrame>,
     lost_frames: u64,
-    has_begun: bool,
+    /// Was there a step?
+    pub has_begun: bool,
 }
 
 impl TopWatch {
@@ -92,16 +93,11 @@ impl TopWatch {
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
         let mut missing = find_missing(refused, source.cost_refusal(), &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
-            let why = "they are found with steps of a second and longer";
-            missing.push(Missing { what: "stalls".into(), why: why.into(), remedy: None });
+            missing.push(Missing::new("stalls", "they are found with steps of a second and longer", None));
         }
         missing.extend(here.missing);
         if let Some(Err(error)) = &fetched {
-            missing.push(Missing {
-                what: "the hits of the page cache".into(),
-                why: error.to_string(),
-                remedy: error.hint(),
-            });
+            missing.push(Missing::new("the hits of the page cache", error.to_string(), error.hint()));
         }
         let machine = here
             .postmaster_pid
@@ -165,11 +161,6 @@ impl TopWatch {
         !self.frames.is_closed()
     }
 
-    /// Was there a step?
-    pub fn has_begun(&self) -> bool {
-        self.has_begun
-    }
-
     fn send(&mut self, frame: TopFrame) {
         self.has_begun = true;
         let frame = TopFrame { lost_frames: self.lost_frames, ..frame };
@@ -230,11 +221,11 @@ impl Steps {
             server,
             checkpoint,
             machine,
-            stalls: stalls.map(|watch| watch.stalls().recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
+            stalls: stalls.map(|watch| watch.stalls.recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
             imperfect: span.imperfect,
             cost,
             missing: self.missing.iter().cloned().chain([own_limit(source)]).collect(),
-            reductions: source.reductions().to_vec(),
+            reductions: source.reductions.clone(),
             failure: None,
             lost_frames: 0,
         }
@@ -274,7 +265,7 @@ fn own_limit(source: &BudgetedSource) -> Missing {
             "a read that the page cache answers, a spinlock: they are time on a processor".to_owned(),
         ),
         Tier::Memory => {
-            let looks = looks_in_words(looks_after(source.reductions()));
+            let looks = looks_in_words(looks_after(&source.reductions));
             ("what lies between two looks", format!("processes are looked at {looks}: times are estimates"))
         }
         Tier::Sql => {
@@ -282,7 +273,7 @@ fn own_limit(source: &BudgetedSource) -> Missing {
             ("what lies between two looks", why.to_owned())
         }
     };
-    Missing { what: what.to_owned(), why, remedy: None }
+    Missing::new(what, why, None)
 }
 
 /// Why there is no better source; what this server does not tell.
@@ -297,7 +288,7 @@ fn find_missing(
     let mut told = HashSet::new();
     missing.extend(cost_refusal.map(|why| {
         let what = "what the programs in the kernel cost, which no budget bounds then";
-        Missing { what: what.to_owned(), why, remedy: None }
+        Missing::new(what, why, None)
     }));
     for one in refused {
         let what = match one.source {
@@ -305,22 +296,18 @@ fn find_missing(
             _ => "waits shorter than a tenth of a second, and woken processes as such",
         };
         if told.insert((one.reason.clone(), what)) {
-            missing.push(Missing { what: what.into(), why: one.reason, remedy: one.remedy });
+            missing.push(Missing::new(what, one.reason, one.remedy));
         }
     }
     if pulse.first.server.active_ms.is_none() {
         let why = format!("PostgreSQL {} does not count the time of statements", version_num / 10_000);
-        missing.push(Missing { what: "how long transactions took".into(), why, remedy: None });
+        missing.push(Missing::new("how long transactions took", why, None));
     }
     if pulse.first.server.hidden > 0 {
-        missing.push(Missing {
-            what: "what other roles' sessions do".into(),
-            why: "this role may not see it".into(),
-            remedy: Some(grant),
-        });
+        missing.push(Missing::new("what other roles' sessions do", "this role may not see it", Some(grant)));
     }
     if let Some(why) = &pulse.checkpoint_refusal {
-        missing.push(Missing { what: "checkpoints".into(), why: why.clone(), remedy: None });
+        missing.push(Missing::new("checkpoints", why.as_str(), None));
     }
     missing
 }

@@ -23,8 +23,7 @@ use crate::study::{
 use crate::verdict::{WarmGoal, busiest_thread, compute_start_verdicts};
 use host::linux::Devices;
 use host::linux::block_device::read_block_device;
-use host::linux::machine::{count_cores, read_mount};
-use host::linux::memory::pages_out_idle;
+use host::linux::machine::{count_cores, pages_out_idle, read_mount};
 use host::units::Bytes;
 use model::{ColdStart, Device, Facts, PageClass, Popularity, Scenario, compute_hit_seconds, compute_outlook};
 use observe::Cadence;
@@ -622,7 +621,6 @@ fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Opt
         accesses: 1.0,
         run_pages: 1.0,
         popularity: Popularity::Uniform,
-        resident_share: 0.0,
     };
     Some(vec![class(TABLE, pages(TABLE)?), class(INDEX, pages(INDEX)? * LEAF_SHARE)])
 }

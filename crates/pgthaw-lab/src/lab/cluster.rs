@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 
 use super::error::Error;
 use crate::study::{DATABASE, Part, StartState};
-use host::linux::{CachedFile, DiskLimit, PageCache as _, SystemPageCache, idle_memory, pages_out_idle};
+use host::linux::{CachedFile, DiskLimit, PageCache as _, SystemPageCache, machine, pages_out_idle};
 use host::units::{Bytes, PageRange};
 use observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use postgres::{
@@ -254,7 +254,7 @@ impl Lab {
     pub fn make_cold(&self) -> Result<StartState, Error> {
         let state = self.apply_evict()?;
         if state.total_bytes >= AGEING_BYTES && pages_out_idle() {
-            idle_memory::apply_use(Bytes(state.total_bytes.0 * 3))?;
+            machine::apply_use(Bytes(state.total_bytes.0 * 3))?;
         }
         Ok(state)
     }

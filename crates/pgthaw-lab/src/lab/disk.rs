@@ -14,8 +14,8 @@ use host::failure::Explain as _;
 use host::files::OwnDirectory;
 use host::linux;
 use host::linux::{
-    BlockDevice, DeviceNumber, Devices, DiskLimit, FileSystemAsked, FileSystemFacts, LoopFileSystem, ReadAhead,
-    ReadLimit, WriteLimit, read_block_device,
+    BlockDevice, DeviceLimit, DeviceNumber, Devices, DiskLimit, FileSystemAsked, FileSystemFacts, LoopFileSystem,
+    ReadAhead, ReadLimit, WriteLimit, read_block_device,
 };
 use host::units::Bytes;
 use observe::OsSample;
@@ -85,19 +85,14 @@ pub fn create_limit(
 ) -> Result<Option<DiskLimit>, Error> {
     let is_asked = disk.is_limited() || memory.is_some() || parts.iter().any(|part| part.disk.is_limited());
     let Some(device) = device.filter(|_| is_asked) else { return Ok(None) };
-    let limit = match device_use {
-        DeviceUse::Shared => DiskLimit::create(device, read_limit_of(disk))?,
-        DeviceUse::Own => DiskLimit::create_for_own(device, read_limit_of(disk))?,
+    let limit_of = |number: DeviceNumber, disk: &Disk| DeviceLimit {
+        number,
+        reads: read_limit_of(disk),
+        writes: write_limit_of(disk),
     };
-    let limit = limit_writes(limit, disk)?;
-    let of_part = |limit: DiskLimit, part: &PartDisk| {
-        limit.with_own(part.device, read_limit_of(&part.disk), write_limit_of(&part.disk))
-    };
-    let limit = parts.iter().filter(|part| part.disk.is_limited()).try_fold(limit, of_part)?;
-    Ok(Some(match memory {
-        Some(memory) => limit.with_memory(memory)?,
-        None => limit,
-    }))
+    let parts = parts.iter().filter(|part| part.disk.is_limited()).map(|part| limit_of(part.device, &part.disk));
+    let devices = [limit_of(device, disk)].into_iter().chain(parts).collect();
+    Ok(Some(DiskLimit::create(devices, device_use == DeviceUse::Own, memory)?))
 }
 
 pub fn read_limit_of(disk: &Disk) -> ReadLimit {
@@ -111,13 +106,6 @@ fn write_limit_of(disk: &Disk) -> WriteLimit {
     match disk.writes_not_enforced {
         None => WriteLimit { writes_per_second: disk.wiops, written_bytes_per_second: disk.wbps },
         Some(_) => WriteLimit::default(),
-    }
-}
-
-fn limit_writes(limit: DiskLimit, disk: &Disk) -> Result<DiskLimit, Error> {
-    match write_limit_of(disk) {
-        asked if asked == WriteLimit::default() => Ok(limit),
-        asked => Ok(limit.with_writes(asked)?),
     }
 }
 

@@ -17,7 +17,7 @@ use super::database::{Database, Query, Row, Transaction};
 use super::error::{Place, ServerPlace};
 use super::{DamagedStudy, Error, trust};
 use host::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
-use host::linux::home::state_home;
+use host::linux::own_program::state_home;
 use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_string};
 
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.

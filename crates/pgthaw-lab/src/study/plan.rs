@@ -11,7 +11,7 @@ use super::ground::{FileSystemSpec, Part};
 use super::point::{Axes, DEFAULT_SERVER, NATIVE, Point, StartAsked, TOGETHER, Turn, Until, plan_order};
 use super::record::Disk;
 use super::spec::Sweep;
-use host::linux::memory::read_memory;
+use host::linux::machine::read_memory;
 use host::linux::{DEFAULT_READ_AHEAD, count_cores, read_free_bytes};
 use host::units::Bytes;
 use model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
@@ -253,7 +253,6 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
         accesses: 1.0,
         run_pages: 1.0,
         popularity: Popularity::Uniform,
-        resident_share: 0.0,
     };
     let figure = |limit: Option<u64>| limit.map_or(f64::INFINITY, |limit| limit as f64);
     let cold = ColdStart {

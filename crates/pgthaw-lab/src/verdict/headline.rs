@@ -6,7 +6,7 @@ use super::metric::Metric;
 use super::statistics::{Spread, missing_last};
 use super::summary::PointSummary;
 use crate::study::{NOTHING, PGTHAW, STRATEGY};
-use host::units::counted;
+use host::units::{counted, group_digits};
 use model::tell_after;
 
 /// A worst second or a percentile that is this much better elsewhere is worth a word.
@@ -218,9 +218,7 @@ fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> 
 }
 
 fn whole(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    groups.collect::<Vec<_>>().join(",")
+    group_digits(format_args!("{value:.0}"))
 }
 
 fn latency(us: f64) -> String {

@@ -293,13 +293,11 @@ pub(super) mod tests {
             accesses: 1.0,
             run_pages: 1.0,
             popularity: Popularity::Uniform,
-            resident_share: 0.0,
         };
         let workload = Workload {
             clients: 8,
             classes: vec![class("table", 81_967.0), class("leaves", 13_661.0)],
             hit_seconds: 2.0 / WARM_TPS,
-            copy_seconds: 0.0,
             read_seconds: 0.0,
             read_ahead_pages: 1.0,
             startup_reads: 0.0,

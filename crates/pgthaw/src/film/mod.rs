@@ -27,7 +27,7 @@ use cache::{Generation, Map, NEWEST, check_label};
 use command::document;
 use host::failure::Explain as _;
 use host::linux::block_device::{Devices, read_block_device};
-use host::linux::home::home_of;
+use host::linux::own_program::home_of;
 use host::linux::page_cache::PageCache as _;
 use host::linux::process::{is_alive, read_parent};
 use observe::time::OwnTransactions;
@@ -399,8 +399,7 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// Begins with what takes long: all that a program in the kernel needs where the cluster's directory can be known without its server, or else
-    /// what depends on nothing that is known later.
+    /// Begins with what takes long, where the cluster's directory can be known without its server: loads the program in the kernel.
     pub fn begin_ahead(self, connection: &ConnectionArguments) {
         if self.source == Some(SourceKind::Polling) {
             return;

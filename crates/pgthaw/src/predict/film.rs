@@ -10,7 +10,7 @@ use super::server::read_buffers_bytes;
 use crate::Target;
 use crate::film::with_owners;
 use command::read_device_with;
-use host::linux::memory::read_memory;
+use host::linux::machine::read_memory;
 use model::{Error, Numbers};
 
 use cache::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, Job, MissRatioCurve, PriceSource, Run, Touched};

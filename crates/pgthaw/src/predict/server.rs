@@ -16,8 +16,7 @@ use cache::warm::{DeviceProfile, Evidence};
 use cache::{BEST, Chosen, Map, RelationMap, Selected, Tiers};
 use command::workload::{WantedClass, levels_of, make_classes, wanted_of, what_it_says};
 use command::{read_ahead_bytes, read_device_with};
-use host::linux::machine::count_cores;
-use host::linux::memory::read_memory;
+use host::linux::machine::{count_cores, read_memory};
 use host::linux::process;
 use host::units::{Bytes, Fork, counted};
 use model::{
@@ -670,7 +669,6 @@ mod tests {
             accesses: 1.0,
             run_pages: 1.0,
             popularity: Popularity::Measured(bins),
-            resident_share: 0.0,
         };
         let wanted = WantedClass { class: 0, blocks: 10_000, is_index: false, levels };
         let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
@@ -681,7 +679,6 @@ mod tests {
             clients: 1,
             classes: vec![class],
             hit_seconds: 0.1e-3,
-            copy_seconds: 0.0,
             read_seconds: 0.0,
             read_ahead_pages: 1.0,
             startup_reads: 0.0,

@@ -8,7 +8,7 @@ use cache::warm::{
     BuffersForecast, DeviceProfile, FoundAs, MemoryReceipt, PlannedDevice, ProfileSource, Receipt, RelationReceipt,
     SkipReason, Skipped, StopReason, Tier, TierReceipt, TrafficReceipt,
 };
-use host::linux::memory::MemoryBound;
+use host::linux::machine::MemoryBound;
 use host::units::{Bytes, Fork, counted};
 use terminal::{Column, printable, render_age, render_columns};
 

@@ -15,7 +15,7 @@ use host::failure::Explain as _;
 use host::linux::DeviceNumber;
 use host::linux::block_device::read_block_device;
 use host::linux::cgroup::Isolation;
-use host::linux::ready::Going;
+use host::linux::threads::Going;
 use observe::time::OwnTransactions;
 use postgres::{Error, Server, can_tell_at_once, read_all_transactions, read_named_sessions, tell_statistics};
 

@@ -23,7 +23,7 @@ use cache::warm::restore::{Lent, choose_room};
 use cache::warm::{Control, PlannedDevice, ProfileSource, Room as _, state_directory};
 use cache::{LastStart, Map, MapInputs, TierState, read_map_of};
 use host::linux::cgroup::remove_left_near;
-use host::linux::memory::read_untouched_shared_memory;
+use host::linux::machine::read_untouched_shared_memory;
 use host::units::Bytes;
 use observe::time::OwnTransactions;
 use postgres::{DataDirectory, Database, quote_argument};

@@ -10,7 +10,7 @@ use crate::{ConnectionArguments, Target, find_directory, situation_of};
 use cache::{
     BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotHeader, SnapshotStore, Tiers, is_path,
 };
-use host::linux::home::home_of;
+use host::linux::own_program::home_of;
 
 /// A list is not kept waiting for a server that does not answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use super::state::Kind;
 use crate::waits::time_text::{render_given_up, render_reduction};
-use host::units::{Bytes, counted};
+use host::units::{Bytes, counted, group_digits};
 use observe::DeviceUse;
 use observe::time::{ProbeCost, Tier};
 use observe::top::{CheckpointPhase, CheckpointStep, MachineStep, TopFrame};
@@ -253,15 +253,7 @@ fn number(value: f64) -> String {
     match value {
         ..9.95 => format!("{value:.1}"),
         ..9999.5 => format!("{value:.0}"),
-        _ => {
-            let digits = format!("{value:.0}");
-            let head = digits.len() % 3;
-            let (first, rest) = digits.split_at(head);
-            let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
-            let all: Vec<String> =
-                [first.to_owned()].into_iter().filter(|first| !first.is_empty()).chain(groups).collect();
-            all.join(",")
-        }
+        _ => group_digits(format_args!("{value:.0}")),
     }
 }
 

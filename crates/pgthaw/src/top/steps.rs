@@ -185,7 +185,7 @@ async fn look_on(mut watch: TopWatch, target: Target) -> anyhow::Result<()> {
         let failure = match watch.watch(here).await {
             _ if !watch.is_heard() => return Ok(()),
             Ok(failure) => failure.unwrap_or_else(|| "it does not answer".to_owned()),
-            Err(error) if !watch.has_begun() => return Err(error.into()),
+            Err(error) if !watch.has_begun => return Err(error.into()),
             Err(error) => describe(&error.into()),
         };
         let tell = |error: Option<&anyhow::Error>| {

@@ -235,7 +235,7 @@ impl Following<'_> {
         let mut end = std::pin::pin!(end);
         loop {
             let (target, gone) = (self.target, watch.hear_gone());
-            let has_given_up_programs = source.reductions().iter().any(|one| one.given_up == GivenUp::Programs);
+            let has_given_up_programs = source.reductions.iter().any(|one| one.given_up == GivenUp::Programs);
             let wanted = if has_given_up_programs { Some(Tier::Memory) } else { self.wanted };
             let next = async {
                 tokio::select! {

@@ -1,5 +1,6 @@
 //! What was seen as one table, for other programs: docs/formats.md has its columns.
 
+use clap::ValueEnum as _;
 use command::table::{Cell, ExportColumn};
 use observe::time::{NamedStatistic, TimeReport, TimeSecond};
 use observe::{BUCKETS, Statistic};
@@ -36,7 +37,7 @@ pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
     [
         ("pgthaw.waits_format_version", FORMAT_VERSION.to_string()),
         ("pgthaw.source", report.source.name().to_owned()),
-        ("pgthaw.by", report.by.name().to_owned()),
+        ("pgthaw.by", report.by.to_possible_value().map_or_else(String::new, |by| by.get_name().to_owned())),
         ("pgthaw.length_ns", report.length_ns.to_string()),
         ("pgthaw.processes", report.processes.to_string()),
         ("pgthaw.explained", report.explained.map_or_else(String::new, |share| share.to_string())),
@@ -52,8 +53,7 @@ pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
 }
 
 fn statistic_row(kind: &str, named: &NamedStatistic) -> Vec<Cell> {
-    let Statistic { count, total_ns, min_ns, histogram, .. } = named.statistic;
-    let longest_ns = named.statistic.longest_ns();
+    let Statistic { count, total_ns, min_ns, max_ns, histogram } = named.statistic;
     let head = [
         text(kind),
         Cell::Integer(None),
@@ -64,9 +64,8 @@ fn statistic_row(kind: &str, named: &NamedStatistic) -> Vec<Cell> {
         text(&named.name),
         integer(count),
         integer(total_ns),
-        // Where the longest is not known, the shortest is neither.
-        Cell::Integer(longest_ns.and(Some(min_ns)).map(signed)),
-        Cell::Integer(longest_ns.map(signed)),
+        Cell::Integer(min_ns.map(signed)),
+        Cell::Integer(max_ns.map(signed)),
     ];
     head.into_iter().chain(histogram.map(integer)).collect()
 }

@@ -3,7 +3,7 @@
 use host::units::{Bytes, counted};
 use observe::stall::Stall;
 use observe::time::{
-    FileKind, FileUse, LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond, or_nameless,
+    FileKind, FileTimes, LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond,
 };
 use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
@@ -113,7 +113,7 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn ended(named: &NamedStatistic) -> Row<'_> {
-        Row { named, longest_ns: named.statistic.longest_ns(), lasts: false }
+        Row { named, longest_ns: named.statistic.max_ns, lasts: false }
     }
 
     fn lasting(one: &TopStatistic) -> Row<'_> {
@@ -276,12 +276,12 @@ pub fn render_stalls(stalls: &[Stall], width: Option<usize>) -> Vec<String> {
 
 /// The files with the longest syncs; nothing where no process slept in one.
 pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
-    let is_of_use = |file: &&FileUse| file.syncs.count + file.sleeps > 0;
-    let shown: Vec<&FileUse> = report.files.iter().filter(is_of_use).take(FILES_SHOWN).collect();
+    let is_of_use = |file: &&FileTimes| file.syncs.count + file.sleeps > 0;
+    let shown: Vec<&FileTimes> = report.files.iter().filter(is_of_use).take(FILES_SHOWN).collect();
     if shown.is_empty() {
         return Vec::new();
     }
-    let cells = |cell: &dyn Fn(&FileUse) -> String| shown.iter().map(|file| cell(file)).collect::<Vec<String>>();
+    let cells = |cell: &dyn Fn(&FileTimes) -> String| shown.iter().map(|file| cell(file)).collect::<Vec<String>>();
     let or_dash = |is_known: bool, text: String| if is_known { text } else { "-".to_owned() };
     render_columns(
         vec![
@@ -307,14 +307,14 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
 }
 
 /// With a `+` where it lasts.
-fn render_longest(file: &FileUse) -> String {
-    render_ns(file.syncs.max_ns) + if file.lasts { "+" } else { "" }
+fn render_longest(file: &FileTimes) -> String {
+    render_ns(file.syncs.max_ns.unwrap_or(0)) + if file.lasts { "+" } else { "" }
 }
 
-fn render_name(file: &FileUse) -> String {
-    let path = or_nameless(&file.path);
+fn render_name(file: &FileTimes) -> String {
+    let path = &file.file;
     let relation = file.relation.as_ref().map(|relation| format!(" ({relation})"));
-    let temporary = if file.kind == FileKind::Temporary { ", all" } else { "" };
+    let temporary = if file.file.kind == FileKind::Temporary { ", all" } else { "" };
     printable(&format!("{path}{temporary}{}", relation.unwrap_or_default())).into_owned()
 }
 

@@ -36,7 +36,7 @@ use crate::warm::Room;
 use crate::{RelationMap, TierState};
 use ::host::linux::Error;
 use ::host::linux::cgroup::{join_memory_of, memory_directory_of, move_memory_to, read_memory_limit};
-use ::host::linux::memory::{LoadableMemory, pages_out_idle, read_loadable_memory};
+use ::host::linux::machine::{LoadableMemory, pages_out_idle, read_loadable_memory};
 use ::host::linux::process::volunteer_for_oom;
 use ::host::units::Bytes;
 use postgres::Server;

@@ -15,7 +15,7 @@ use crate::warm::plan::{Forecast, Plan, WantedFork};
 use crate::warm::receipt::{FoundAs, MemoryReceipt, NoDouble, SkipReason, StopReason};
 use crate::warm::{Host, Phase, Refusal};
 use ::host::failure::{ErrorKind, Explain as _};
-use ::host::linux::memory::LoadableMemory;
+use ::host::linux::machine::LoadableMemory;
 use ::host::linux::threads::map_on_threads;
 use ::host::units::{Bytes, Fork};
 use postgres::RelationPath;

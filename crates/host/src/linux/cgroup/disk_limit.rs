@@ -25,29 +25,25 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
     Ok(limits.fold(ReadLimit::default(), |all, (reads, _)| all.and(reads)))
 }
 
-/// A limit on the reads, and perhaps the writes, of the processes that join it, until this is dropped.
+/// A limit on the reads and writes of the processes that join it, until this is dropped.
 #[derive(Debug)]
 pub struct DiskLimit {
-    group: Group,
+    /// The cgroup that is limited: that of those who join, or the root.
+    files: Cgroup,
+    /// The cgroup of those who join; `None` where whole devices are limited.
+    own: Option<OwnCgroup>,
+    wholes: Vec<WholeDevice>,
     /// The cgroup of the memory limit, in version 1 of another tree.
     memory: Option<OwnCgroup>,
-    device: LimitedDevice,
-    others: Vec<LimitedDevice>,
+    devices: Vec<DeviceLimit>,
 }
 
-#[derive(Debug)]
-struct LimitedDevice {
-    number: DeviceNumber,
-    reads: ReadLimit,
-    writes: WriteLimit,
-    /// Version 1: the limit is on the whole device.
-    _whole: Option<WholeDevice>,
-}
-
-#[derive(Debug)]
-enum Group {
-    Own(OwnCgroup),
-    Whole(WholeDevice),
+/// What is asked for of a whole disk; a partition has no limit of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceLimit {
+    pub number: DeviceNumber,
+    pub reads: ReadLimit,
+    pub writes: WriteLimit,
 }
 
 impl DiskLimit {
@@ -72,66 +68,54 @@ impl DiskLimit {
         })
     }
 
-    /// Limits the reads from `device`, a whole disk (a partition has no limit of its own), for those who join.
+    /// Limits devices for those who join, and their memory, page cache included. With `is_own` nobody else uses the
+    /// devices, as with loop devices: in version 1 these are limited as a whole, whoever reads or writes. In version 2
+    /// write-back is charged to the writer's cgroup. [`DiskLimit::writes_available`] says where writes can be limited.
     ///
     /// # Errors
     /// When the kernel took another limit.
-    pub fn create(device: DeviceNumber, asked: ReadLimit) -> Result<DiskLimit, Error> {
-        let cgroup = OwnCgroup::create(Hierarchy::find(Controller::Io)?)?;
-        DiskLimit::in_group(Group::Own(cgroup), device, asked)
-    }
-
-    /// Limits a device that nobody else uses, such as a loop device: in version 1 the device itself, whoever reads or
-    /// writes; in version 2 as [`DiskLimit::create`], because write-back is charged to the writer's cgroup.
-    pub fn create_for_own(device: DeviceNumber, asked: ReadLimit) -> Result<DiskLimit, Error> {
+    pub fn create(devices: Vec<DeviceLimit>, is_own: bool, memory: Option<Bytes>) -> Result<DiskLimit, Error> {
         let hierarchy = Hierarchy::find(Controller::Io)?;
-        match hierarchy.version {
-            CgroupVersion::V1 => {
-                DiskLimit::in_group(Group::Whole(WholeDevice::create(hierarchy, device)?), device, asked)
+        let mut limit = if is_own && hierarchy.version == CgroupVersion::V1 {
+            let files = Cgroup { version: hierarchy.version, directory: hierarchy.mount_point };
+            let wholes =
+                devices.iter().map(|device| WholeDevice::create(&files, device.number)).collect::<Result<_, _>>()?;
+            DiskLimit { files, own: None, wholes, memory: None, devices }
+        } else {
+            let own = OwnCgroup::create(hierarchy)?;
+            DiskLimit { files: own.files.clone(), own: Some(own), wholes: Vec::new(), memory: None, devices }
+        };
+        let has_writes = limit.devices.iter().any(|device| device.writes != WriteLimit::default());
+        match &limit.own {
+            // Dirty pages are charged to a cgroup where both controllers are.
+            Some(own) if has_writes && limit.files.version == CgroupVersion::V2 => {
+                own.hand_down(&Hierarchy::find(Controller::Memory)?)?;
             }
-            CgroupVersion::V2 => DiskLimit::create(device, asked),
+            _ => {}
         }
-    }
-
-    fn in_group(group: Group, number: DeviceNumber, reads: ReadLimit) -> Result<DiskLimit, Error> {
-        let device = LimitedDevice { number, reads, writes: WriteLimit::default(), _whole: None };
-        let limit = DiskLimit { group, memory: None, device, others: Vec::new() };
         limit.enforce()?;
+        if let Some(memory) = memory {
+            limit.limit_memory(memory)?;
+        }
         Ok(limit)
     }
 
-    /// Whoever joins may write so much too; [`DiskLimit::writes_available`] says where that holds.
-    pub fn with_writes(mut self, asked: WriteLimit) -> Result<DiskLimit, Error> {
-        self.charge_writes()?;
-        self.device.writes = asked;
-        self.enforce()?;
-        Ok(self)
-    }
-
-    /// Limits another own device, after [`DiskLimit::create_for_own`].
-    pub fn with_own(mut self, device: DeviceNumber, reads: ReadLimit, writes: WriteLimit) -> Result<DiskLimit, Error> {
-        self.charge_writes()?;
-        let _whole = match self.group {
-            Group::Whole(_) => Some(WholeDevice::create(Hierarchy::find(Controller::Io)?, device)?),
-            Group::Own(_) => None,
-        };
-        self.others.push(LimitedDevice { number: device, reads, writes, _whole });
-        self.enforce()?;
-        Ok(self)
-    }
-
-    /// Dirty pages are charged to a cgroup where both controllers are.
-    fn charge_writes(&self) -> Result<(), Error> {
-        match &self.group {
-            Group::Own(cgroup) if self.version() == CgroupVersion::V2 => {
-                cgroup.hand_down(&Hierarchy::find(Controller::Memory)?)
+    fn limit_memory(&mut self, limit: Bytes) -> Result<(), Error> {
+        let hierarchy = Hierarchy::find(Controller::Memory)?;
+        let version = hierarchy.version;
+        let file = if version == CgroupVersion::V1 { "memory.limit_in_bytes" } else { "memory.max" };
+        match &self.own {
+            Some(own) if version == CgroupVersion::V2 && self.files.version == CgroupVersion::V2 => {
+                own.hand_down(&hierarchy)?;
+                own.files.write(file, &limit.0.to_string())
             }
-            _ => Ok(()),
+            _ => {
+                let own = OwnCgroup::create(hierarchy)?;
+                own.files.write(file, &limit.0.to_string())?;
+                self.memory = Some(own);
+                Ok(())
+            }
         }
-    }
-
-    fn devices(&self) -> impl Iterator<Item = &LimitedDevice> {
-        [&self.device].into_iter().chain(&self.others)
     }
 
     /// Enforces the limit again.
@@ -139,8 +123,8 @@ impl DiskLimit {
     /// # Errors
     /// When the kernel took another limit.
     pub fn enforce(&self) -> Result<(), Error> {
-        let files = self.group.files();
-        for LimitedDevice { number, reads, writes, .. } in self.devices() {
+        let files = &self.files;
+        for DeviceLimit { number, reads, writes } in &self.devices {
             files.write_all(limit_lines(files.version, *number, *reads, *writes))?;
             let in_force = read_limits(files.version, *number, |file| files.read(file))?;
             if in_force != (*reads, *writes) {
@@ -157,38 +141,13 @@ impl DiskLimit {
 
     /// Suspends the limit until [`DiskLimit::enforce`].
     pub fn lift(&self) -> Result<(), Error> {
-        self.devices().try_for_each(|device| self.group.files().lift_limits(device.number))
-    }
-
-    /// Also limits the memory of those who join, page cache included.
-    pub fn with_memory(mut self, limit: Bytes) -> Result<DiskLimit, Error> {
-        let hierarchy = Hierarchy::find(Controller::Memory)?;
-        match (&self.group, hierarchy.version) {
-            (Group::Own(cgroup), CgroupVersion::V2) if self.version() == CgroupVersion::V2 => {
-                cgroup.hand_down(&hierarchy)?;
-                cgroup.files.write("memory.max", &limit.0.to_string())?;
-            }
-            (_, version) => {
-                let own = OwnCgroup::create(hierarchy)?;
-                let file = if version == CgroupVersion::V1 { "memory.limit_in_bytes" } else { "memory.max" };
-                own.files.write(file, &limit.0.to_string())?;
-                self.memory = Some(own);
-            }
-        }
-        Ok(self)
-    }
-
-    pub fn version(&self) -> CgroupVersion {
-        self.group.files().version
+        self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
     /// Limits a process, its threads and its future children. Present children are not limited.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
-        match &self.group {
-            Group::Own(cgroup) => cgroup.join(pid),
-            Group::Whole(whole) => whole.files.join(pid),
-        }
+        self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
     }
 
     /// Lets a command's process join before it runs its program: nothing is read outside of the limit, whatever user it
@@ -207,33 +166,22 @@ impl DiskLimit {
 
     /// A process that writes `0` here, before exec, joins the limit.
     pub fn procs_file(&self) -> PathBuf {
-        self.group.files().file(PROCS_FILE)
+        self.files.file(PROCS_FILE)
     }
 
     /// What all that joined have read from the first device so far.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
-        match &self.group {
-            Group::Own(cgroup) => cgroup.files.read_usage(self.device.number),
-            Group::Whole(whole) => whole.read_usage(),
+        match (self.wholes.first(), self.devices.first()) {
+            (Some(whole), _) => whole.read_usage(),
+            (None, first) => first.map_or(Ok(ReadUsage::default()), |device| self.files.read_usage(device.number)),
         }
     }
 
     /// Ends the limit and reports errors; dropping ignores them.
     pub fn remove(self) -> Result<(), Error> {
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
-        match self.group {
-            Group::Own(cgroup) => cgroup.remove(),
-            Group::Whole(whole) => whole.files.lift_limits(whole.device),
-        }
-    }
-}
-
-impl Group {
-    fn files(&self) -> &Cgroup {
-        match self {
-            Group::Own(cgroup) => &cgroup.files,
-            Group::Whole(whole) => &whole.files,
-        }
+        self.own.map_or(Ok(()), OwnCgroup::remove)?;
+        self.wholes.iter().try_for_each(|whole| whole.files.lift_limits(whole.device))
     }
 }
 
@@ -246,7 +194,9 @@ impl Group {
 pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     match hierarchy.version {
-        CgroupVersion::V1 => WholeDevice::create(hierarchy, device).map(drop),
+        CgroupVersion::V1 => {
+            Cgroup { version: hierarchy.version, directory: hierarchy.mount_point }.lift_limits(device)
+        }
         // In version 2 the next cgroup sweeps the old one away.
         CgroupVersion::V2 => Ok(()),
     }
@@ -263,10 +213,9 @@ struct WholeDevice {
 
 impl WholeDevice {
     /// Begins without a limit, whatever was left there.
-    fn create(hierarchy: Hierarchy, device: DeviceNumber) -> Result<WholeDevice, Error> {
-        let files = Cgroup { version: hierarchy.version, directory: hierarchy.mount_point };
+    fn create(files: &Cgroup, device: DeviceNumber) -> Result<WholeDevice, Error> {
         files.lift_limits(device)?;
-        Ok(WholeDevice { before: files.read_usage(device)?, files, device })
+        Ok(WholeDevice { files: files.clone(), before: files.read_usage(device)?, device })
     }
 
     fn read_usage(&self) -> Result<ReadUsage, Error> {

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-use super::{DiskLimit, ReadLimit, read_limit_of};
+use super::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit, read_limit_of};
 use crate::failure::Explain as _;
+use crate::linux::DeviceNumber;
 use crate::linux::block_device::read_block_device;
 use crate::units::Bytes;
 
@@ -21,7 +22,11 @@ fn create_limit() -> Option<DiskLimit> {
         Ok(device) => device,
         Err(error) => untested!(machine: "{error}"),
     };
-    Some(DiskLimit::create(device.number, FAST).unwrap())
+    Some(DiskLimit::create(vec![reads(device.number, FAST)], false, None).unwrap())
+}
+
+fn reads(number: DeviceNumber, reads: ReadLimit) -> DeviceLimit {
+    DeviceLimit { number, reads, writes: WriteLimit::default() }
 }
 
 fn start_sleeper() -> Child {
@@ -127,5 +132,5 @@ fn refuses_a_limit_that_the_kernel_does_not_take() {
     drop(limit);
     let device = read_block_device("/var/tmp".as_ref()).unwrap();
     let nothing = ReadLimit { reads_per_second: Some(0), ..ReadLimit::default() };
-    assert!(DiskLimit::create(device.number, nothing).is_err());
+    assert!(DiskLimit::create(vec![reads(device.number, nothing)], false, None).is_err());
 }

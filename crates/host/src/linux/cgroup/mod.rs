@@ -15,7 +15,7 @@ mod disk_limit;
 mod disk_limit_tests;
 mod own_cgroup;
 
-pub use disk_limit::{DiskLimit, clear_limits_on_own, read_limit_of};
+pub use disk_limit::{DeviceLimit, DiskLimit, clear_limits_on_own, read_limit_of};
 pub use own_cgroup::{Isolation, LeftCgroup, remove_left_near};
 
 /// Whoever is written here joins.
@@ -30,16 +30,6 @@ pub enum CgroupVersion {
     V2,
 }
 
-impl CgroupVersion {
-    /// `v1` or `v2`.
-    pub fn name(self) -> &'static str {
-        match self {
-            CgroupVersion::V1 => "v1",
-            CgroupVersion::V2 => "v2",
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Controller {
     Cpu,
@@ -50,9 +40,8 @@ enum Controller {
 impl Controller {
     fn v1_name(self) -> &'static str {
         match self {
-            Controller::Cpu => "cpu",
             Controller::Io => "blkio",
-            Controller::Memory => "memory",
+            other => other.v2_name(),
         }
     }
 
@@ -227,16 +216,24 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     // "max" in version 2, a huge number in version 1.
     let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).ok()?;
-    let statistic = |word: &str| -> Option<u64> {
-        let value = |line: &str| line.strip_prefix(prefix)?.strip_prefix(word)?.strip_prefix(' ')?.parse().ok();
-        statistics.lines().find_map(value)
-    };
     Some(MemoryLimit {
         limit_bytes: Bytes(limit),
         used_bytes: Bytes(read_number(used_file)?),
-        file_bytes: Bytes(["active_file", "inactive_file"].into_iter().filter_map(statistic).sum()),
-        shared_bytes: Bytes(statistic("shmem").unwrap_or_default()),
+        file_bytes: sum_statistics(&statistics, prefix, &PAGE_CACHE),
+        shared_bytes: sum_statistics(&statistics, prefix, &["shmem"]),
     })
+}
+
+/// Page cache without shared memory, in `memory.stat`.
+const PAGE_CACHE: [&str; 2] = ["active_file", "inactive_file"];
+
+/// The sum of these words of `memory.stat`.
+fn sum_statistics(statistics: &str, prefix: &str, words: &[&str]) -> Bytes {
+    let value = |line: &str| {
+        let (word, value) = line.strip_prefix(prefix)?.split_once(' ')?;
+        value.trim().parse().ok().filter(|_| words.contains(&word))
+    };
+    statistics.lines().filter_map(value).map(Bytes).sum()
 }
 
 // ---- throttle ----

@@ -10,8 +10,8 @@ use std::{fs, io, thread};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cgroup, CgroupVersion, Controller, Hierarchy, PROCS_FILE, ReadLimit, ReadUsage, WriteLimit, has_word, limit_lines,
-    read_usage,
+    Cgroup, CgroupVersion, Controller, Hierarchy, PAGE_CACHE, PROCS_FILE, ReadLimit, ReadUsage, WriteLimit, has_word,
+    limit_lines, sum_statistics,
 };
 use crate::linux::{DeviceNumber, Error, process};
 use crate::units::Bytes;
@@ -74,11 +74,6 @@ impl OwnCgroup {
     /// Makes another controller of version 2 available here.
     pub fn hand_down(&self, other: &Hierarchy) -> Result<(), Error> {
         enable_controller(other, self.files.directory.parent().unwrap_or(&other.mount_point))
-    }
-
-    /// Where its processes go that came from nowhere else.
-    pub fn home(&self) -> &Path {
-        &self.home
     }
 
     /// Its directory and home, for the clean-up after a killed maker.
@@ -197,9 +192,7 @@ fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Erro
 
 /// Removes cgroups of killed processes in `parent`; failures are harmless.
 fn sweep(parent: &Path, home: &Path, namespace: u64) {
-    let Ok(entries) = fs::read_dir(parent) else {
-        return;
-    };
+    let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let maker = entry.file_name().to_str().and_then(Maker::from_name);
         if maker.is_some_and(|maker| maker.namespace == namespace && !maker.is_alive()) {
@@ -403,8 +396,8 @@ impl Isolation {
 
     /// Device reads of the processes that stayed in the home cgroup; `None` where unknown.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
-        let home = self.io.home();
-        read_usage(self.io.files.version, self.device?, |file| fs::read_to_string(home.join(file))).ok()
+        let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
+        home.read_usage(self.device?).ok()
     }
 
     /// The page cache charged here; 0 where it is not counted.
@@ -412,7 +405,7 @@ impl Isolation {
         if !self.can_reclaim {
             return Ok(Bytes(0));
         }
-        Ok(Bytes(cached_bytes(&self.io.files.read(STATISTICS)?)))
+        Ok(sum_statistics(&self.io.files.read(STATISTICS)?, "", &PAGE_CACHE))
     }
 
     /// Sends everybody back and removes the cgroups, and says whether that worked.
@@ -420,13 +413,6 @@ impl Isolation {
         let removed: Vec<_> = self.cpu.into_iter().chain([self.io]).map(OwnCgroup::remove).collect();
         removed.into_iter().collect()
     }
-}
-
-/// Page cache without shared memory, by `memory.stat`.
-fn cached_bytes(statistics: &str) -> u64 {
-    let value = |line: &str| line.split_once(' ')?.1.trim().parse::<u64>().ok();
-    let is_file = |line: &&str| ["inactive_file ", "active_file "].iter().any(|word| line.starts_with(word));
-    statistics.lines().filter(is_file).filter_map(value).sum()
 }
 
 #[cfg(test)]
@@ -476,7 +462,7 @@ mod isolation_tests {
     #[test]
     fn only_page_cache_is_counted() {
         let text = "cache 900\nrss 7\nshmem 300\ninactive_file 400\nactive_file 200\ntotal_inactive_file 4000\n";
-        assert_eq!(cached_bytes(text), 600);
+        assert_eq!(sum_statistics(text, "", &PAGE_CACHE), Bytes(600));
     }
 
     fn isolation() -> Option<Isolation> {

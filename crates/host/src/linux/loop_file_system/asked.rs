@@ -37,23 +37,6 @@ impl FileSystemKind {
             FileSystemKind::Btrfs => "btrfs",
         }
     }
-
-    /// The program that makes it.
-    pub fn maker(self) -> &'static str {
-        match self {
-            FileSystemKind::Ext4 => "mkfs.ext4",
-            FileSystemKind::Xfs => "mkfs.xfs",
-            FileSystemKind::Btrfs => "mkfs.btrfs",
-        }
-    }
-
-    /// Nothing lazy: a background initialisation would be measured too.
-    pub fn maker_arguments(self) -> &'static [&'static str] {
-        match self {
-            FileSystemKind::Ext4 => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
-            FileSystemKind::Xfs | FileSystemKind::Btrfs => &["-q", "-f", "-K"],
-        }
-    }
 }
 
 /// Placeholders of own commands: the loop device, the log's device, the mount point, and a unique name.
@@ -104,37 +87,51 @@ impl FileSystemAsked {
         own.make.iter().chain(&own.mount).map(render).collect()
     }
 
+    /// The commands that make, mount and unmount it; those of a kind are known.
+    pub(super) fn commands(&self) -> OwnCommands {
+        let kind = match &self.making {
+            Making::Commands(own) => return own.clone(),
+            Making::Kind(kind) => kind.name(),
+        };
+        // Nothing lazy: a background initialisation would be measured too.
+        let made = match kind {
+            "ext4" => "-q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+            _ => "-q -f -K",
+        };
+        let words = |command: String| command.split(' ').map(str::to_owned).collect::<Command>();
+        let mut mount = words(format!("mount -t {kind} {{device}} {{directory}}"));
+        if !self.options.is_empty() {
+            mount.splice(1..1, ["-o".to_owned(), self.options.join(",")]);
+        }
+        OwnCommands {
+            make: vec![words(format!("mkfs.{kind} {made} {{device}}"))],
+            mount: vec![mount],
+            unmount: Vec::new(),
+            log_device: None,
+        }
+    }
+
     /// Bytes of a second device, for its log.
     pub fn log_device(&self) -> Option<Bytes> {
-        match &self.making {
-            Making::Commands(own) => own.log_device,
-            Making::Kind(_) => None,
-        }
+        self.commands().log_device
     }
 
     /// Can it be made here? The error says what is missing.
     pub fn check_available(&self) -> Result<(), Error> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Error::Unavailable {
-                what: "a file system of one's own",
-                reason: "it is made, attached and mounted by root".into(),
-                remedy: "run pgthaw as root, or leave out points.file_system".into(),
-            });
+            let remedy = "run pgthaw as root, or leave out points.file_system";
+            return Err(impossible("it is made, attached and mounted by root", remedy));
         }
         for program in ["losetup", "mount", "umount"] {
             find(program)?;
         }
-        match &self.making {
-            Making::Kind(kind) => drop(find(kind.maker())?),
-            Making::Commands(own) => own.check_available()?,
-        }
+        self.commands().check_available()?;
         match Path::new("/dev/loop-control").exists() {
             true => Ok(()),
-            false => Err(Error::Unavailable {
-                what: "a file system of one's own",
-                reason: "there is no /dev/loop-control".into(),
-                remedy: "modprobe loop; in a container: `docker run --privileged`".into(),
-            }),
+            false => {
+                let remedy = "modprobe loop; in a container: `docker run --privileged`";
+                Err(impossible("there is no /dev/loop-control", remedy))
+            }
         }
     }
 }
@@ -146,11 +143,8 @@ impl OwnCommands {
             find(program)?;
             // It makes the device when it is loaded.
             if ["zfs", "zpool"].contains(&program.as_str()) && !Path::new("/dev/zfs").exists() {
-                return Err(Error::Unavailable {
-                    what: "a file system of one's own",
-                    reason: "this kernel has no module zfs: there is no /dev/zfs".into(),
-                    remedy: "`apt-get install zfs-dkms` (its headers have to fit the kernel), then modprobe zfs".into(),
-                });
+                let remedy = "`apt-get install zfs-dkms` (its headers have to fit the kernel), then modprobe zfs";
+                return Err(impossible("this kernel has no module zfs: there is no /dev/zfs", remedy));
             }
         }
         Ok(())
@@ -182,20 +176,7 @@ impl Names {
 // Settings of a mounted file system and its device, and deviations from the request.
 
 /// What is so without being shown, unless its opposite is.
-const SILENT: [&str; 12] = [
-    "async",
-    "auto",
-    "autodefrag=off",
-    "barrier",
-    "datacow",
-    "datasum",
-    "defaults",
-    "delalloc",
-    "dev",
-    "exec",
-    "rw",
-    "suid",
-];
+const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
 
 /// Two words for one thing.
 const ALIASES: [(&str, &str); 6] = [
@@ -285,7 +266,7 @@ impl FileSystemFacts {
         match option {
             // With neither of the two every access counts.
             "strictatime" => !is_shown("relatime") && !is_shown("noatime"),
-            _ => is_shown(option) || (SILENT.contains(&option) && !is_shown(&opposite)),
+            _ => is_shown(option) || (SILENT.split(' ').any(|silent| silent == option) && !is_shown(&opposite)),
         }
     }
 }
@@ -312,14 +293,17 @@ const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
 /// A program's file; the error names its package.
 fn find(program: &str) -> Result<PathBuf, Error> {
-    find_in_path(program, &PLACES).ok_or_else(|| Error::Unavailable {
-        what: "a file system of one's own",
-        reason: format!("there is no {program}"),
-        remedy: package_of(program).map_or_else(
-            || format!("install the package that has {program}, or write its whole path"),
-            |package| format!("`apt-get install {package}`"),
-        ),
+    find_in_path(program, &PLACES).ok_or_else(|| {
+        let remedy = match package_of(program) {
+            Some(package) => format!("`apt-get install {package}`"),
+            None => format!("install the package that has {program}, or write its whole path"),
+        };
+        impossible(format!("there is no {program}"), remedy)
     })
+}
+
+pub(super) fn impossible(reason: impl Into<String>, remedy: impl Into<String>) -> Error {
+    Error::Unavailable { what: "a file system of one's own", reason: reason.into(), remedy: remedy.into() }
 }
 
 fn package_of(program: &str) -> Option<&'static str> {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use procfs::process::MountInfo;
 
-use self::asked::{Names, run, run_each};
+use self::asked::{Names, impossible, run, run_each};
 use super::Error;
 use super::block_device::{BlockDevice, read_block_device, read_named_device};
 use super::cgroup::clear_limits_on_own;
@@ -113,18 +113,11 @@ impl LoopFileSystem {
 
     /// Makes and mounts the file system. Own commands run while `goes_on` returns true.
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
-        let names = self.attach_all(asked)?;
-        match &asked.making {
-            Making::Kind(kind) => {
-                run(kind.maker(), kind.maker_arguments().iter().copied().chain([names.device.as_str()]))?;
-            }
-            Making::Commands(own) => {
-                self.keep_unmount(own, &names)?;
-                // Some mount where they make.
-                self.make_mount_point()?;
-                run_each(&fill_each(&names, &own.make), goes_on)?;
-            }
-        }
+        let (names, commands) = (self.attach_all(asked)?, asked.commands());
+        self.keep_unmount(&commands, &names)?;
+        // Some mount where they make.
+        self.make_mount_point()?;
+        run_each(&fill_each(&names, &commands.make), goes_on)?;
         self.mount(asked, &names, goes_on)
     }
 
@@ -219,11 +212,8 @@ impl LoopFileSystem {
         let queue = queue_directory(&device);
         // One that has none says so by refusing.
         let _ = fs::write(queue.join("discard_max_bytes"), "0");
-        if let Some(scheduler) = &asked.scheduler {
-            let path = queue.join("scheduler");
-            // One that is not taken is read back later, as any other setting.
-            let _ = fs::write(&path, scheduler);
-        }
+        // One that is not taken is read back later, as any other setting.
+        asked.scheduler.iter().for_each(|scheduler| _ = fs::write(queue.join("scheduler"), scheduler));
         Ok(device)
     }
 
@@ -251,25 +241,14 @@ impl LoopFileSystem {
     fn mount(&self, asked: &FileSystemAsked, names: &Names, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         self.make_mount_point()?;
         let path = self.mount_point();
-        match &asked.making {
-            Making::Kind(kind) => {
-                let options = asked.options.join(",");
-                let options = (!options.is_empty()).then_some(["-o", &options]);
-                let arguments = ["-t", kind.name()].into_iter().chain(options.into_iter().flatten());
-                run("mount", arguments.chain([names.device.as_str(), &*path.to_string_lossy()]))?;
-            }
-            Making::Commands(own) => run_each(&fill_each(names, &own.mount), goes_on)?,
-        }
+        run_each(&fill_each(names, &asked.commands().mount), goes_on)?;
         if self.find_mount()?.is_none() {
             let elsewhere: Vec<String> =
                 self.find_mounts_elsewhere()?.iter().map(|path| path.display().to_string()).collect();
             let elsewhere =
                 if elsewhere.is_empty() { String::new() } else { format!(", but at {}", elsewhere.join(", ")) };
-            return Err(Error::Unavailable {
-                what: "a file system of one's own",
-                reason: format!("its commands ended well, and nothing is mounted at {}{elsewhere}", path.display()),
-                remedy: "let make or mount in [file_systems] mount it at {directory}".into(),
-            });
+            let reason = format!("its commands ended well, and nothing is mounted at {}{elsewhere}", path.display());
+            return Err(impossible(reason, "let make or mount in [file_systems] mount it at {directory}"));
         }
         // The server's user must get through.
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
@@ -304,9 +283,10 @@ impl LoopFileSystem {
     fn take_away(&self) -> Result<(), Error> {
         self.parts().iter().try_for_each(LoopFileSystem::take_away)?;
         let (began, own) = (Instant::now(), self.read_unmount());
-        if let Some(commands) = own.as_ref().filter(|_| self.find_mount().is_ok_and(|mount| mount.is_none())) {
+        let run_own = |commands: &Vec<_>| run_each(commands, &|| began.elapsed() < UNMOUNT_LIMIT);
+        if self.find_mount().is_ok_and(|mount| mount.is_none()) {
             // It may be half made, or nothing may have to be undone.
-            let _ = run_each(commands, &|| began.elapsed() < UNMOUNT_LIMIT);
+            let _ = own.as_ref().map(run_own);
         }
         while let Some(mount) = self.find_mount()? {
             self.forget_limits();
@@ -316,13 +296,7 @@ impl LoopFileSystem {
             let path = self.mount_point();
             // What its own commands cannot unmount, umount may.
             let umount = || run("umount", [&*path.to_string_lossy()]).map(drop);
-            let unmounted = match &own {
-                Some(commands) => {
-                    run_each(commands, &|| began.elapsed() < UNMOUNT_LIMIT).or_else(|error| umount().map_err(|_| error))
-                }
-                None => umount(),
-            };
-            match unmounted {
+            match own.as_ref().map_or_else(umount, |own| run_own(own).or_else(|error| umount().map_err(|_| error))) {
                 Ok(()) => {}
                 Err(error) if began.elapsed() > UNMOUNT_LIMIT => return Err(error),
                 Err(_) => std::thread::sleep(POLL_INTERVAL),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, Window};
 use crate::linux::Error;
-use crate::linux::extents::Extent;
+use crate::linux::direct_read::Extent;
 use crate::units::{Bytes, PageRange};
 
 const PAGE_BYTES: u64 = 4096;

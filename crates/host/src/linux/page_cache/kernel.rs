@@ -84,7 +84,9 @@ impl PageTables {
     }
 
     fn read_window(&self, file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Vec<Activity>> {
-        let mapping = Mapping::for_faults(file, page_bytes, window)?;
+        let mapping = Mapping::new(file, page_bytes, window, ProtFlags::READ)?;
+        // SAFETY: the range is the mapping that was just made, and the advice changes nothing that anybody could see.
+        unsafe { madvise(mapping.memory, mapping.bytes, Advice::Sequential) }?;
         mapping.fault_around(&self.sink)?;
         let mut frames = self.read_frames(&mapping, page_bytes, window.pages())?;
         frames.sort_unstable();
@@ -141,13 +143,6 @@ fn as_activity(flags: u64) -> Activity {
 }
 
 impl Mapping {
-    fn for_faults(file: BorrowedFd<'_>, page_bytes: u64, window: PageRange) -> io::Result<Mapping> {
-        let mapping = Mapping::new(file, page_bytes, window, ProtFlags::READ)?;
-        // SAFETY: the range is the mapping that was just made, and the advice changes nothing that anybody could see.
-        unsafe { madvise(mapping.memory, mapping.bytes, Advice::Sequential) }?;
-        Ok(mapping)
-    }
-
     fn address(&self) -> u64 {
         self.memory as u64
     }
@@ -266,32 +261,12 @@ struct CachestatRange {
     length: u64,
 }
 
-/// `struct cachestat` of `include/uapi/linux/mman.h`, in pages.
-#[repr(C)]
-#[derive(Default)]
-struct Cachestat {
-    cached: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
-
 /// Counts the pages that overlap `length` bytes, not 0, from `offset`. ENOSYS before Linux 6.5; EPERM, mostly since
 /// 6.14, for a file that mincore(2) would not show either.
 pub fn count_cached(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<PageCounts> {
     let range = CachestatRange { offset, length };
-    let mut found = Cachestat::default();
+    let mut found = PageCounts::default();
     // SAFETY: both structs have the kernel's layout and outlive the call, which keeps no pointer to them.
     let status = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0) };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(PageCounts {
-        cached: found.cached,
-        dirty: found.dirty,
-        writeback: found.writeback,
-        evicted: found.evicted,
-        recently_evicted: found.recently_evicted,
-    })
+    if status == 0 { Ok(found) } else { Err(io::Error::last_os_error()) }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::Error;
-use super::extents::Extent;
+use super::direct_read::Extent;
 use crate::units::{Bytes, PageRange};
 
 mod fake;
@@ -17,7 +17,9 @@ mod system_tests;
 pub use fake::{FakeCalls, FakePageCache, FakeRefusal};
 pub use system::{SystemPageCache, VisibilityTest, test_visibility};
 
-/// Counts of cachestat(2). Pages that are still being read count as cached.
+/// Counts of cachestat(2): `struct cachestat` of `include/uapi/linux/mman.h`. Pages that are still being read count as
+/// cached.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCounts {
     pub cached: u64,
@@ -160,15 +162,6 @@ impl Window {
         let is_doubled = doubled <= WINDOW_MAX;
         let bytes = if is_doubled { doubled } else { read_ahead };
         (WINDOW_MIN..=WINDOW_MAX).contains(&bytes).then_some(Window { bytes, is_doubled })
-    }
-
-    pub fn bytes(self) -> Bytes {
-        self.bytes
-    }
-
-    /// Is POSIX_FADV_SEQUENTIAL to be told?
-    pub fn is_doubled(self) -> bool {
-        self.is_doubled
     }
 
     /// Bytes of one read: the largest folio of a window. No folio crosses a multiple of it, so each is used once.

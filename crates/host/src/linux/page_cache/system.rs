@@ -19,7 +19,7 @@ use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, Window};
 use crate::files::{Tree, open_regular_with};
 use crate::linux::Error;
 use crate::linux::block_device::find_read_ahead;
-use crate::linux::extents::{Extent, read_extents};
+use crate::linux::direct_read::{Extent, read_extents};
 use crate::units::{Bytes, PageRange};
 
 /// The page cache of the machine that this runs on.
@@ -249,10 +249,8 @@ impl CachedFile for SystemFile {
     }
 
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error> {
-        let tables = page_tables()?;
-        tables
-            .visit_activity(self.file.as_fd(), self.cache.page_bytes, range, visit)
-            .map_err(|error| Error::file("read the page flags of", &self.path, error))
+        let visited = page_tables()?.visit_activity(self.file.as_fd(), self.cache.page_bytes, range, visit);
+        visited.map_err(|error| Error::file("read the page flags of", &self.path, error))
     }
 
     fn read_extents(&self) -> Result<Vec<Extent>, Error> {
@@ -353,11 +351,11 @@ pub struct SystemInOrder {
 impl SystemInOrder {
     /// `file` must be exclusive: read-ahead state belongs to an open file.
     pub fn new(file: File, path: PathBuf, window: Window, page_bytes: u64) -> io::Result<SystemInOrder> {
-        if window.is_doubled() {
+        if window.is_doubled {
             fadvise(&file, 0, None, Advice::Sequential)?;
         }
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        fcntl_setpipe_size(&writer, window.bytes().0 as usize)?;
+        fcntl_setpipe_size(&writer, window.bytes.0 as usize)?;
         let nowhere = open_null()?;
         let splice_bytes = window.piece().0;
         Ok(SystemInOrder { file, path, splice_bytes, page_bytes, reader, writer, nowhere })

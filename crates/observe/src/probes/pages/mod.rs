@@ -16,11 +16,11 @@ use rustix::fs::{major, minor};
 
 use crate::Error;
 use crate::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile};
-use crate::probes::load::{CostCount, Loading, attach, read_types_ahead, refusal, refused, take_map};
+use crate::probes::load::{CostCount, Loading, attach, refusal, refused, take_map};
 use crate::time::ProbeCost;
 use host::linux;
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
-use host::linux::ready::Over;
+use host::linux::threads::Over;
 
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pages.bpf.o"));
@@ -134,7 +134,7 @@ impl PageProbe {
         let failed = |source| Error::Linux(linux::Error::file("read", control, source));
         let facts = control.metadata().map_err(failed)?;
         let key = file_key(facts.dev(), facts.ino());
-        self.files.insert(key, file_record(0, 0, 0, 0), 0).map_err(refused)?;
+        self.files.insert(key, FileRecord::default(), 0).map_err(refused)?;
         let read = SystemPageCache::new()
             .open(control)
             .and_then(|file| file.map_or(Ok(0), |file| file.apply_read(0, &mut [0])));
@@ -165,7 +165,7 @@ impl PageProbe {
     fn tell_place(&mut self, number: usize) -> Result<(), Error> {
         let Known { file, first_word, words } = self.known[number];
         // The kernel counts them from 1 on.
-        let record = file_record(number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt);
+        let record = [number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt, 0];
         self.files.insert(file_key(file.device, file.inode), record, 0).map_err(refused)
     }
 }
@@ -178,10 +178,12 @@ pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
         // As of files that are known: a quarter of each for what it grows by, and a quarter of all.
         (words + words / 4) * 5 / 4 + FURTHER_WORDS
     };
-    let room = room().map(|room| (words_of(&room), room)).filter(|(words, _)| *words <= WORDS_AHEAD_MAX);
-    let Some((words, room)) = room else { return read_types_ahead() };
-    let opened = PageProbe::load((FILES_AHEAD, words), room.unit_pages, &room.control);
-    *ahead = Some((room, opened));
+    if let Some((words, room)) =
+        room().map(|room| (words_of(&room), room)).filter(|(words, _)| *words <= WORDS_AHEAD_MAX)
+    {
+        let opened = PageProbe::load((FILES_AHEAD, words), room.unit_pages, &room.control);
+        *ahead = Some((room, opened));
+    }
 }
 
 /// As [`super::forget_pages_ahead`] says.
@@ -236,7 +238,7 @@ impl PageWatch for PageProbe {
     }
 
     fn leave_out(&mut self, pid: u32) -> Result<(), Error> {
-        self.processes.insert(pid, other_process(), 0).map_err(refused)
+        self.processes.insert(pid, [pair(OTHER, 0), 0, 0, 0, 0], 0).map_err(refused)
     }
 
     fn forget(&mut self, pid: u32) {
@@ -302,14 +304,6 @@ const EVENT_BYTES: usize = 56;
 /// By what the kernel knows a file of this device and inode: MKDEV of include/linux/kdev_t.h.
 fn file_key(device: u64, inode: u64) -> [u64; 2] {
     [inode, pair(major(device) << 20 | minor(device), 0)]
-}
-
-fn file_record(number: u32, first_word: u32, units: u32, salt: u32) -> FileRecord {
-    [number, first_word, units, salt, 0]
-}
-
-fn other_process() -> ProcessRecord {
-    [pair(OTHER, 0), 0, 0, 0, 0]
 }
 
 /// Two numbers that stand one after the other.

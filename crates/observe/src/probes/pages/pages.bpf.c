@@ -81,53 +81,22 @@ struct event {
     u32 kind;
 };
 
-struct {
-    __uint(type, MAP_HASH);
-    __uint(max_entries, 1);
-    __type(key, struct key);
-    __type(value, struct file);
-} files SEC(".maps");
+MAP(files, MAP_HASH, 1, struct key, struct file);
 
-struct {
-    __uint(type, MAP_HASH);
-    __uint(max_entries, 16384);
-    __type(key, u32);
-    __type(value, struct process);
-} processes SEC(".maps");
+MAP(processes, MAP_HASH, 16384, u32, struct process);
 
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u64);
-} requested SEC(".maps");
+MAP(requested, MAP_ARRAY, 1, u32, u64);
 
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u64);
-} fetched SEC(".maps");
+MAP(fetched, MAP_ARRAY, 1, u32, u64);
 
-struct {
-    __uint(type, MAP_RING);
-    __uint(max_entries, 1 << 24);
-} events SEC(".maps");
+RING(events, 1 << 24);
 
 // Pids of processes that are seen for the first time: whoever waits is woken at once, while they live.
-struct {
-    __uint(type, MAP_RING);
-    __uint(max_entries, 1 << 14);
-} arrivals SEC(".maps");
+RING(arrivals, 1 << 14);
 
 // What was not told for want of room; and up to which hash units are told again, 0 to 2^32.
 enum { LOST, AGAIN_BELOW, CONTROLS };
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(max_entries, CONTROLS);
-    __type(key, u32);
-    __type(value, u64);
-} controls SEC(".maps");
+MAP(controls, MAP_ARRAY, CONTROLS, u32, u64);
 
 const volatile u32 own_pid = 0;
 // A unit has 2^unit_shift pages.

@@ -157,33 +157,15 @@ struct written {
     u64 bytes;
 };
 
-struct {
-    __uint(type, MAP_HASH);
-    __uint(max_entries, FILES);
-    __type(key, struct file_key);
-    __type(value, struct known_file);
-} files SEC(".maps");
+MAP(files, MAP_HASH, FILES, struct file_key, struct known_file);
 
 // Zeros, which a file begins with.
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, struct known_file);
-} new_file SEC(".maps");
+MAP(new_file, MAP_ARRAY, 1, u32, struct known_file);
 
-struct {
-    __uint(type, MAP_RING);
-    __uint(max_entries, 1 << 18);
-} slow_calls SEC(".maps");
+RING(slow_calls, 1 << 18);
 
 // By the classes of files.
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(max_entries, FILE_CLASSES);
-    __type(key, u32);
-    __type(value, struct written);
-} written SEC(".maps");
+MAP(written, MAP_ARRAY, FILE_CLASSES, u32, struct written);
 
 // A call that is shorter is counted and not told.
 const volatile u64 slow_call_ns = 10000000;

@@ -52,7 +52,7 @@ pub(super) fn parse_name(words: &KnownFile) -> FileName {
         String::from_utf8_lossy(&name[..end]).into_owned()
     };
     let names: Vec<String> = bytes.chunks(NAME_BYTES).map(text).collect();
-    FileName::of_names(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    FileName::of_names(&names)
 }
 
 pub(super) fn parse_file(words: &KnownFile) -> FileTimes {
@@ -60,10 +60,11 @@ pub(super) fn parse_file(words: &KnownFile) -> FileTimes {
     FileTimes {
         file: parse_name(words),
         syncs: parse_statistic(words),
-        sleeps: Statistic::of_time(counts[5], counts[6]),
+        sleeps: counts[5],
+        slept_ns: counts[6],
         written: Written { writes: counts[1], bytes: counts[2] },
         unsynced: Written { writes: counts[3], bytes: counts[4] },
-        lasts: false,
+        ..FileTimes::default()
     }
 }
 
@@ -82,7 +83,8 @@ pub(super) fn parse_statistic(words: &[u64]) -> Statistic {
     let halves = words[5..STATISTIC_WORDS].iter().flat_map(|word| [word & 0xffff_ffff, word >> 32]);
     let mut histogram = [0; crate::BUCKETS];
     histogram.iter_mut().zip(halves).for_each(|(bucket, count)| *bucket = count);
-    Statistic { count: words[1], total_ns: words[2], min_ns: words[3], max_ns: words[4], histogram }
+    let length = |ns: u64| (words[1] > 0).then_some(ns);
+    Statistic { count: words[1], total_ns: words[2], min_ns: length(words[3]), max_ns: length(words[4]), histogram }
 }
 
 /// By the number that x86-64 has for it (arch/x86/entry/syscalls/syscall_64.tbl).
@@ -118,7 +120,7 @@ impl CallsBefore {
         let Some(kind) = kind_of(seen.number) else { return };
         let names: Vec<String> =
             seen.path.components().rev().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
-        let file = FileName::of_names(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let file = FileName::of_names(&names);
         let call = FileCall { pid, kind, begin_ns: now_ns, end_ns: None, file, device: seen.device, unsynced: None };
         self.0.push((start_ticks, call));
     }
@@ -159,9 +161,12 @@ mod tests {
         (words[1], words[2], words[3], words[4]) = (2, 900, 400, 500);
         words[STATISTIC_WORDS + 1..STATISTIC_WORDS + 7].copy_from_slice(&[7, 57_344, 3, 24_576, 1, 80]);
         let times = parse_file(&words);
-        assert_eq!((times.file.path.as_str(), times.syncs.count, times.syncs.max_ns), ("base/16386/16387.1", 2, 500));
+        assert_eq!(
+            (times.file.path.as_str(), times.syncs.count, times.syncs.max_ns),
+            ("base/16386/16387.1", 2, Some(500))
+        );
         assert_eq!(times.written, Written { writes: 7, bytes: 57_344 });
-        assert_eq!((times.unsynced.writes, times.sleeps.count, times.sleeps.total_ns), (3, 1, 80));
+        assert_eq!((times.unsynced.writes, times.sleeps, times.slept_ns), (3, 1, 80));
         assert!(!is_left(&times, &times));
         let temporary = parse_file(&file(["pgsql_tmp7.0", "pgsql_tmp", "base", ""]));
         assert!(is_left(&temporary, &temporary));

@@ -21,14 +21,12 @@ use self::files::{
 };
 use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::load::{CostCount, Loading, REBUILD, attach, refusal, refused, take_map};
-use super::options::ProbeOptions;
 use crate::Error;
-use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, Reading, Tier, TimeSource};
+use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, ProbeOptions, Reading, Tier, TimeSource};
 use host::linux::clock::read_thread_cpu_time;
-use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage};
+use host::linux::foreign_memory::SharedWords;
+use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
 use host::linux::read_monotonic;
-use host::linux::schedule::read_task_time;
-use host::linux::shared_words::SharedWords;
 
 /// A pass over all slots is done again where others had the processor for longer meanwhile, so often at most: what processes did in that
 /// time would be charged to the time before the pass.
@@ -175,10 +173,7 @@ impl TimeProbe {
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
         // A process may end at any time.
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
-        let first = match activity.is_running {
-            true => First::Ready,
-            false => First::Waiting(self.event_word.read(pid).ok()),
-        };
+        let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
         let is_in_io = matches!(first, First::Waiting(Some(event)) if event >> 24 == IO_EVENTS);
         let Ok(index) = self.unused.pop(0) else {
             self.without_slot += 1;
@@ -320,7 +315,7 @@ impl TimeSource for TimeProbe {
     }
 
     fn cost_refusal(&self) -> Option<String> {
-        self.cost.refusal()
+        self.cost.refusal.clone()
     }
 
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {

@@ -188,7 +188,7 @@ mod tests {
         let ready = parse_slot(&words, 1500);
         let wait = ready.waits[0].1;
         assert_eq!((ready.ready_ns, wait.total_ns, ready.open), (Some(200), 300, None));
-        assert_eq!((wait.count, wait.longest_ns()), (1, Some(300)), "it is over, though its process has not run since");
+        assert_eq!((wait.count, wait.max_ns), (1, Some(300)), "it is over, though its process has not run since");
     }
 
     #[test]

@@ -25,12 +25,7 @@ struct task_struct {
 
 // What there was no room for: processes, records of slow calls, and calls and writes of files.
 enum { LOST_PROCESSES, LOST_CALLS, LOST_FILES, LOSSES };
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(max_entries, LOSSES);
-    __type(key, u32);
-    __type(value, u64);
-} lost SEC(".maps");
+MAP(lost, MAP_ARRAY, LOSSES, u32, u64);
 
 INLINE void count_lost(u32 what)
 {
@@ -114,12 +109,7 @@ struct {
 
 // By pid, the number of the slot of a process that is followed, from 1 on. It is looked at for each process that is switched, woken or
 // receives anything: the code that finds an entry of an array is a part of the program. Whoever loads this makes it as long as there are pids.
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u32);
-} tasks SEC(".maps");
+MAP(tasks, MAP_ARRAY, 1, u32, u32);
 
 // Slots that are all zeros.
 struct {

@@ -77,7 +77,7 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
 
 /// Who looks now and then counts neither commands nor switches.
 fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
-    one.time.is_exact().then_some(number)
+    one.time.total.is_exact().then_some(number)
 }
 
 fn groups(points: &[TimedPoint]) -> Vec<Vec<Column>> {
@@ -168,7 +168,7 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     if points.iter().any(|one| one.time.is_cut_short) {
         notes.push(CUT_SHORT.to_owned());
     }
-    let estimated = points.iter().any(|one| !one.time.is_exact());
+    let estimated = points.iter().any(|one| !one.time.total.is_exact());
     if estimated {
         notes.push("some times are estimates of looks, in which running and ready are one, and nothing is counted: docs/waits.md".to_owned());
     }

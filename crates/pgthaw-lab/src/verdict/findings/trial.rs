@@ -145,7 +145,7 @@ fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
 
 /// The arithmetic check of an account: seconds of processors used, by the time that there was. Looks cannot tell who runs from who is ready.
 fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
-    let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.is_exact())?.processors_used();
+    let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.total.is_exact())?.processors_used();
     (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
 }
 
