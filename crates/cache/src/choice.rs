@@ -205,7 +205,7 @@ impl Databases {
         let known = self.known(headers);
         let count = |header: &SnapshotHeader| {
             let mut counted = header.clone();
-            for database in self.gone(header, &known) {
+            for database in self.gone(header, known.as_ref()) {
                 counted.os_blocks = counted.os_blocks.saturating_sub(database.os_blocks);
                 counted.buffer_blocks = counted.buffer_blocks.saturating_sub(database.buffers_blocks);
             }
@@ -216,36 +216,26 @@ impl Databases {
 
     /// The names of the databases that one of these holds something of and that are gone.
     pub fn gone_of<'a>(&self, header: &'a SnapshotHeader, headers: &[SnapshotHeader]) -> Vec<&'a str> {
-        let known = self.known(headers);
         let holds = |one: &&DatabaseBlocks| one.os_blocks > 0 || one.buffers_blocks > 0;
-        self.gone(header, &known).filter(holds).map(|one| &*one.name).collect()
+        let gone = self.gone(header, self.known(headers).as_ref());
+        gone.into_iter().filter(holds).map(|one| &*one.name).collect()
     }
 
     /// A database that was made anew has another oid, and what is restored into it is found by name. Whoever took a snapshot since
     /// knows of it. Where there is one that no snapshot knows, it may be any that is missing: then none is taken for gone.
-    fn gone<'a>(&self, header: &'a SnapshotHeader, known: &Known<'_>) -> impl Iterator<Item = &'a DatabaseBlocks> {
-        let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !known.names.contains(&*one.name);
-        header.databases.iter().filter(|_| known.has_all).filter(is_gone)
+    fn gone<'a>(&self, header: &'a SnapshotHeader, known: Option<&BTreeSet<&str>>) -> Vec<&'a DatabaseBlocks> {
+        let Some(names) = known else { return Vec::new() };
+        let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !names.contains(&*one.name);
+        header.databases.iter().filter(is_gone).collect()
     }
 
-    fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Known<'a> {
+    /// The names of the databases that are there, as these know them; `None` where users have made one that none of these knows.
+    fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();
         let has_all = self.0.iter().all(|oid| *oid < FIRST_USER_OID || oids.contains(oid));
-        Known { names: self.names(headers), has_all }
+        has_all.then(|| databases().filter(|one| self.0.contains(&one.oid)).map(|one| &*one.name).collect())
     }
-
-    fn names<'a>(&self, headers: &'a [SnapshotHeader]) -> BTreeSet<&'a str> {
-        let all = headers.iter().flat_map(|header| &header.databases);
-        all.filter(|one| self.0.contains(&one.oid)).map(|one| &*one.name).collect()
-    }
-}
-
-/// What snapshots know of the databases that are there.
-struct Known<'a> {
-    names: BTreeSet<&'a str>,
-    /// They know all that users have made.
-    has_all: bool,
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::sealed_file::Flaw;
 use super::{BEST, NEWEST, Tiers};
 use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
 use host::linux;
@@ -10,16 +11,8 @@ use host::linux;
 /// What can go wrong with a map or a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{} is not a snapshot: {reason}", path.display())]
-    NotASnapshot { path: PathBuf, reason: String },
-    #[error("snapshot {} is damaged: {reason}", path.display())]
-    Damaged { path: PathBuf, reason: String },
-    #[error("snapshot {} contradicts itself: {reason}", path.display())]
-    Contradiction { path: PathBuf, reason: String },
-    #[error("snapshot {} has format {found}, and this pgthaw reads format {known}", path.display())]
-    OtherFormat { path: PathBuf, found: u32, known: u32 },
-    #[error("snapshot {} is too large: {reason}", path.display())]
-    TooLarge { path: PathBuf, reason: String },
+    #[error("{}", flaw.told("snapshot", path))]
+    Flawed { path: PathBuf, flaw: Flaw },
     #[error("snapshot {} is of another cluster (system identifier {snapshot}) than this one ({cluster})", path.display())]
     OtherCluster { path: PathBuf, snapshot: u64, cluster: u64 },
     #[error("there is no snapshot in {}", .0.display())]
@@ -56,9 +49,17 @@ impl Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
+    /// The error of a snapshot's file.
+    pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
+        match flaw {
+            Flaw::Failed { action, source } => Error::file(action, path, source),
+            flaw => Error::Flawed { path: path.to_owned(), flaw },
+        }
+    }
+
     /// Is it the file itself that is no good? Then another snapshot may be.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Error::NotASnapshot { .. } | Error::Damaged { .. } | Error::Contradiction { .. })
+        matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
 }
 
@@ -69,21 +70,9 @@ impl Explain for Error {
             Error::Postgres(inner) => inner.kind(),
             Error::NothingMeasured { .. } => ErrorKind::Privilege,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-            Error::Damaged { .. } | Error::Contradiction { .. } | Error::TooLarge { .. } | Error::File { .. } => {
-                ErrorKind::Failed
-            }
-            Error::NotASnapshot { .. }
-            | Error::OtherFormat { .. }
-            | Error::OtherCluster { .. }
-            | Error::NoSnapshot(_)
-            | Error::KeptElsewhere { .. }
-            | Error::NothingHeld { .. }
-            | Error::UnknownSnapshot { .. }
-            | Error::AmbiguousSnapshot { .. }
-            | Error::Label(_)
-            | Error::Exists(_)
-            | Error::UnknownRelation { .. }
-            | Error::UnknownSchema { .. } => ErrorKind::Usage,
+            Error::Flawed { flaw: Flaw::NotOne(_) | Flaw::OtherFormat { .. }, .. } => ErrorKind::Usage,
+            Error::Flawed { .. } | Error::File { .. } => ErrorKind::Failed,
+            _ => ErrorKind::Usage,
         }
     }
 
@@ -105,15 +94,15 @@ impl Explain for Error {
                 ));
             }
             Error::File { source, .. } => return file_hint(source).map(str::to_owned),
-            Error::NotASnapshot { .. } => "`pgthaw snapshot list` shows the snapshots that there are",
-            Error::Damaged { path, .. } => {
+            Error::Flawed { flaw: Flaw::NotOne(_), .. } => "`pgthaw snapshot list` shows the snapshots that there are",
+            Error::Flawed { flaw: Flaw::Damaged(_), path } => {
                 let file = postgres::quote_argument(&path.display().to_string());
                 return Some(format!("take an older one (`pgthaw snapshot list`), or remove it: `rm -- {file}`"));
             }
-            Error::Contradiction { .. } | Error::TooLarge { .. } => {
-                "pgthaw did not write this; use a snapshot from `pgthaw snapshot list`"
+            Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
+                "use the pgthaw that wrote it, or take a new snapshot"
             }
-            Error::OtherFormat { .. } => "use the pgthaw that wrote it, or take a new snapshot",
+            Error::Flawed { .. } => "pgthaw did not write this; use a snapshot from `pgthaw snapshot list`",
             Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
             Error::KeptElsewhere { elsewhere, .. } => return Some(kept_elsewhere(elsewhere)),
             // Root's home shows nobody else what is in it.

@@ -1,9 +1,11 @@
 //! Maps for tests.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
-use super::{DatabaseBlocks, ForkMap, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
+use super::{DatabaseBlocks, ForkMap, Lookups, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
 use crate::trace::{FilmHeader, ProbeShare, Sampled};
 use host::units::{Bytes, Fork};
 use postgres::{Relation, RelationKind, RelationName, RelationPath};
@@ -105,5 +107,11 @@ impl FilmHeader {
             remarks: vec!["one".into()],
             ..FilmHeader::default()
         }
+    }
+}
+
+impl Lookups {
+    pub fn of_database(name: &str, blocks: impl IntoIterator<Item = (u32, u64)>) -> Lookups {
+        Lookups(BTreeMap::from([(name.to_owned(), blocks.into_iter().collect())]))
     }
 }

@@ -4,12 +4,23 @@ use std::path::Path;
 
 use parquet::data_type::ByteArray;
 
-use super::sealed_file::mend;
-use super::snapshot_file::{Columns, collect, read_snapshot_from};
+use super::sealed_file::{Footer, ZEROS, compute_digest};
+use super::snapshot_file::{Collector, Columns, read_snapshot_from};
 use super::{Error, RelationMap, Snapshot};
 
 /// What errors call a file in memory.
 const NAME: &str = "fuzzed.parquet";
+
+/// The same file with the checksum that it should have; as it is when it has no place for one.
+pub fn mend(bytes: &[u8]) -> Vec<u8> {
+    let mut mended = bytes.to_vec();
+    let source = bytes::Bytes::copy_from_slice(bytes);
+    let offset = Footer::read(&source).ok().and_then(|footer| footer.checksum_offset());
+    if let Some((offset, digest)) = offset.and_then(|offset| Some((offset, compute_digest(&source, offset).ok()?))) {
+        mended[offset as usize..][..ZEROS.len()].copy_from_slice(digest.as_bytes());
+    }
+    mended
+}
 
 /// Reads a file after its checksum was put right.
 pub fn read_mended(bytes: &[u8]) -> Result<Snapshot, Error> {
@@ -43,22 +54,16 @@ pub fn read_rows<'a>(rows: impl Iterator<Item = RawRow<'a>>) -> Result<Vec<Relat
     let mut columns = Columns::default();
     let text = |bytes: &[u8]| ByteArray::from(bytes.to_vec());
     for row in rows {
-        columns.database.push(text(row.database));
-        columns.schema.push(text(row.schema));
-        columns.name.push(text(row.name));
-        columns.kind.push(text(row.kind));
-        columns.oid.push(row.oid);
-        columns.parent.push(text(row.parent));
-        columns.path.push(text(row.path));
-        columns.relfilenumber.push(row.relfilenumber);
-        columns.tablespace.push(text(row.tablespace));
+        let texts =
+            [row.database, row.schema, row.name, row.kind, row.parent, row.path, row.tablespace, row.fork, row.tier];
+        columns.texts.iter_mut().zip(texts).for_each(|(column, value)| column.push(text(value)));
+        let longs = [row.oid, row.relfilenumber, row.relation_blocks, row.blocks];
+        columns.longs.iter_mut().zip(longs).for_each(|(column, value)| column.push(value));
         columns.is_system.push(row.is_system);
-        columns.fork.push(text(row.fork));
-        columns.relation_blocks.push(row.relation_blocks);
-        columns.tier.push(text(row.tier));
         columns.heat.push(row.heat);
-        columns.blocks.push(row.blocks);
         columns.bitmap.push(ByteArray::from(row.bitmap));
     }
-    collect(&columns)
+    let mut collector = Collector::default();
+    collector.add_group(&columns)?;
+    Ok(collector.relations)
 }

@@ -8,35 +8,43 @@
 //! more memory than data: then the next one is asked.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use roaring::RoaringBitmap;
 
-use super::{ForkMap, HeatSource, Map, Snapshot, TierState};
+use super::files::{Files, numbers};
+use super::{ForkMap, HeatSource, Map, MapInputs, Snapshot, TierState};
 use host::linux;
-use host::linux::page_cache::{Activity, PageCache};
 use host::linux::threads::map_on_threads;
-use host::units::{Fork, PageRange};
-use postgres::{DataDirectory, Database, Relation, RelationPath, Server, read_block_reads};
+use host::units::{BlockRange, Fork};
+use postgres::{Relation, RelationPath, read_block_reads};
 
 /// The share of the blocks that may have one heat. Beyond it a witness says nothing.
 const SAME_MAX: f64 = 0.95;
 
 /// Finds out how hot the blocks of the map's OS tier are. Whatever cannot be asked is passed over: a snapshot without heat
 /// is better than none.
-pub async fn read_heat(map: &mut Map, inputs: HeatInputs<'_>) {
+///
+/// `earlier` are files of earlier snapshots of the cluster, the newest first.
+pub async fn read_heat(map: &mut Map, inputs: MapInputs<'_>, earlier: &[PathBuf]) {
     if map.os != TierState::Measured {
         return;
     }
-    for source in HeatSource::ALL {
+    for (source, _) in HeatSource::ALL {
         let heat = match source {
             HeatSource::None => continue,
             HeatSource::PageFlags => read_page_flags(map, &inputs),
-            HeatSource::Snapshots => read_generations(map, inputs.earlier),
+            HeatSource::Snapshots => read_generations(map, earlier),
             HeatSource::Statistics => read_statistics(map, &inputs).await,
         };
         if let Some(heat) = heat.filter(|heat| tells_apart(map, heat)) {
-            put(map, source, heat);
+            map.os_heat = source;
+            let forks = map.relations.iter_mut().flat_map(|one| &mut one.forks);
+            for (fork, mut levels) in forks.zip(heat) {
+                levels.retain(|_, blocks| !blocks.is_empty());
+                levels.values_mut().for_each(|blocks| _ = blocks.optimize());
+                fork.os_heat = levels;
+            }
             return;
         }
     }
@@ -52,16 +60,6 @@ fn tells_apart(map: &Map, heat: &HeatOfForks) -> bool {
     }
     let all: u64 = blocks.values().sum();
     blocks.values().all(|of_heat| *of_heat as f64 <= all as f64 * SAME_MAX)
-}
-
-fn put(map: &mut Map, source: HeatSource, heat: HeatOfForks) {
-    map.os_heat = source;
-    let forks = map.relations.iter_mut().flat_map(|one| &mut one.forks);
-    for (fork, mut levels) in forks.zip(heat) {
-        levels.retain(|_, blocks| !blocks.is_empty());
-        levels.values_mut().for_each(|blocks| _ = blocks.optimize());
-        fork.os_heat = levels;
-    }
 }
 
 // ---- generations ----
@@ -114,12 +112,16 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     for path in earlier {
         // A damaged one says nothing; that is for `snapshot list --verify` to tell.
         let Ok(snapshot) = Snapshot::read(path) else { continue };
-        if snapshot.map.source.system_identifier != map.source.system_identifier || !is_measured(&snapshot.map) {
+        let is_measured =
+            [&snapshot.map.os, &snapshot.map.buffers].into_iter().all(|tier| *tier == TierState::Measured);
+        if snapshot.map.source.system_identifier != map.source.system_identifier || !is_measured {
             continue;
         }
         for (relation, fork) in snapshot.map.forks() {
             if let Some(at) = places.get(&(&relation.path, fork.fork)) {
-                add(&mut counts[*at], fork);
+                let buffers = fork.all_buffers();
+                counts[*at].add(&(&fork.os | &buffers));
+                counts[*at].add(&buffers);
             }
         }
         snapshots += 1;
@@ -133,39 +135,11 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     (snapshots >= SNAPSHOTS_MIN).then(|| levels.collect())
 }
 
-fn is_measured(map: &Map) -> bool {
-    map.os == TierState::Measured && map.buffers == TierState::Measured
-}
-
-fn add(counts: &mut Counts, fork: &ForkMap) {
-    let buffers = fork.all_buffers();
-    counts.add(&(&fork.os | &buffers));
-    counts.add(&buffers);
-}
-
 // ---- levels ----
 
 /// The heat of snapshots and statistics that stands for the usual, and the greatest.
 pub const USUAL_HEAT: u8 = 4;
 const GREATEST_HEAT: u8 = 8;
-
-/// Who can be asked.
-#[derive(Clone, Copy)]
-pub struct HeatInputs<'a> {
-    pub server: Option<&'a Server>,
-    pub data_directory: Option<&'a DataDirectory>,
-    pub page_cache: &'a dyn PageCache,
-    /// Those whose relations are in the map.
-    pub databases: &'a [Database],
-    /// Files of earlier snapshots of the cluster, the newest first.
-    pub earlier: &'a [PathBuf],
-}
-
-impl std::fmt::Debug for HeatInputs<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HeatInputs").field("earlier", &self.earlier).finish_non_exhaustive()
-    }
-}
 
 /// Blocks of a fork by heat; those of heat 0 are left out, and no block has two.
 type Levels = BTreeMap<u8, RoaringBitmap>;
@@ -193,70 +167,45 @@ const THREADS_MAX: usize = 8;
 
 /// The heat of every fork's cached blocks: the [`Activity`] as a number. `None` when this process may not see it, or when
 /// the kernel keeps no such account.
-fn read_page_flags(map: &Map, inputs: &HeatInputs<'_>) -> Option<HeatOfForks> {
+fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     let directory = inputs.data_directory?;
     inputs.page_cache.test_activity().ok()?;
-    let look = Look {
-        cache: inputs.page_cache,
-        directory: &directory.path,
-        block_size: directory.block_size.into(),
-        segment_blocks: directory.segment_blocks.into(),
-    };
+    let files = Files::of(inputs.page_cache, directory);
     let forks: Vec<(&Relation, &ForkMap)> = map.forks().collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     Some(map_on_threads(forks.len(), threads, |at| {
         let (relation, fork) = forks[at];
         // What went away meanwhile, or cannot be opened, has no heat.
-        look.read_fork(relation, fork).unwrap_or_default()
+        read_activity(&files, relation, fork).unwrap_or_default()
     }))
 }
 
-/// Where the files are and how they are cut.
-struct Look<'a> {
-    cache: &'a dyn PageCache,
-    directory: &'a Path,
-    block_size: u64,
-    segment_blocks: u64,
-}
-
-impl Look<'_> {
-    fn read_fork(&self, relation: &Relation, fork: &ForkMap) -> Result<Levels, linux::Error> {
-        let mut levels: Levels = BTreeMap::new();
-        let mut ranges = fork.os.iter();
-        let mut rest = ranges.next_range();
-        let mut segment = None;
-        while let Some(range) = rest {
-            let (start, end) = (u64::from(*range.start()), u64::from(*range.end()) + 1);
-            let number = start / self.segment_blocks;
-            let cut = end.min((number + 1) * self.segment_blocks);
-            if segment.as_ref().is_none_or(|(open, _)| *open != number) {
-                let path = relation.path.segment_file(self.directory, fork.fork, number as u32);
-                segment = Some((number, self.cache.open(&path)?));
-            }
-            if let Some((_, Some(file))) = &segment {
-                let first = number * self.segment_blocks;
-                file.visit_activity(self.pages(start - first, cut - first), &mut |pages, activity| {
-                    self.add(&mut levels, first, pages, activity);
-                })?;
-            }
-            rest = if cut < end { Some(cut as u32..=(end - 1) as u32) } else { ranges.next_range() };
+fn read_activity(files: &Files<'_>, relation: &Relation, fork: &ForkMap) -> Result<Levels, linux::Error> {
+    let segment_blocks = u64::from(files.geometry.segment_blocks);
+    let mut levels: Levels = BTreeMap::new();
+    let mut ranges = fork.os.iter();
+    let mut rest = ranges.next_range();
+    let mut segment = None;
+    while let Some(range) = rest {
+        let (start, end) = (u64::from(*range.start()), u64::from(*range.end()) + 1);
+        let number = start / segment_blocks;
+        let first = number * segment_blocks;
+        let cut = end.min(first + segment_blocks);
+        if segment.as_ref().is_none_or(|(open, _)| *open != number) {
+            segment = Some((number, files.open(&relation.path, fork.fork, number as u32)?));
         }
-        Ok(tidy(levels, fork))
+        if let Some((_, Some(file))) = &segment {
+            let pages = files.pages(BlockRange::new(start - first, cut - first));
+            // A block is as hot as the hottest of its pages.
+            file.visit_activity(pages, &mut |pages, activity| {
+                let blocks = files.blocks_with(pages);
+                let blocks = numbers(BlockRange::new(first + blocks.start, first + blocks.end));
+                levels.entry(activity as u8).or_default().insert_range(blocks);
+            })?;
+        }
+        rest = if cut < end { Some(cut as u32..=(end - 1) as u32) } else { ranges.next_range() };
     }
-
-    /// The pages of the blocks `[start, end)` of a segment.
-    fn pages(&self, start: u64, end: u64) -> PageRange {
-        let page_bytes = self.cache.page_bytes();
-        PageRange::new(start * self.block_size / page_bytes, (end * self.block_size).div_ceil(page_bytes))
-    }
-
-    /// A block is as hot as the hottest of its pages.
-    fn add(&self, levels: &mut Levels, first: u64, pages: PageRange, activity: Activity) {
-        let page_bytes = self.cache.page_bytes();
-        let start = first + pages.start * page_bytes / self.block_size;
-        let end = first + (pages.end * page_bytes).div_ceil(self.block_size);
-        levels.entry(activity as u8).or_default().insert_range(start as u32..end as u32);
-    }
+    Ok(tidy(levels, fork))
 }
 
 // ---- statistics ----
@@ -265,7 +214,7 @@ impl Look<'_> {
 // relation have the same.
 
 /// The heat of every fork's cached blocks. `None` when there is no server to ask, or when it has counted nothing.
-async fn read_statistics(map: &Map, inputs: &HeatInputs<'_>) -> Option<HeatOfForks> {
+async fn read_statistics(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     let server = inputs.server?;
     let mut reads: HashMap<(String, u32), u64> = HashMap::new();
     for database in inputs.databases.iter().filter(|database| database.allows_connections) {
@@ -393,8 +342,8 @@ mod levels_tests {
 mod page_flags_tests {
     use super::*;
     use crate::fixtures::{map_of, relation};
-    use host::linux::page_cache::FakePageCache;
-    use host::units::Fork;
+    use host::linux::page_cache::{Activity, FakePageCache, PageCache as _};
+    use host::units::{Fork, PageRange};
     use postgres::DataDirectory;
 
     #[test]
@@ -414,12 +363,14 @@ mod page_flags_tests {
         let mut fork = ForkMap::empty(Fork::Main, 120);
         fork.os.insert_range(40..110);
         let map = map_of(vec![relation(1, fork)]);
-        let inputs = HeatInputs {
+        let inputs = MapInputs {
             server: None,
             data_directory: Some(&directory),
             page_cache: &cache,
             databases: &[],
-            earlier: &[],
+            named: None,
+            names: None,
+            progress: &|_, _| (),
         };
         let heat = read_page_flags(&map, &inputs).unwrap();
         let active: Vec<u32> = [50].into_iter().chain(90..105).collect();

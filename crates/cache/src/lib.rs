@@ -10,9 +10,10 @@ extern crate host;
 mod choice;
 mod difference;
 mod error;
+mod files;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod heat;
 mod map;
@@ -28,13 +29,13 @@ mod snapshot_store;
 pub use choice::{Databases, LastStart, Reason, Situation};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::{Error, kept_elsewhere};
-pub use heat::{HeatInputs, USUAL_HEAT, read_heat};
+pub(crate) use files::read_resident_blocks;
+pub use heat::{USUAL_HEAT, read_heat};
 pub use host::failure::Tiers;
 pub use map::{
     BarCell, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Residency, TierState, USAGE_COUNTS, compute_bar,
 };
 pub use names::{BEST, NEWEST};
-pub(crate) use read::read_resident_blocks;
 pub use read::{MapInputs, read_map, read_map_of};
 pub use rollup::{Group, RolledUp, compute_groups};
 pub use selection::{Identity, Part, Selection, compute_identities};

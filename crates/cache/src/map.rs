@@ -1,7 +1,6 @@
 //! The map: per relation and fork, which blocks are resident in which tier.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -62,22 +61,22 @@ pub enum HeatSource {
 }
 
 impl HeatSource {
-    pub const ALL: [HeatSource; 4] =
-        [HeatSource::None, HeatSource::PageFlags, HeatSource::Snapshots, HeatSource::Statistics];
+    /// The sources in their order, with the words for them in the snapshot file and in `--json`.
+    pub const ALL: [(HeatSource, &str); 4] = [
+        (HeatSource::None, "none"),
+        (HeatSource::PageFlags, "page_flags"),
+        (HeatSource::Snapshots, "snapshots"),
+        (HeatSource::Statistics, "statistics"),
+    ];
 
     /// The word for it in the snapshot file and in `--json`.
     pub fn name(self) -> &'static str {
-        match self {
-            HeatSource::None => "none",
-            HeatSource::PageFlags => "page_flags",
-            HeatSource::Snapshots => "snapshots",
-            HeatSource::Statistics => "statistics",
-        }
+        HeatSource::ALL[self as usize].1
     }
 
     /// The source of a name.
     pub fn from_name(name: &str) -> Option<HeatSource> {
-        HeatSource::ALL.into_iter().find(|source| source.name() == name)
+        HeatSource::ALL.into_iter().find(|(_, word)| *word == name).map(|(source, _)| source)
     }
 }
 
@@ -222,24 +221,15 @@ impl Residency {
     }
 }
 
-impl AddAssign for Residency {
-    fn add_assign(&mut self, other: Residency) {
-        self.blocks += other.blocks;
-        self.os += other.os;
-        self.buffers += other.buffers;
-        self.dirty += other.dirty;
-        self.both += other.both;
-        for (level, more) in self.usage_counts.iter_mut().zip(other.usage_counts) {
-            *level += more;
-        }
-    }
-}
-
 impl std::iter::Sum for Residency {
     fn sum<I: Iterator<Item = Residency>>(parts: I) -> Residency {
-        parts.fold(Residency::default(), |mut total, part| {
-            total += part;
-            total
+        parts.fold(Residency::default(), |one, other| Residency {
+            blocks: one.blocks + other.blocks,
+            os: one.os + other.os,
+            buffers: one.buffers + other.buffers,
+            dirty: one.dirty + other.dirty,
+            both: one.both + other.both,
+            usage_counts: std::array::from_fn(|count| one.usage_counts[count] + other.usage_counts[count]),
         })
     }
 }
@@ -298,7 +288,10 @@ pub fn compute_bar(forks: &[&ForkMap], cells: usize) -> Vec<BarCell> {
         total += fork.blocks;
     }
     let cell = |number: usize| {
-        let (start, end) = compute_cell(number as u64, cells as u64, total);
+        let (number, cells) = (number as u64, cells as u64);
+        // At least one block: forks of fewer blocks than cells show each block in several cells.
+        let start = number * total / cells;
+        let end = ((number + 1) * total / cells).max(start + 1);
         let first = tiers.partition_point(|(_, fork_end, _)| *fork_end <= start);
         let mut resident = [0; 3];
         for (fork_start, fork_end, bitmaps) in tiers[first..].iter().take_while(|(fork_start, ..)| *fork_start < end) {
@@ -316,14 +309,6 @@ pub fn compute_bar(forks: &[&ForkMap], cells: usize) -> Vec<BarCell> {
     }
 }
 
-/// The blocks `[start, end)` of a cell; at least one, so that forks of fewer blocks than cells shows each block in
-/// several cells.
-fn compute_cell(number: u64, cells: u64, blocks: u64) -> (u64, u64) {
-    let start = number * blocks / cells;
-    let end = (number + 1) * blocks / cells;
-    (start, end.max(start + 1))
-}
-
 fn compute_ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -335,7 +320,7 @@ fn compute_ratio(part: u64, whole: u64) -> f64 {
 /// What is resident does not say who brought it. A load leaves as many buffers as readers do, but looks nothing up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Lookups(BTreeMap<String, BTreeMap<u32, u64>>);
+pub struct Lookups(pub(crate) BTreeMap<String, BTreeMap<u32, u64>>);
 
 impl Lookups {
     /// Those of these databases. One that lets us not in, or does not answer, is left out.
@@ -354,11 +339,6 @@ impl Lookups {
     pub fn of(&self, relation: &Relation) -> Option<u64> {
         let of_database = self.0.get(&relation.name.database)?;
         Some(of_database.get(&relation.oid).copied().unwrap_or(0))
-    }
-
-    #[cfg(any(test, feature = "fixtures"))]
-    pub fn of_database(name: &str, blocks: impl IntoIterator<Item = (u32, u64)>) -> Lookups {
-        Lookups(BTreeMap::from([(name.to_owned(), blocks.into_iter().collect())]))
     }
 }
 

@@ -3,22 +3,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::ops::Range;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use roaring::RoaringBitmap;
 
+use super::files::{Files, Found};
 use super::{Error, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Snapshot, TierState, USAGE_COUNTS};
 use host::failure::{ErrorKind, Explain};
 use host::linux;
-use host::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
-use host::linux::threads::on_threads;
-use host::units::{BlockRange, Bytes, Fork, PageRange};
+use host::linux::page_cache::PageCache;
+use host::linux::threads::{lock, map_on_threads};
+use host::units::{Bytes, Fork, PageRange};
 use postgres::{
     Buffer, DataDirectory, Database, ForkBlocks, PG_BUFFERCACHE, PartitionedTable, Relation, RelationKind,
     RelationPath, Server, read_buffers, read_fork_blocks, read_partitioned_tables, read_relations,
@@ -84,15 +81,15 @@ fn read_source(inputs: &MapInputs<'_>) -> MapSource {
             lsn: server.facts.lsn.clone(),
             timeline: server.facts.timeline,
         },
-        (None, directory) => MapSource {
-            system_identifier: directory.map_or(0, |directory| directory.system_identifier),
-            version_num: directory.map_or(0, |directory| directory.version_major * 10_000),
-            block_size: directory.map_or(8192, |directory| directory.block_size),
-            segment_blocks: directory.map_or(131_072, |directory| directory.segment_blocks),
+        (None, Some(directory)) => MapSource {
+            system_identifier: directory.system_identifier,
+            version_num: directory.version_major * 10_000,
+            block_size: directory.block_size,
+            segment_blocks: directory.segment_blocks,
             data_directory,
-            lsn: String::new(),
-            timeline: 0,
+            ..MapSource::default()
         },
+        (None, None) => MapSource::default(),
     }
 }
 
@@ -127,7 +124,7 @@ async fn read_buffers_tier(
 }
 
 /// What pg_buffercache calls a file.
-fn key_of(path: &RelationPath) -> (u32, u32, u32) {
+pub fn key_of(path: &RelationPath) -> (u32, u32, u32) {
     (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
 }
 
@@ -206,9 +203,8 @@ async fn read_catalogs<'a>(
                     || (database.name != server.database && server.is_there().await) =>
             {
                 is_there |= !error.is_about_database();
-                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                remarks
-                    .push(format!("the relations of database \"{}\" have no names here: {error}{hint}", database.name));
+                let told = error.with_hint();
+                remarks.push(format!("the relations of database \"{}\" have no names here: {told}", database.name));
                 closed.push(database);
             }
             Err(error) => return Err(error.into()),
@@ -361,11 +357,7 @@ impl MapInputs<'_> {
 
 impl fmt::Debug for MapInputs<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapInputs")
-            .field("server", &self.server)
-            .field("data_directory", &self.data_directory)
-            .field("databases", &self.databases)
-            .finish_non_exhaustive()
+        f.debug_struct("MapInputs").field("databases", &self.databases).finish_non_exhaustive()
     }
 }
 
@@ -411,174 +403,61 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     }
 }
 
+/// Segments of a large fork that one round reads. A short segment ends the fork.
+const SEGMENTS_AT_ONCE: usize = 64;
+
 /// Finds the forks of every relation, their sizes and their resident blocks. A file that cannot be looked at is
 /// remarked on and counts as not resident.
 fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: &mut Vec<String>) {
     let Some(directory) = inputs.data_directory else { return };
-    let walk = Walk {
-        cache: inputs.page_cache,
-        directory: &directory.path,
-        block_size: directory.block_size.into(),
-        segment_blocks: directory.segment_blocks.into(),
-        relations,
-        queue: Mutex::new((0..relations.len()).rev().map(Job::first).collect()),
-        unfinished: AtomicUsize::new(relations.len()),
-        progress: inputs.progress,
-    };
+    let files = Files::of(inputs.page_cache, directory);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let found = on_threads(threads, |_| walk.work()).into_iter().filter_map(Result::ok);
-    let mut found = found.fold(Found::default(), Found::join);
-    found.pieces.sort_unstable_by_key(|piece| (piece.relation, piece.fork, piece.segment));
-    let segment_blocks = walk.segment_blocks;
-    for piece in found.pieces {
-        let first_block = u64::from(piece.segment) * segment_blocks;
-        add_piece(&mut relations[piece.relation].forks, piece, first_block);
-    }
-    if let Some(first) = found.failures.first() {
-        let hint = first.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        remarks.push(format!("{} files could not be looked at: {first}{hint}", found.failures.len()));
-    }
-}
-
-/// One segment of one fork to look at.
-#[derive(Clone, Copy, Debug)]
-struct Job {
-    relation: usize,
-    fork: Fork,
-    segment: u32,
-}
-
-impl Job {
-    /// Where a relation begins. Its other forks and segments follow from it.
-    fn first(relation: usize) -> Job {
-        Job { relation, fork: Fork::Main, segment: 0 }
-    }
-}
-
-/// What one segment holds.
-struct Piece {
-    relation: usize,
-    fork: Fork,
-    segment: u32,
-    blocks: u64,
-    /// Resident blocks, by their numbers in the fork.
-    resident: RoaringBitmap,
-}
-
-/// Pieces come in the order of forks and segments.
-fn add_piece(forks: &mut Vec<ForkMap>, piece: Piece, first_block: u64) {
-    if forks.last().is_none_or(|last| last.fork != piece.fork) {
-        forks.push(ForkMap::empty(piece.fork, 0));
-    }
-    if let Some(fork) = forks.last_mut() {
-        fork.blocks = first_block + piece.blocks;
-        fork.os |= piece.resident;
-    }
-}
-
-#[derive(Default)]
-struct Found {
-    pieces: Vec<Piece>,
-    failures: Vec<linux::Error>,
-}
-
-impl Found {
-    fn join(mut self, other: Found) -> Found {
-        self.pieces.extend(other.pieces);
-        self.failures.extend(other.failures);
-        self
-    }
-}
-
-/// The walk over all files. Jobs lead to more jobs, so that the segments of one large relation are shared out too.
-struct Walk<'a> {
-    cache: &'a dyn PageCache,
-    directory: &'a Path,
-    block_size: u64,
-    segment_blocks: u64,
-    relations: &'a [RelationMap],
-    /// The last is taken first: what was begun is ended before something new is begun.
-    queue: Mutex<Vec<Job>>,
-    /// Jobs in the queue or being worked on.
-    unfinished: AtomicUsize,
-    progress: &'a (dyn Fn(usize, usize) + Sync),
-}
-
-impl Walk<'_> {
-    /// Works until every job is done.
-    fn work(&self) -> Found {
-        let mut found = Found::default();
-        while self.unfinished.load(Ordering::Acquire) > 0 {
-            let Some(job) = self.lock_queue().pop() else {
-                // Somebody else's job may lead to more.
-                std::thread::sleep(Duration::from_micros(50));
-                continue;
-            };
-            match self.look(job) {
-                Ok(Some(piece)) if piece.blocks > 0 => found.pieces.push(piece),
-                Ok(_) => {}
-                Err(error) => found.failures.push(error),
+    let failures: Mutex<Vec<linux::Error>> = Mutex::default();
+    // The first round reads the first segment of every fork. Later rounds read more segments of the forks that go on.
+    let mut forks: Vec<(usize, Fork)> = (0..relations.len()).flat_map(|at| Fork::ALL.map(|fork| (at, fork))).collect();
+    let (mut first, mut at_once) = (0, 1);
+    while !forks.is_empty() {
+        let found = map_on_threads(forks.len() * at_once, threads, |at| {
+            let ((relation, fork), segment) = (forks[at / at_once], first + at % at_once);
+            if (fork, segment) == (Fork::Main, 0) {
+                (inputs.progress)(relation, relations.len());
             }
-            self.unfinished.fetch_sub(1, Ordering::Release);
-        }
-        found
+            let found = files.read_segment(&relations[relation].relation.path, fork, segment as u32, u64::MAX);
+            found.unwrap_or_else(|error| {
+                lock(&failures).push(error);
+                None
+            })
+        });
+        let mut found = found.into_iter();
+        forks.retain(|(relation, fork)| {
+            let mut goes_on = true;
+            for segment in found.by_ref().take(at_once) {
+                // A segment after a short one is not part of the fork.
+                let blocks = segment.as_ref().filter(|_| goes_on).map_or(0, |segment| segment.blocks);
+                goes_on = blocks == u64::from(directory.segment_blocks);
+                if let Some(segment) = segment.filter(|_| blocks > 0) {
+                    add_segment(&mut relations[*relation].forks, *fork, segment);
+                }
+            }
+            goes_on
+        });
+        (first, at_once) = (first + at_once, SEGMENTS_AT_ONCE);
     }
-
-    fn look(&self, job: Job) -> Result<Option<Piece>, linux::Error> {
-        let relation = &self.relations[job.relation].relation;
-        if job.fork == Fork::Main && job.segment == 0 {
-            (self.progress)(job.relation, self.relations.len());
-            self.add_jobs(Fork::ALL.into_iter().skip(1).map(|fork| Job { fork, ..job }));
-        }
-        let path = relation.path.segment_file(self.directory, job.fork, job.segment);
-        let Some(file) = self.cache.open(&path)? else { return Ok(None) };
-        let blocks = (file.size_bytes() / self.block_size).min(self.segment_blocks);
-        if blocks == self.segment_blocks {
-            self.add_jobs([Job { segment: job.segment + 1, ..job }]);
-        }
-        let first_block = u64::from(job.segment) * self.segment_blocks;
-        let resident =
-            read_resident_blocks(&*file, self.cache.page_bytes(), self.block_size, first_block..first_block + blocks)?;
-        Ok(Some(Piece { relation: job.relation, fork: job.fork, segment: job.segment, blocks, resident }))
-    }
-
-    fn add_jobs(&self, jobs: impl IntoIterator<Item = Job>) {
-        let mut queue = self.lock_queue();
-        let before = queue.len();
-        queue.extend(jobs);
-        // While the adding job is unfinished the count cannot reach 0.
-        self.unfinished.fetch_add(queue.len() - before, Ordering::Release);
-    }
-
-    fn lock_queue(&self) -> MutexGuard<'_, Vec<Job>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(first) = failures.first() {
+        remarks.push(format!("{} files could not be looked at: {}", failures.len(), first.with_hint()));
     }
 }
 
-/// The resident blocks of a segment's file that has these blocks of its fork.
-pub fn read_resident_blocks(
-    file: &dyn CachedFile,
-    page_bytes: u64,
-    block_size: u64,
-    blocks: Range<u64>,
-) -> Result<RoaringBitmap, linux::Error> {
-    let (first_block, blocks) = (blocks.start, blocks.end - blocks.start);
-    let mut resident = RoaringBitmap::new();
-    for pages in read_resident_pages(file, page_bytes)? {
-        let range = compute_blocks(pages, page_bytes, block_size, blocks);
-        if !range.is_empty() {
-            resident.insert_range((first_block + range.start) as u32..=(first_block + range.end - 1) as u32);
-        }
-    }
-    resident.optimize();
-    Ok(resident)
-}
-
-/// The blocks of which every page is in a run of pages. A page may be larger than a block, too.
-fn compute_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u64) -> BlockRange {
-    let start = (pages.start * page_bytes).div_ceil(block_size);
-    let end = (pages.end * page_bytes / block_size).min(blocks);
-    BlockRange::new(start, end)
+/// Adds the next segment of a fork.
+fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, segment: Found) {
+    let known = forks.iter().position(|one| one.fork == fork);
+    let at = known.unwrap_or_else(|| {
+        forks.push(ForkMap::empty(fork, 0));
+        forks.len() - 1
+    });
+    forks[at].blocks += segment.blocks;
+    forks[at].os |= segment.resident;
 }
 
 #[cfg(test)]
@@ -636,6 +515,7 @@ mod files_tests {
 
 #[cfg(test)]
 mod os_tests {
+    use std::path::Path;
 
     use super::*;
     use crate::fixtures::relation;
@@ -706,13 +586,6 @@ mod os_tests {
         assert_eq!(blocks(&relations[0].forks[0]), [vec![0], (100..200).collect(), vec![204]].concat());
         assert!(relations[1].forks.is_empty(), "a relation dropped meanwhile has no forks");
         assert_eq!(relations[2].forks[0].blocks, SEGMENT_BLOCKS);
-    }
-
-    #[test]
-    fn pages_larger_than_blocks_are_understood() {
-        let of = |start, end| compute_blocks(PageRange::new(start, end), 65_536, 8192, 20);
-        assert_eq!(of(0, 1), BlockRange::new(0, 8));
-        assert_eq!(of(1, 3), BlockRange::new(8, 20), "the last page ends after the file");
     }
 
     #[test]

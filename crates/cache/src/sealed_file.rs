@@ -16,7 +16,7 @@ use std::sync::Arc;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{
     ColumnChunkMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
@@ -31,7 +31,7 @@ use rustix::fs::{SeekFrom, seek};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use super::{Error, MapSource};
+use super::MapSource;
 use host::files::open_regular;
 
 /// A file's footer as the library has it, and what in it vouches for the file.
@@ -68,17 +68,19 @@ impl Sealed {
         }
     }
 
-    /// Are these the columns, and has every row group 1 to `rows_max` rows? Returns the rows of all. `what` such a file is, is said
+    /// Has it these columns, and has every row group 1 to `rows_max` rows? Returns the rows of all. `what` such a file is, is said
     /// where it is none.
-    pub fn check_shape(&self, expected: &Type, rows_max: usize, what: &str) -> Result<u64, Flaw> {
-        if self.parquet.file_metadata().schema() != expected {
+    pub fn check_shape(&self, what: &str, columns: &[(&str, Kind)], rows_max: usize) -> Result<u64, Flaw> {
+        let expected = build_schema(what, columns)
+            .map_err(|error| Flaw::Failed { action: "describe", source: io::Error::other(error) })?;
+        if self.parquet.file_metadata().schema() != &*expected {
             return Err(Flaw::NotOne(format!("its columns are not those of a {what}")));
         }
-        let mut rows = self.parquet.row_groups().iter().map(|group| group.num_rows());
+        let rows = self.parquet.row_groups().iter().map(|group| group.num_rows());
         if !rows.clone().all(|rows| (1..=rows_max as i64).contains(&rows)) {
             return Err(Flaw::Contradiction(format!("a row group has not 1 to {rows_max} rows")));
         }
-        Ok(rows.by_ref().map(|rows| rows as u64).sum())
+        Ok(rows.map(|rows| rows as u64).sum())
     }
 }
 
@@ -108,23 +110,19 @@ pub enum Kind {
 
 /// The schema of a file whose columns have these names and types, in this order.
 pub fn build_schema(name: &str, columns: &[(&str, Kind)]) -> Result<TypePtr> {
-    let fields = columns.iter().map(|(name, kind)| column_type(name, *kind).map(Arc::new));
-    let fields = fields.collect::<Result<Vec<TypePtr>>>()?;
-    Ok(Arc::new(Type::group_type_builder(name).with_fields(fields).build()?))
-}
-
-fn column_type(name: &str, kind: Kind) -> Result<Type> {
-    let (physical, logical) = match kind {
-        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Bytes => (PhysicalType::BYTE_ARRAY, None),
-        Kind::Boolean => (PhysicalType::BOOLEAN, None),
-        Kind::Integer => (PhysicalType::INT32, None),
-        Kind::Long => (PhysicalType::INT64, None),
+    let field = |(name, kind): &(&str, Kind)| {
+        let (physical, logical) = match kind {
+            Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Bytes => (PhysicalType::BYTE_ARRAY, None),
+            Kind::Boolean => (PhysicalType::BOOLEAN, None),
+            Kind::Integer => (PhysicalType::INT32, None),
+            Kind::Long => (PhysicalType::INT64, None),
+        };
+        let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+        field.with_logical_type(logical).build().map(Arc::new)
     };
-    Type::primitive_type_builder(name, physical)
-        .with_repetition(Repetition::REQUIRED)
-        .with_logical_type(logical)
-        .build()
+    let fields = columns.iter().map(field).collect::<Result<Vec<TypePtr>>>()?;
+    Ok(Arc::new(Type::group_type_builder(name).with_fields(fields).build()?))
 }
 
 // ---- flaw ----
@@ -147,17 +145,24 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// The error of a snapshot file.
-    pub fn of_snapshot(self, path: &Path) -> Error {
-        let path = path.to_owned();
+    /// The message of the error that a file at `path` should be `what`.
+    pub fn told(&self, what: &str, path: &Path) -> String {
+        let path = path.display();
         match self {
-            Flaw::NotOne(reason) => Error::NotASnapshot { path, reason },
-            Flaw::Damaged(reason) => Error::Damaged { path, reason },
-            Flaw::Contradiction(reason) => Error::Contradiction { path, reason },
-            Flaw::OtherFormat { found, known } => Error::OtherFormat { path, found, known },
-            Flaw::TooLarge(reason) => Error::TooLarge { path, reason },
-            Flaw::Failed { action, source } => Error::File { action, path, source },
+            Flaw::NotOne(reason) => format!("{path} is not a {what}: {reason}"),
+            Flaw::Damaged(reason) => format!("{what} {path} is damaged: {reason}"),
+            Flaw::Contradiction(reason) => format!("{what} {path} contradicts itself: {reason}"),
+            Flaw::OtherFormat { found, known } => {
+                format!("{what} {path} has format {found}, and this pgthaw reads format {known}")
+            }
+            Flaw::TooLarge(reason) => format!("{what} {path} is too large: {reason}"),
+            Flaw::Failed { action, source } => format!("cannot {action} {path}: {source}"),
         }
+    }
+
+    /// Is it the file itself that is no good? Then another may be.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Flaw::NotOne(_) | Flaw::Damaged(_) | Flaw::Contradiction(_))
     }
 }
 
@@ -269,26 +274,15 @@ pub fn properties() -> Result<WriterPropertiesBuilder> {
         .set_created_by(format!("pgthaw version {}", env!("CARGO_PKG_VERSION"))))
 }
 
-/// A row group whose columns are put one after the other, in the schema's order.
-pub struct GroupWriter<'a, W: Write>(SerializedRowGroupWriter<'a, W>);
-
-impl<'a, W: Write + Send> GroupWriter<'a, W> {
-    pub fn new(group: SerializedRowGroupWriter<'a, W>) -> GroupWriter<'a, W> {
-        GroupWriter(group)
-    }
-
-    /// Writes the next column.
-    pub fn put<T: DataType>(&mut self, values: &[T::T]) -> Result<()> {
-        let mut column =
-            self.0.next_column()?.ok_or_else(|| ParquetError::General("more columns than the schema has".into()))?;
-        column.typed::<T>().write_batch(values, None, None)?;
-        column.close()
-    }
-
-    /// Ends the group.
-    pub fn close(self) -> Result<()> {
-        self.0.close().map(|_| ())
-    }
+/// Writes the next column of a row group, in the schema's order.
+pub fn put_column<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[T::T],
+) -> Result<()> {
+    let mut column =
+        group.next_column()?.ok_or_else(|| ParquetError::General("more columns than the schema has".into()))?;
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
 }
 
 // ---- checksum ----
@@ -351,7 +345,7 @@ fn verify(source: &impl ChunkReader, footer: &Footer) -> Result<Option<String>, 
 
 /// The end of the file: thrift's bytes, without the length and the magic number that follow.
 #[derive(Debug)]
-struct Footer {
+pub struct Footer {
     offset: u64,
     pub bytes: Vec<u8>,
 }
@@ -397,7 +391,7 @@ impl Footer {
 }
 
 /// The digest in lower-case hexadecimal, reading the 64 bytes at `zeroed` as zeros.
-fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> {
+pub fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> {
     let mut reader = BufReader::with_capacity(1 << 20, source.get_read(0).map_err(as_io_error)?);
     let mut hasher = Sha256::new();
     io::copy(&mut reader.by_ref().take(zeroed), &mut hasher)?;
@@ -416,18 +410,6 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
         },
         other => io::Error::other(other),
     }
-}
-
-/// The same file with the checksum that it should have; as it is when it has no place for one.
-#[cfg(any(test, fuzzing))]
-pub fn mend(bytes: &[u8]) -> Vec<u8> {
-    let mut mended = bytes.to_vec();
-    let source = bytes::Bytes::copy_from_slice(bytes);
-    let offset = Footer::read(&source).ok().and_then(|footer| footer.checksum_offset());
-    if let Some((offset, digest)) = offset.and_then(|offset| Some((offset, compute_digest(&source, offset).ok()?))) {
-        mended[offset as usize..][..ZEROS.len()].copy_from_slice(digest.as_bytes());
-    }
-    mended
 }
 
 // ---- pages ----
@@ -497,9 +479,9 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         })
     }
 
-    /// The next column's 64-bit numbers.
-    pub fn take_longs(&mut self) -> Result<Vec<i64>, String> {
-        self.take::<Int64Type>(Encoding::PLAIN, |_, _| Some(()))
+    /// The next column's numbers or truth values.
+    pub fn take_plain<T: DataType>(&mut self) -> Result<Vec<T::T>, String> {
+        self.take::<T>(Encoding::PLAIN, |_, _| Some(()))
     }
 
     /// The next column's 64-bit numbers, kept as their differences.
@@ -510,16 +492,6 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
             let (count, _) = take_varint(rest)?;
             (block_values <= BLOCK_MAX && parts <= BLOCK_MAX && count == rows as u64).then_some(())
         })
-    }
-
-    /// The next column's 32-bit numbers.
-    pub fn take_integers(&mut self) -> Result<Vec<i32>, String> {
-        self.take::<Int32Type>(Encoding::PLAIN, |_, _| Some(()))
-    }
-
-    /// The next column's truth values.
-    pub fn take_booleans(&mut self) -> Result<Vec<bool>, String> {
-        self.take::<BoolType>(Encoding::PLAIN, |_, _| Some(()))
     }
 
     /// Unpacks the next column's page and decodes it, if `check` finds that it can be decoded.

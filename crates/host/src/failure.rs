@@ -44,6 +44,12 @@ pub trait Explain: std::error::Error {
     /// One sentence or command; `None` when the message says all.
     fn hint(&self) -> Option<String>;
 
+    /// The message with the hint in parentheses.
+    fn with_hint(&self) -> String {
+        let hint = self.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{self}{hint}")
+    }
+
     /// The full disk that caused it, if one did. Its remedy replaces the hint.
     fn full_disk(&self) -> Option<FullDisk> {
         None

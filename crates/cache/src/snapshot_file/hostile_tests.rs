@@ -19,6 +19,17 @@ use crate::fixtures::{map_of, relation, third_resident};
 use crate::sealed_file::{ZEROS, apply_checksum, properties};
 use crate::{Error, Snapshot, SnapshotHeader};
 
+/// Places among the columns of texts, and among those of numbers.
+const NAME: usize = 2;
+const KIND: usize = 3;
+const PATH: usize = 5;
+const FORK: usize = 7;
+const TIER: usize = 8;
+const OID: usize = 0;
+const RELFILENUMBER: usize = 1;
+const RELATION_BLOCKS: usize = 2;
+const BLOCKS: usize = 3;
+
 /// A file's parts, to be falsified before it is written.
 struct Forgery {
     columns: Columns,
@@ -71,7 +82,7 @@ fn refusal_of(falsify: impl FnOnce(&mut Forgery)) -> String {
     let mut forgery = Forgery::new();
     falsify(&mut forgery);
     let error = forgery.refusal();
-    assert!(matches!(error, Error::Contradiction { .. }), "{error:?}");
+    assert!(matches!(error, Error::Flawed { flaw: Flaw::Contradiction(_), .. }), "{error:?}");
     error.to_string()
 }
 
@@ -90,7 +101,10 @@ fn a_small_file_that_says_it_is_huge_is_not_hashed() {
     // Some two hours of hashing.
     file.write_all_at(&bytes[4..], 4 << 40).unwrap();
     for error in [Snapshot::read(&huge).err(), SnapshotHeader::read(&huge).err()] {
-        assert!(matches!(&error, Some(Error::Damaged { reason, .. }) if reason.contains("holes")), "{error:?}");
+        assert!(
+            matches!(&error, Some(Error::Flawed { flaw: Flaw::Damaged(reason), .. }) if reason.contains("holes")),
+            "{error:?}"
+        );
     }
 }
 
@@ -108,46 +122,49 @@ fn another_format_names_both_versions() {
         let mut forgery = Forgery::new();
         forgery.set("pgthaw.format_version", &version.to_string());
         let error = forgery.refusal();
-        assert!(matches!(error, Error::OtherFormat { found, known: 1, .. } if found == version), "{error}");
+        assert!(
+            matches!(error, Error::Flawed { flaw: Flaw::OtherFormat { found, known: 1 }, .. } if found == version),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn a_path_cannot_leave_the_data_directory() {
     for hostile in ["../../etc/shadow", "/etc/shadow", "base/5/../../../x", "base/5/1\n"] {
-        expect(&refusal_of(|one| one.columns.path[1] = ByteArray::from(hostile)), "not the path of a relation");
+        expect(&refusal_of(|one| one.columns.texts[PATH][1] = ByteArray::from(hostile)), "not the path of a relation");
     }
 }
 
 #[test]
 fn numbers_must_agree_with_each_other() {
-    expect(&refusal_of(|one| one.columns.relfilenumber[0] = 99), "relfilenumber 99");
-    expect(&refusal_of(|one| one.columns.oid[0] = -1), "-1 is no oid");
-    expect(&refusal_of(|one| one.columns.oid[0] = 1 << 32), "is no oid");
-    expect(&refusal_of(|one| one.columns.blocks[2] = 5), "has 334 blocks and not 5");
-    expect(&refusal_of(|one| one.columns.blocks[2] = -1), "has 334 blocks");
-    expect(&refusal_of(|one| one.columns.relation_blocks[2] = 999), "reaches past the relation's 999 blocks");
-    expect(&refusal_of(|one| one.columns.relation_blocks[2] = -1), "no relation has -1 blocks");
-    expect(&refusal_of(|one| one.columns.relation_blocks[2] = i64::MAX), "no relation has");
+    expect(&refusal_of(|one| one.columns.longs[RELFILENUMBER][0] = 99), "relfilenumber 99");
+    expect(&refusal_of(|one| one.columns.longs[OID][0] = -1), "-1 is no oid");
+    expect(&refusal_of(|one| one.columns.longs[OID][0] = 1 << 32), "is no oid");
+    expect(&refusal_of(|one| one.columns.longs[BLOCKS][2] = 5), "has 334 blocks and not 5");
+    expect(&refusal_of(|one| one.columns.longs[BLOCKS][2] = -1), "has 334 blocks");
+    expect(&refusal_of(|one| one.columns.longs[RELATION_BLOCKS][2] = 999), "reaches past the relation's 999 blocks");
+    expect(&refusal_of(|one| one.columns.longs[RELATION_BLOCKS][2] = -1), "no relation has -1 blocks");
+    expect(&refusal_of(|one| one.columns.longs[RELATION_BLOCKS][2] = i64::MAX), "no relation has");
     expect(&refusal_of(|one| one.set("pgthaw.relations", "4")), "do not add up");
     expect(&refusal_of(|one| one.set("pgthaw.os_blocks", "1")), "do not add up");
 }
 
 #[test]
 fn words_must_be_known() {
-    expect(&refusal_of(|one| one.columns.tier[0] = ByteArray::from("tape")), "\"tape\" is no tier");
-    expect(&refusal_of(|one| one.columns.kind[0] = ByteArray::from("view")), "\"view\" is no kind");
-    expect(&refusal_of(|one| one.columns.fork[0] = ByteArray::from("spoon")), "\"spoon\" is no fork");
-    expect(&refusal_of(|one| one.columns.name[0] = ByteArray::from(vec![0xff])), "not UTF-8");
+    expect(&refusal_of(|one| one.columns.texts[TIER][0] = ByteArray::from("tape")), "\"tape\" is no tier");
+    expect(&refusal_of(|one| one.columns.texts[KIND][0] = ByteArray::from("view")), "\"view\" is no kind");
+    expect(&refusal_of(|one| one.columns.texts[FORK][0] = ByteArray::from("spoon")), "\"spoon\" is no fork");
+    expect(&refusal_of(|one| one.columns.texts[NAME][0] = ByteArray::from(vec![0xff])), "not UTF-8");
     expect(&refusal_of(|one| one.columns.heat[0] = 256), "256 is no heat");
     expect(&refusal_of(|one| one.columns.heat[0] = -1), "-1 is no heat");
-    expect(&refusal_of(|one| one.columns.tier[0] = ByteArray::from("none")), "\"none\" is no tier");
+    expect(&refusal_of(|one| one.columns.texts[TIER][0] = ByteArray::from("none")), "\"none\" is no tier");
 }
 
 #[test]
 fn a_usage_count_ends_at_five() {
     let falsify = |one: &mut Forgery| {
-        one.columns.tier[0] = ByteArray::from("buffers");
+        one.columns.texts[TIER][0] = ByteArray::from("buffers");
         one.columns.heat[0] = 6;
     };
     expect(&refusal_of(falsify), "6 is no usage count");
@@ -156,12 +173,12 @@ fn a_usage_count_ends_at_five() {
 #[test]
 fn a_block_is_at_one_heat_only() {
     let falsify = |one: &mut Forgery| {
-        for column in [&mut one.columns.name, &mut one.columns.path] {
-            column[1] = column[0].clone();
+        for column in [NAME, PATH] {
+            one.columns.texts[column][1] = one.columns.texts[column][0].clone();
         }
-        one.columns.oid[1] = one.columns.oid[0];
-        one.columns.relfilenumber[1] = one.columns.relfilenumber[0];
-        one.columns.tier[..2].fill(ByteArray::from("buffers"));
+        one.columns.longs[OID][1] = one.columns.longs[OID][0];
+        one.columns.longs[RELFILENUMBER][1] = one.columns.longs[RELFILENUMBER][0];
+        one.columns.texts[TIER][..2].fill(ByteArray::from("buffers"));
         one.columns.heat[1] = 1;
     };
     expect(&refusal_of(falsify), "in tier buffers twice");
@@ -170,8 +187,8 @@ fn a_block_is_at_one_heat_only() {
 #[test]
 fn a_file_belongs_to_one_relation() {
     let falsify = |one: &mut Forgery| {
-        one.columns.path[2] = one.columns.path[0].clone();
-        one.columns.relfilenumber[2] = one.columns.relfilenumber[0];
+        one.columns.texts[PATH][2] = one.columns.texts[PATH][0].clone();
+        one.columns.longs[RELFILENUMBER][2] = one.columns.longs[RELFILENUMBER][0];
     };
     expect(&refusal_of(falsify), "base/5/1 was there before");
 }
@@ -231,7 +248,7 @@ fn other_parquet_files_are_no_snapshots() {
             sign(&path);
         }
         let error = Snapshot::read(&path).unwrap_err();
-        assert!(matches!(error, Error::NotASnapshot { .. }), "{error}");
+        assert!(matches!(error, Error::Flawed { flaw: Flaw::NotOne(_), .. }), "{error}");
     }
 }
 
@@ -252,7 +269,7 @@ fn ten_million_relations_are_refused_before_they_are_read() {
     let (_directory, path, _) = written(10_000);
     replace_groups(&path, |groups| vec![groups[0].clone(); 1000]);
     let error = Snapshot::read(&path).unwrap_err();
-    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+    assert!(matches!(error, Error::Flawed { flaw: Flaw::TooLarge(_), .. }), "{error}");
     expect(&error.to_string(), "has 10000000 rows, of at most");
 }
 
@@ -263,13 +280,13 @@ fn a_row_group_cannot_announce_more_rows_than_ours_have() {
         let falsify = |group: &RowGroupMetaData| group.clone().into_builder().set_num_rows(rows).build().unwrap();
         replace_groups(&path, |groups| groups.iter().map(falsify).collect());
         let error = Snapshot::read(&path).unwrap_err();
-        assert!(matches!(error, Error::Contradiction { .. }), "{error}");
+        assert!(matches!(error, Error::Flawed { flaw: Flaw::Contradiction(_), .. }), "{error}");
     }
 }
 
 #[test]
 fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
-    let megabytes = |one: &mut Forgery| one.columns.name.fill(ByteArray::from(vec![b'x'; 1 << 20]));
+    let megabytes = |one: &mut Forgery| one.columns.texts[NAME].fill(ByteArray::from(vec![b'x'; 1 << 20]));
     expect(&refusal_of(megabytes), "that unpack to 3145740, of at most 3072");
 
     // The same page, with a header that hides its size: unpacking stops there.
@@ -284,7 +301,7 @@ fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
     fs::write(&path, &bytes).unwrap();
     sign(&path);
     let error = Snapshot::read(&path).unwrap_err();
-    assert!(matches!(error, Error::Contradiction { .. }), "{error}");
+    assert!(matches!(error, Error::Flawed { flaw: Flaw::Contradiction(_), .. }), "{error}");
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::io::Write;
-use std::ops::Add;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,10 +21,11 @@ use parquet::file::reader::ChunkReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::TypePtr;
 use roaring::RoaringBitmap;
+use serde::Serialize;
 
 use crate::sealed_file::{
-    DRAFT_PREFIX, Flaw, GroupReader, GroupWriter, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error,
-    build_schema, encode_pairs, encode_source, open_written, properties,
+    DRAFT_PREFIX, Flaw, GroupReader, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error, build_schema,
+    encode_pairs, encode_source, open_written, properties, put_column,
 };
 use crate::{Error, ForkMap, HeatSource, Map, RelationMap, Snapshot, SnapshotHeader, TierState, USAGE_COUNTS};
 use host::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove_abandoned_drafts};
@@ -65,29 +65,28 @@ const UNKNOWN: &str = "unknown: ";
 
 /// The header as the file's metadata.
 fn encode_header(header: &SnapshotHeader) -> Vec<KeyValue> {
-    let remarks = serde_json::Value::from(header.remarks.clone()).to_string();
-    // Texts and numbers alone: they cannot fail.
-    let empty = serde_json::to_string(&header.empty).unwrap_or_default();
-    let partitioned = serde_json::to_string(&header.partitioned).unwrap_or_default();
-    let lookups = serde_json::to_string(&header.lookups).unwrap_or_default();
-    let databases = serde_json::to_string(&header.databases).unwrap_or_default();
     let own = [
         (TAKEN_AT, header.taken_at.to_string()),
         (LABEL, header.label.clone().unwrap_or_default()),
         (OS_TIER, encode_tier(&header.os)),
         (BUFFERS_TIER, encode_tier(&header.buffers)),
         (OS_HEAT, header.os_heat.name().to_owned()),
-        (REMARKS, remarks),
+        (REMARKS, encode_json(&header.remarks)),
         (RELATIONS, header.relations.to_string()),
-        (EMPTY, empty),
-        (PARTITIONED, partitioned),
-        (LOOKUPS, lookups),
+        (EMPTY, encode_json(&header.empty)),
+        (PARTITIONED, encode_json(&header.partitioned)),
+        (LOOKUPS, encode_json(&header.lookups)),
         (OS_BLOCKS, header.os_blocks.to_string()),
         (BUFFER_BLOCKS, header.buffer_blocks.to_string()),
-        (DATABASES, databases),
+        (DATABASES, encode_json(&header.databases)),
     ];
     let format = (FORMAT, FORMAT_VERSION.to_string());
     encode_pairs([format].into_iter().chain(encode_source(&header.source)).chain(own))
+}
+
+/// Texts and numbers alone: they cannot fail.
+fn encode_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn encode_tier(state: &TierState) -> String {
@@ -97,9 +96,12 @@ fn encode_tier(state: &TierState) -> String {
     }
 }
 
-/// The header of a file that claims to be a snapshot, with every value checked.
-fn decode_header(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
+/// The header of a file that claims to be a snapshot, with every value checked. One that was compared with its checksum has to name that.
+fn decode_header(sealed: &Sealed, is_verified: bool) -> Result<SnapshotHeader, Flaw> {
     let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
+    if is_verified {
+        sealed.check_digest(&metadata)?;
+    }
     Ok(SnapshotHeader {
         label: Some(metadata.text(LABEL)?).filter(|label| !label.is_empty()).map(str::to_owned),
         taken_at: metadata.number(TAKEN_AT)?,
@@ -116,12 +118,6 @@ fn decode_header(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
         buffer_blocks: metadata.number(BUFFER_BLOCKS)?,
         databases: metadata.json(DATABASES)?,
     })
-}
-
-/// The header of a file that was compared with its checksum, which has to be the one that it names.
-fn decode_verified(sealed: &Sealed) -> Result<SnapshotHeader, Flaw> {
-    sealed.check_digest(&Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?)?;
-    decode_header(sealed)
 }
 
 fn decode_tier(metadata: &Metadata<'_>, key: &str) -> Result<TierState, Flaw> {
@@ -154,25 +150,21 @@ pub struct Row<'a> {
 
 /// The rows of one relation.
 fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
-    relation.forks.iter().flat_map(move |fork| rows_of_fork(relation, fork))
-}
-
-fn rows_of_fork<'a>(relation: &'a RelationMap, fork: &'a ForkMap) -> Vec<Row<'a>> {
-    let row = |tier, heat: usize, bitmap: &RoaringBitmap| {
-        let mut bitmap = bitmap.clone();
-        bitmap.optimize();
-        Row { relation, fork, tier, heat: heat as u8, bitmap }
-    };
-    let levels = fork.buffers.iter().enumerate().map(|(heat, bitmap)| (BUFFERS, heat, bitmap));
-    let rest = fork.os_heat.values().fold(fork.os.clone(), |rest, blocks| rest - blocks);
-    let of_heat = fork.os_heat.iter().map(|(heat, bitmap)| (OS, usize::from(*heat), bitmap));
-    let resident =
-        std::iter::once((OS, 0, &rest)).chain(of_heat).chain(levels).filter(|(_, _, bitmap)| !bitmap.is_empty());
-    let mut rows: Vec<Row<'a>> = resident.map(|(tier, heat, bitmap)| row(tier, heat, bitmap)).collect();
-    if rows.is_empty() {
-        rows.push(row(NONE, 0, &RoaringBitmap::new()));
-    }
-    rows
+    relation.forks.iter().flat_map(move |fork| {
+        let levels = fork.buffers.iter().enumerate().map(|(heat, bitmap)| (BUFFERS, heat as u8, bitmap.clone()));
+        let rest = fork.os_heat.values().fold(fork.os.clone(), |rest, blocks| rest - blocks);
+        let of_heat = fork.os_heat.iter().map(|(heat, bitmap)| (OS, *heat, bitmap.clone()));
+        let mut rows: Vec<(&str, u8, RoaringBitmap)> =
+            [(OS, 0, rest)].into_iter().chain(of_heat).chain(levels).collect();
+        rows.retain(|(_, _, bitmap)| !bitmap.is_empty());
+        if rows.is_empty() {
+            rows.push((NONE, 0, RoaringBitmap::new()));
+        }
+        rows.into_iter().map(move |(tier, heat, mut bitmap)| {
+            bitmap.optimize();
+            Row { relation, fork, tier, heat, bitmap }
+        })
+    })
 }
 
 // ---- columns ----
@@ -202,47 +194,29 @@ fn schema() -> ParquetResult<TypePtr> {
     build_schema("snapshot", &COLUMNS)
 }
 
-/// Rows of one row group, split into columns: what the Parquet writer takes and the reader gives.
+/// Rows of one row group, split into columns: of each type in the order of [`COLUMNS`].
 #[derive(Debug, Default)]
 pub struct Columns {
-    pub database: Vec<ByteArray>,
-    pub schema: Vec<ByteArray>,
-    pub name: Vec<ByteArray>,
-    pub kind: Vec<ByteArray>,
-    pub oid: Vec<i64>,
-    pub parent: Vec<ByteArray>,
-    pub path: Vec<ByteArray>,
-    pub relfilenumber: Vec<i64>,
-    pub tablespace: Vec<ByteArray>,
+    pub texts: [Vec<ByteArray>; 9],
+    pub longs: [Vec<i64>; 4],
     pub is_system: Vec<bool>,
-    pub fork: Vec<ByteArray>,
-    pub relation_blocks: Vec<i64>,
-    pub tier: Vec<ByteArray>,
     pub heat: Vec<i32>,
-    pub blocks: Vec<i64>,
     pub bitmap: Vec<ByteArray>,
 }
 
 impl Columns {
     /// Adds a row.
     pub fn push(&mut self, row: &Row<'_>, bitmap: Vec<u8>) {
-        let relation = &row.relation.relation;
-        let text = |text: &str| ByteArray::from(text);
-        self.database.push(text(&relation.name.database));
-        self.schema.push(text(&relation.name.schema));
-        self.name.push(text(&relation.name.name));
-        self.kind.push(text(relation.kind.name()));
-        self.oid.push(relation.oid.into());
-        self.parent.push(text(relation.parent.as_deref().unwrap_or_default()));
-        self.path.push(text(&relation.path.to_string()));
-        self.relfilenumber.push(relation.path.relfilenumber().into());
-        self.tablespace.push(text(&relation.tablespace));
-        self.is_system.push(relation.is_system);
-        self.fork.push(text(row.fork.fork.name()));
-        self.relation_blocks.push(row.fork.blocks as i64);
-        self.tier.push(text(row.tier));
+        let Relation { name, kind, oid, path, tablespace, parent, is_system } = &row.relation.relation;
+        let parent = parent.as_deref().unwrap_or_default();
+        let (file, fork) = (path.to_string(), row.fork.fork.name());
+        let texts: [&str; 9] =
+            [&name.database, &name.schema, &name.name, kind.name(), parent, &file, tablespace, fork, row.tier];
+        self.texts.iter_mut().zip(texts).for_each(|(column, text)| column.push(text.into()));
+        let longs = [i64::from(*oid), path.relfilenumber().into(), row.fork.blocks as i64, row.bitmap.len() as i64];
+        self.longs.iter_mut().zip(longs).for_each(|(column, number)| column.push(number));
+        self.is_system.push(*is_system);
         self.heat.push(row.heat.into());
-        self.blocks.push(row.bitmap.len() as i64);
         self.bitmap.push(ByteArray::from(bitmap));
     }
 
@@ -288,7 +262,7 @@ pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Re
     let draft = Draft::create(directory, DRAFT_PREFIX, FILE_MODE);
     let draft = draft.map_err(|source| Error::file("create a file in", &place, source))?;
     write_rows(snapshot, draft.file()).map_err(|error| Error::file("write", path, as_io_error(error)))?;
-    apply_checksum(draft.file()).map_err(|flaw| flaw.of_snapshot(path))?;
+    apply_checksum(draft.file()).map_err(|flaw| Error::of_flaw(flaw, path))?;
     Ok(draft)
 }
 
@@ -299,7 +273,8 @@ fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
     let mut columns = Columns::default();
     let mut bitmap_bytes = 0;
     for row in snapshot.map.relations.iter().flat_map(rows_of) {
-        let bitmap = encode_bitmap(&row)?;
+        let mut bitmap = Vec::with_capacity(row.bitmap.serialized_size());
+        row.bitmap.serialize_into(&mut bitmap)?;
         bitmap_bytes += bitmap.len();
         columns.push(&row, bitmap);
         if columns.len() == ROWS_PER_GROUP || bitmap_bytes >= BITMAP_BYTES_PER_GROUP {
@@ -313,32 +288,19 @@ fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
     writer.close().map(|_| ())
 }
 
-fn encode_bitmap(row: &Row<'_>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(row.bitmap.serialized_size());
-    row.bitmap.serialize_into(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// Writes the columns in the schema's order.
-fn write_group<W: Write + Send>(group: SerializedRowGroupWriter<'_, W>, columns: &Columns) -> ParquetResult<()> {
-    let mut group = GroupWriter::new(group);
-    group.put::<ByteArrayType>(&columns.database)?;
-    group.put::<ByteArrayType>(&columns.schema)?;
-    group.put::<ByteArrayType>(&columns.name)?;
-    group.put::<ByteArrayType>(&columns.kind)?;
-    group.put::<Int64Type>(&columns.oid)?;
-    group.put::<ByteArrayType>(&columns.parent)?;
-    group.put::<ByteArrayType>(&columns.path)?;
-    group.put::<Int64Type>(&columns.relfilenumber)?;
-    group.put::<ByteArrayType>(&columns.tablespace)?;
-    group.put::<BoolType>(&columns.is_system)?;
-    group.put::<ByteArrayType>(&columns.fork)?;
-    group.put::<Int64Type>(&columns.relation_blocks)?;
-    group.put::<ByteArrayType>(&columns.tier)?;
-    group.put::<Int32Type>(&columns.heat)?;
-    group.put::<Int64Type>(&columns.blocks)?;
-    group.put::<ByteArrayType>(&columns.bitmap)?;
-    group.close()
+fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, columns: &Columns) -> ParquetResult<()> {
+    let (mut texts, mut longs) = (columns.texts.iter(), columns.longs.iter());
+    for (_, kind) in COLUMNS {
+        match kind {
+            Kind::Text => texts.next().map_or(Ok(()), |column| put_column::<ByteArrayType, W>(&mut group, column))?,
+            Kind::Long => longs.next().map_or(Ok(()), |column| put_column::<Int64Type, W>(&mut group, column))?,
+            Kind::Boolean => put_column::<BoolType, W>(&mut group, &columns.is_system)?,
+            Kind::Integer => put_column::<Int32Type, W>(&mut group, &columns.heat)?,
+            Kind::Bytes => put_column::<ByteArrayType, W>(&mut group, &columns.bitmap)?,
+        }
+    }
+    group.close().map(drop)
 }
 
 // ---- read ----
@@ -368,7 +330,7 @@ const PAGE_LIMITS: PageLimits =
     PageLimits { row_bytes: 1024, last_page_bytes: Some(BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16) };
 
 /// The largest fork: PostgreSQL's MaxBlockNumber is 2³² − 2.
-const MAX_RELATION_BLOCKS: i64 = u32::MAX as i64;
+const MAX_RELATION_BLOCKS: u64 = u32::MAX as u64;
 
 impl Snapshot {
     /// Reads a snapshot file and checks all of it. The file is untrusted.
@@ -380,8 +342,8 @@ impl Snapshot {
 impl SnapshotHeader {
     /// Reads what a snapshot file's footer says of it, and nothing else: the file may be damaged.
     pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
-        let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| decode_header(&sealed));
-        header.map_err(|flaw| flaw.of_snapshot(path))
+        let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| decode_header(&sealed, false));
+        header.map_err(|flaw| Error::of_flaw(flaw, path))
     }
 
     /// Reads what a snapshot file says of itself, and compares the file with its checksum. Its rows are not looked at.
@@ -393,8 +355,9 @@ impl SnapshotHeader {
 /// Reads a snapshot of what is open already, or in memory; `path` is what errors call it.
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
     let (sealed, header) = verify(&source, path)?;
-    let room = Memory::room(source.len());
-    check_shape(&sealed, room).map_err(|flaw| flaw.of_snapshot(path))?;
+    let room =
+        MEMORY_BYTES.saturating_add(source.len().saturating_mul(MEMORY_BYTES_PER_FILE_BYTE)).min(MAX_MEMORY_BYTES);
+    check_shape(&sealed, room).map_err(|flaw| Error::of_flaw(flaw, path))?;
     let relations = read_relations(path, Arc::new(source), sealed.parquet.row_groups(), room)?;
     let map = Map {
         taken_at: header.taken_at,
@@ -411,7 +374,7 @@ pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> R
     let snapshot = Snapshot::new(map, header.label.clone());
     if snapshot.header() != header {
         let reason = "its rows do not add up to the totals of its metadata".to_owned();
-        return Err(Error::Contradiction { path: path.to_owned(), reason });
+        return Err(Error::of_flaw(Flaw::Contradiction(reason), path));
     }
     Ok(snapshot)
 }
@@ -419,17 +382,16 @@ pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> R
 /// What the footer says of a file that matches its checksum.
 fn verify(source: &impl ChunkReader, path: &Path) -> Result<(Sealed, SnapshotHeader), Error> {
     let verified = Sealed::read(source).and_then(|sealed| {
-        let header = decode_verified(&sealed)?;
+        let header = decode_header(&sealed, true)?;
         Ok((sealed, header))
     });
-    verified.map_err(|flaw| flaw.of_snapshot(path))
+    verified.map_err(|flaw| Error::of_flaw(flaw, path))
 }
 
-/// Are these our columns, and does what the footer announces fit into this room?
-fn check_shape(sealed: &Sealed, room: Memory) -> Result<(), Flaw> {
-    let described = |error| Flaw::Failed { action: "describe", source: std::io::Error::other(error) };
-    let rows = sealed.check_shape(&*schema().map_err(described)?, ROWS_PER_GROUP, "snapshot")?;
-    let most = room.rows / ROW_MEMORY_BYTES;
+/// Are these our columns, and does what the footer announces fit into so many bytes of memory?
+fn check_shape(sealed: &Sealed, room: u64) -> Result<(), Flaw> {
+    let rows = sealed.check_shape("snapshot", &COLUMNS, ROWS_PER_GROUP)?;
+    let most = room / ROW_MEMORY_BYTES;
     if rows > most {
         return Err(Flaw::TooLarge(format!("it has {rows} rows, of at most {most}")));
     }
@@ -440,16 +402,15 @@ fn read_relations<S: ChunkReader + 'static>(
     path: &Path,
     source: Arc<S>,
     groups: &[RowGroupMetaData],
-    room: Memory,
+    room: u64,
 ) -> Result<Vec<RelationMap>, Error> {
-    let wrong = |reason| Error::Contradiction { path: path.to_owned(), reason };
+    let wrong = |reason| Error::of_flaw(Flaw::Contradiction(reason), path);
     let check = |taken: Memory| {
-        let parts = [("rows", taken.rows, room.rows), ("bitmaps", taken.bitmaps, room.bitmaps)];
-        let over = parts.into_iter().find(|(_, taken, room)| taken > room);
-        over.map_or(Ok(()), |(what, taken, room)| {
+        let over = [("rows", taken.rows), ("bitmaps", taken.bitmaps)].into_iter().find(|(_, taken)| *taken > room);
+        over.map_or(Ok(()), |(what, taken)| {
             let reason =
                 format!("its {what} take {taken} bytes of memory, and those of a file of its size {room} at most");
-            Err(Error::TooLarge { path: path.to_owned(), reason })
+            Err(Error::of_flaw(Flaw::TooLarge(reason), path))
         })
     };
     let mut collector = Collector::default();
@@ -458,7 +419,8 @@ fn read_relations<S: ChunkReader + 'static>(
         let mut reader = GroupReader::new(Arc::clone(&source), group, rows, PAGE_LIMITS);
         // Before any of it is unpacked.
         let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
-        check(collector.memory + Memory { rows, bitmaps })?;
+        let Memory { rows: taken_rows, bitmaps: taken_bitmaps } = collector.memory;
+        check(Memory { rows: taken_rows + rows, bitmaps: taken_bitmaps + bitmaps })?;
         let columns = read_columns(&mut reader).map_err(wrong)?;
         collector.add_group(&columns).map_err(wrong)?;
         check(collector.memory)?;
@@ -468,30 +430,26 @@ fn read_relations<S: ChunkReader + 'static>(
 
 /// Reads the columns in the schema's order.
 fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Result<Columns, String> {
-    Ok(Columns {
-        database: group.take_bytes()?,
-        schema: group.take_bytes()?,
-        name: group.take_bytes()?,
-        kind: group.take_bytes()?,
-        oid: group.take_longs()?,
-        parent: group.take_bytes()?,
-        path: group.take_bytes()?,
-        relfilenumber: group.take_longs()?,
-        tablespace: group.take_bytes()?,
-        is_system: group.take_booleans()?,
-        fork: group.take_bytes()?,
-        relation_blocks: group.take_longs()?,
-        tier: group.take_bytes()?,
-        heat: group.take_integers()?,
-        blocks: group.take_longs()?,
-        bitmap: group.take_bytes()?,
-    })
+    let mut columns = Columns::default();
+    let (mut texts, mut longs) = (columns.texts.iter_mut(), columns.longs.iter_mut());
+    for (_, kind) in COLUMNS {
+        match kind {
+            Kind::Text => texts.next().map_or(Ok(()), |column| group.take_bytes().map(|read| *column = read))?,
+            Kind::Long => {
+                longs.next().map_or(Ok(()), |column| group.take_plain::<Int64Type>().map(|read| *column = read))?
+            }
+            Kind::Boolean => columns.is_system = group.take_plain::<BoolType>()?,
+            Kind::Integer => columns.heat = group.take_plain::<Int32Type>()?,
+            Kind::Bytes => columns.bitmap = group.take_bytes()?,
+        }
+    }
+    Ok(columns)
 }
 
 /// Puts the rows together again. Rows of one relation are neighbours, and so are rows of one of its forks.
 #[derive(Default)]
-struct Collector {
-    relations: Vec<RelationMap>,
+pub struct Collector {
+    pub relations: Vec<RelationMap>,
     paths: HashSet<RelationPath>,
     memory: Memory,
     rows: u64,
@@ -504,45 +462,45 @@ struct Memory {
     bitmaps: u64,
 }
 
-impl Memory {
-    /// What a file of so many bytes may take.
-    fn room(file_bytes: u64) -> Memory {
-        let room = MEMORY_BYTES.saturating_add(file_bytes.saturating_mul(MEMORY_BYTES_PER_FILE_BYTE));
-        let room = room.min(MAX_MEMORY_BYTES);
-        Memory { rows: room, bitmaps: room }
-    }
-}
-
-impl Add for Memory {
-    type Output = Memory;
-
-    fn add(self, other: Memory) -> Memory {
-        Memory { rows: self.rows + other.rows, bitmaps: self.bitmaps + other.bitmaps }
-    }
-}
-
 impl Collector {
-    fn add_group(&mut self, columns: &Columns) -> Result<(), String> {
+    pub fn add_group(&mut self, columns: &Columns) -> Result<(), String> {
         (0..columns.len())
             .try_for_each(|row| self.add(columns, row).map_err(|reason| format!("row {}: {reason}", self.rows)))
     }
 
     fn add(&mut self, columns: &Columns, row: usize) -> Result<(), String> {
         self.rows += 1;
-        let relation = decode_relation(columns, row)?;
+        let texts = columns.texts.each_ref().map(|column| text(&column[row]));
+        let [database, schema, name, kind, parent, path, tablespace, fork, tier] = texts;
+        let [oid, relfilenumber, relation_blocks, blocks] = columns.longs.each_ref().map(|column| column[row]);
+        let path: RelationPath = path?.parse().map_err(|error| format!("{error}"))?;
+        if relfilenumber != i64::from(path.relfilenumber()) {
+            return Err(format!("relfilenumber {relfilenumber} is not that of {path}"));
+        }
+        let relation = Relation {
+            name: RelationName { database: database?.to_owned(), schema: schema?.to_owned(), name: name?.to_owned() },
+            kind: decode_word(kind?, "kind", RelationKind::from_name)?,
+            oid: u32::try_from(oid).map_err(|_| format!("{oid} is no oid"))?,
+            path,
+            tablespace: tablespace?.to_owned(),
+            parent: Some(parent?).filter(|name| !name.is_empty()).map(str::to_owned),
+            is_system: columns.is_system[row],
+        };
         if self.relations.last().is_none_or(|last| last.relation != relation) {
             self.begin_relation(relation)?;
         }
-        let fork = decode_word(&columns.fork[row], "fork", Fork::from_name)?;
-        let blocks = decode_blocks(columns.relation_blocks[row])?;
-        let bitmap = decode_bitmap(&columns.bitmap[row], columns.blocks[row], blocks)?;
+        let fork = decode_word(fork?, "fork", Fork::from_name)?;
+        let fork_blocks = u64::try_from(relation_blocks).ok().filter(|blocks| *blocks <= MAX_RELATION_BLOCKS);
+        let fork_blocks = fork_blocks.ok_or_else(|| format!("no relation has {relation_blocks} blocks"))?;
+        let bitmap = decode_bitmap(&columns.bitmap[row], blocks, fork_blocks)?;
         // Of a block with heat in the page cache it is kept also that it is there.
         let copies = if columns.heat[row] > 0 { 2 } else { 1 };
+        let containers = u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES;
         self.memory.rows += ROW_MEMORY_BYTES;
-        self.memory.bitmaps += copies * compute_memory_bytes(&bitmap, columns.bitmap[row].len());
+        self.memory.bitmaps += copies * (columns.bitmap[row].len() as u64 + containers);
         let relation = self.relations.last_mut().ok_or("it belongs to no relation")?;
-        let fork = find_fork(&mut relation.forks, fork, blocks)?;
-        add_blocks(fork, text(&columns.tier[row])?, columns.heat[row], bitmap)
+        let fork = find_fork(&mut relation.forks, fork, fork_blocks)?;
+        add_blocks(fork, tier?, columns.heat[row], bitmap)
     }
 
     fn begin_relation(&mut self, relation: Relation) -> Result<(), String> {
@@ -558,40 +516,12 @@ impl Collector {
     }
 }
 
-fn decode_relation(columns: &Columns, row: usize) -> Result<Relation, String> {
-    let path: RelationPath = text(&columns.path[row])?.parse().map_err(|error| format!("{error}"))?;
-    if columns.relfilenumber[row] != i64::from(path.relfilenumber()) {
-        return Err(format!("relfilenumber {} is not that of {path}", columns.relfilenumber[row]));
-    }
-    Ok(Relation {
-        name: RelationName {
-            database: text(&columns.database[row])?.to_owned(),
-            schema: text(&columns.schema[row])?.to_owned(),
-            name: text(&columns.name[row])?.to_owned(),
-        },
-        kind: decode_word(&columns.kind[row], "kind", RelationKind::from_name)?,
-        oid: u32::try_from(columns.oid[row]).map_err(|_| format!("{} is no oid", columns.oid[row]))?,
-        path,
-        tablespace: text(&columns.tablespace[row])?.to_owned(),
-        parent: Some(text(&columns.parent[row])?).filter(|name| !name.is_empty()).map(str::to_owned),
-        is_system: columns.is_system[row],
-    })
-}
-
 fn text(value: &ByteArray) -> Result<&str, String> {
     value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
 }
 
-fn decode_word<T>(value: &ByteArray, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
-    let word = text(value)?;
+fn decode_word<T>(word: &str, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
     known(word).ok_or_else(|| format!("{word:?} is no {what}"))
-}
-
-fn decode_blocks(blocks: i64) -> Result<u64, String> {
-    match blocks {
-        0..=MAX_RELATION_BLOCKS => Ok(blocks as u64),
-        _ => Err(format!("no relation has {blocks} blocks")),
-    }
 }
 
 /// The bitmap, when it holds as many blocks as announced and none past the relation's end.
@@ -609,10 +539,6 @@ fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result
     }
     bitmap.optimize();
     Ok(bitmap)
-}
-
-fn compute_memory_bytes(bitmap: &RoaringBitmap, serialized_bytes: usize) -> u64 {
-    serialized_bytes as u64 + u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES
 }
 
 /// The fork that the row belongs to: the last one, or a new one in PostgreSQL's order.
@@ -658,14 +584,6 @@ fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) 
     Ok(())
 }
 
-/// The relations of one group of rows.
-#[cfg(fuzzing)]
-pub fn collect(columns: &Columns) -> Result<Vec<RelationMap>, String> {
-    let mut collector = Collector::default();
-    collector.add_group(columns)?;
-    Ok(collector.relations)
-}
-
 fn open(path: &Path) -> Result<File, Error> {
-    open_written(path).map_err(|flaw| flaw.of_snapshot(path))
+    open_written(path).map_err(|flaw| Error::of_flaw(flaw, path))
 }

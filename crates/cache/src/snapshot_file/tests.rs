@@ -141,7 +141,7 @@ fn a_flipped_bit_is_called_damage() {
     bytes[100] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let error = Snapshot::read(&path).unwrap_err();
-    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    assert!(matches!(error, Error::Flawed { flaw: Flaw::Damaged(_), .. }), "{error}");
     assert!(error.to_string().contains("checksum"), "{error}");
 }
 

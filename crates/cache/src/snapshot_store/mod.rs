@@ -19,14 +19,15 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use super::choice::{LastStart, NEARLY, Reason, Situation, choose, find_warmer, is_clearly_colder, is_to_come};
-use super::sealed_file::DRAFT_PREFIX;
+use super::sealed_file::{DRAFT_PREFIX, Flaw};
 use super::snapshot_file::write_draft;
+use super::warm::{STATE, state_directory};
 use super::{BEST, Databases, Error, MapSource, NEWEST, Snapshot, SnapshotHeader, TierState};
 use host::failure::Tiers;
 use host::files::{
     DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
 };
-use host::linux::own_program::{state_home, state_in};
+use host::linux::own_program::state_in;
 use host::units::Bytes;
 
 const EXTENSION: &str = "parquet";
@@ -58,17 +59,12 @@ pub struct Generation {
 impl SnapshotStore {
     /// The store at `directory` (`--dir` or PGTHAW_SNAPSHOTS), else in the XDG state directory.
     pub fn open(directory: Option<PathBuf>) -> SnapshotStore {
-        SnapshotStore { root: directory.unwrap_or_else(default_root) }
+        SnapshotStore { root: directory.unwrap_or_else(|| state_directory().join(SNAPSHOTS)) }
     }
 
     /// Where a user with this home keeps his, unless he said otherwise.
     pub fn in_home(home: &Path) -> SnapshotStore {
-        SnapshotStore { root: state_in(home).join(BELOW_STATE) }
-    }
-
-    /// A store of other files than snapshots, with generations as these have.
-    pub fn of_others(root: PathBuf) -> SnapshotStore {
-        SnapshotStore { root }
+        SnapshotStore { root: state_in(home).join(STATE).join(SNAPSHOTS) }
     }
 
     /// Where it is.
@@ -119,10 +115,8 @@ impl SnapshotStore {
 
     /// Every snapshot of every cluster: the clusters in order, of each the newest first.
     pub fn read_all(&self) -> Result<Vec<Generation>, Error> {
-        let clusters = self.read_clusters()?;
-        let generations: Vec<Vec<Generation>> =
-            clusters.into_iter().map(|cluster| self.read_generations(cluster)).collect::<Result<_, _>>()?;
-        Ok(generations.into_iter().flatten().collect())
+        let generations = self.read_clusters()?.into_iter().map(|cluster| self.read_generations(cluster));
+        Ok(generations.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// The generation that `name` means: `newest`, `newest~N` or the beginning of its name.
@@ -245,13 +239,13 @@ impl SnapshotStore {
         keep: usize,
         databases: Option<Databases>,
     ) -> Result<Vec<Generation>, Error> {
-        let generations = self.read_generations(just_taken.system_identifier)?;
-        let (kept, old): (Vec<_>, Vec<_>) = generations
-            .into_iter()
-            .filter(|one| one.label() == just_taken.label())
-            .enumerate()
-            .partition(|(age, one)| *age < keep.max(1) || one.name == just_taken.name);
-        let [kept, mut old] = [kept, old].map(|some| some.into_iter().map(|(_, one)| one).collect::<Vec<Generation>>());
+        let generations = self.read_generations(just_taken.system_identifier)?.into_iter();
+        let labelled_alike = generations.filter(|one| one.label() == just_taken.label());
+        let mut younger = 0;
+        let (kept, mut old): (Vec<Generation>, Vec<Generation>) = labelled_alike.partition(|one| {
+            younger += 1;
+            younger <= keep.max(1) || one.name == just_taken.name
+        });
         if let Some(spared) = find_irreplaceable(&old, &kept, databases) {
             old.remove(spared);
         }
@@ -309,31 +303,28 @@ impl Generation {
 
     /// What its file says of itself, if the file matches its checksum.
     pub fn read_header(&self) -> Result<SnapshotHeader, Error> {
-        self.require_file()?;
-        SnapshotHeader::read(&self.path)
+        SnapshotHeader::read(self.require_file()?)
     }
 
     /// What its footer says of it, and nothing else: the file may be damaged.
     pub fn read_unverified(&self) -> Result<SnapshotHeader, Error> {
-        self.require_file()?;
-        SnapshotHeader::read_unverified(&self.path)
+        SnapshotHeader::read_unverified(self.require_file()?)
     }
 
     /// Reads it, and checks all of it.
     pub fn read(&self) -> Result<Snapshot, Error> {
-        self.require_file()?;
-        Snapshot::read(&self.path)
+        Snapshot::read(self.require_file()?)
     }
 
-    /// A link may lead anywhere, and nobody may ever write into a pipe.
-    pub fn require_file(&self) -> Result<(), Error> {
+    /// The path, if a file is there: a link may lead anywhere, and nobody may ever write into a pipe.
+    pub fn require_file(&self) -> Result<&Path, Error> {
         let what = match self.kind {
-            EntryKind::File => return Ok(()),
+            EntryKind::File => return Ok(&self.path),
             EntryKind::Directory => "a directory",
             EntryKind::Link => "a symbolic link",
             EntryKind::Other => "a pipe, a socket or a device",
         };
-        Err(Error::NotASnapshot { path: self.path.clone(), reason: format!("it is {what}") })
+        Err(Error::of_flaw(Flaw::NotOne(format!("it is {what}")), &self.path))
     }
 
     /// By what generations are in order: the number, and the name of those that were taken by a pgthaw that gave none, or at
@@ -394,13 +385,8 @@ fn parse_age(name: &str) -> Option<usize> {
     }
 }
 
-/// In a directory of programs' state.
-const BELOW_STATE: &str = "pgthaw/snapshots";
-
-/// `$XDG_STATE_HOME/pgthaw/snapshots`, by default in `~/.local/state`.
-fn default_root() -> PathBuf {
-    state_home().unwrap_or_else(|| PathBuf::from("/var/lib")).join(BELOW_STATE)
-}
+/// In pgthaw's state directory.
+const SNAPSHOTS: &str = "snapshots";
 
 /// Waits for its turn, but for nobody who never ends: then, and where directories cannot be locked, it goes on without. The lock
 /// ends with what is returned.
@@ -620,25 +606,23 @@ impl SnapshotStore {
     }
 
     fn read_named(&self, name: &str, system_identifier: u64) -> Result<(Snapshot, PathBuf, Vec<Error>), Error> {
+        if is_path(name) {
+            return Ok((Snapshot::read(Path::new(name))?, PathBuf::from(name), Vec::new()));
+        }
+        if name != NEWEST {
+            let named = self.find(name, system_identifier)?;
+            return Ok((named.read()?, named.path, Vec::new()));
+        }
         let mut passed_over = Vec::new();
-        for age in 0.. {
-            let generation = match age {
-                0 if is_path(name) => None,
-                0 => Some(self.find(name, system_identifier)?),
-                // When there is no older one, what is wrong with the newest is what went wrong.
-                age => match self.find(&format!("{NEWEST}~{age}"), system_identifier) {
-                    Ok(generation) => Some(generation),
-                    Err(_) => break,
-                },
-            };
-            let path = generation.as_ref().map_or_else(|| PathBuf::from(name), |one| one.path.clone());
-            match generation.map_or_else(|| Snapshot::read(&path), |one| one.read()) {
-                Ok(snapshot) => return Ok((snapshot, path, passed_over)),
-                Err(error) if name == NEWEST => passed_over.push(error),
-                Err(error) => return Err(error),
+        for generation in self.read_generations(system_identifier)? {
+            match generation.read() {
+                Ok(snapshot) => return Ok((snapshot, generation.path, passed_over)),
+                Err(error) => passed_over.push(error),
             }
         }
-        Err(passed_over.swap_remove(0))
+        // When none can be read, what is wrong with the newest is what went wrong.
+        let newest = passed_over.into_iter().next();
+        Err(newest.unwrap_or_else(|| Error::NoSnapshot(self.cluster_directory(system_identifier))))
     }
 }
 

@@ -13,16 +13,8 @@ use crate::warm;
 /// What can go wrong with a film.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{} is not a film: {reason}", path.display())]
-    NotAFilm { path: PathBuf, reason: String },
-    #[error("film {} is damaged: {reason}", path.display())]
-    Damaged { path: PathBuf, reason: String },
-    #[error("film {} contradicts itself: {reason}", path.display())]
-    Contradiction { path: PathBuf, reason: String },
-    #[error("film {} has format {found}, and this pgthaw reads format {known}", path.display())]
-    OtherFormat { path: PathBuf, found: u32, known: u32 },
-    #[error("film {} is too large: {reason}", path.display())]
-    TooLarge { path: PathBuf, reason: String },
+    #[error("{}", flaw.told("film", path))]
+    Flawed { path: PathBuf, flaw: Flaw },
     #[error("film {} is of another cluster (system identifier {film}) than this one ({cluster})", path.display())]
     OtherCluster { path: PathBuf, film: u64, cluster: u64 },
     #[error("there is no film in {}", .0.display())]
@@ -61,7 +53,7 @@ impl From<cache::Error> for Error {
     /// Films are kept as snapshots are: what is no file is called none of those.
     fn from(error: cache::Error) -> Error {
         match error {
-            cache::Error::NotASnapshot { path, reason } => Error::NotAFilm { path, reason },
+            cache::Error::Flawed { path, flaw } => Error::Flawed { path, flaw },
             other => Error::Cache(other),
         }
     }
@@ -75,19 +67,14 @@ impl Error {
 
     /// Is it the file itself that is no good? Then another film may be.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Error::NotAFilm { .. } | Error::Damaged { .. } | Error::Contradiction { .. })
+        matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
 
     /// The error of a film's file.
     pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
-        let path = path.to_owned();
         match flaw {
-            Flaw::NotOne(reason) => Error::NotAFilm { path, reason },
-            Flaw::Damaged(reason) => Error::Damaged { path, reason },
-            Flaw::Contradiction(reason) => Error::Contradiction { path, reason },
-            Flaw::OtherFormat { found, known } => Error::OtherFormat { path, found, known },
-            Flaw::TooLarge(reason) => Error::TooLarge { path, reason },
-            Flaw::Failed { action, source } => Error::File { action, path, source },
+            Flaw::Failed { action, source } => Error::file(action, path, source),
+            flaw => Error::Flawed { path: path.to_owned(), flaw },
         }
     }
 
@@ -108,18 +95,18 @@ impl Error {
         use ErrorKind::{Failed, Privilege, Usage};
         let quote = |path: &Path| postgres::quote_argument(&path.display().to_string());
         let (kind, hint) = match self {
-            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => (Usage, LISTED),
-            Error::Damaged { path, .. } => {
+            Error::Flawed { flaw: Flaw::NotOne(_), .. } | Error::UnknownFilm { .. } => (Usage, LISTED),
+            Error::Flawed { flaw: Flaw::Damaged(_), path } => {
                 return (Failed, Some(format!("record the job again, and remove this one: `rm -- {}`", quote(path))));
             }
             Error::KeptElsewhere { film, .. } => {
                 let hint = format!("the server's owner has one, which is named by its path: {}", quote(film));
                 return (Usage, Some(hint));
             }
-            Error::Contradiction { .. } | Error::TooLarge { .. } => {
-                (Failed, "pgthaw did not write this: record the job again")
+            Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
+                (Usage, "use the pgthaw that wrote it, or record the job again")
             }
-            Error::OtherFormat { .. } => (Usage, "use the pgthaw that wrote it, or record the job again"),
+            Error::Flawed { .. } => (Failed, "pgthaw did not write this: record the job again"),
             Error::OtherCluster { .. } => {
                 (Usage, "connect to the cluster that it was recorded on, or record the job on this one")
             }

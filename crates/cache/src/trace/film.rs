@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use super::error::Error;
 use crate::MapSource;
 use crate::sealed_file::{
-    Flaw, GroupReader, GroupWriter, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error, build_schema,
-    encode_pairs, encode_source, open_written, properties,
+    Flaw, GroupReader, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error, build_schema, encode_pairs,
+    encode_source, open_written, properties, put_column,
 };
 use host::files::Draft;
 use host::units::{BlockRange, Bytes, Fork};
@@ -344,16 +344,17 @@ impl Columns {
         self.longs[0].len()
     }
 
-    fn write(&self, group: SerializedRowGroupWriter<'_, File>) -> ParquetResult<()> {
-        let mut group = GroupWriter::new(group);
+    fn write(&self, mut group: SerializedRowGroupWriter<'_, File>) -> ParquetResult<()> {
         let (mut longs, mut texts) = (self.longs.iter(), self.texts.iter());
         for (_, kind) in COLUMNS {
             match kind {
-                Kind::Long => longs.next().map_or(Ok(()), |column| group.put::<Int64Type>(column))?,
-                _ => texts.next().map_or(Ok(()), |column| group.put::<ByteArrayType>(column))?,
+                Kind::Long => {
+                    longs.next().map_or(Ok(()), |column| put_column::<Int64Type, File>(&mut group, column))?
+                }
+                _ => texts.next().map_or(Ok(()), |column| put_column::<ByteArrayType, File>(&mut group, column))?,
             }
         }
-        group.close()
+        group.close().map(drop)
     }
 }
 
@@ -464,8 +465,7 @@ impl<S: ChunkReader + 'static> Film<S> {
     pub fn new(source: S, path: &Path) -> Result<Film<S>, Error> {
         let opened = Sealed::read(&source).and_then(|sealed| {
             let header = decode(&sealed, true)?;
-            let described = |error| Flaw::Failed { action: "describe", source: std::io::Error::other(error) };
-            let rows = sealed.check_shape(&*schema().map_err(described)?, ROWS_PER_GROUP, "film")?;
+            let rows = sealed.check_shape("film", &COLUMNS, ROWS_PER_GROUP)?;
             match rows == header.totals.events {
                 true => Ok((sealed, header)),
                 false => Err(not_its_totals()),
@@ -518,7 +518,8 @@ impl<S: ChunkReader + 'static> Film<S> {
             if kind == Kind::Text {
                 texts.next().map_or(Ok(()), |column| group.take_bytes().map(|read| *column = read))?;
             } else if let Some(column) = longs.next() {
-                *column = if DIFFERENCES.contains(&name) { group.take_deltas()? } else { group.take_longs()? };
+                *column =
+                    if DIFFERENCES.contains(&name) { group.take_deltas()? } else { group.take_plain::<Int64Type>()? };
             }
         }
         Ok(columns)
@@ -608,7 +609,7 @@ mod film_file_tests {
     use bytes::Bytes as Memory;
 
     use crate::fixtures::map_of;
-    use crate::sealed_file::mend;
+    use crate::fuzzing::mend;
     use crate::trace::error::Error;
     use crate::trace::film::{FilmHeader, Totals};
     use crate::trace::fixtures::{self, film_relation as relation};
@@ -786,6 +787,6 @@ mod film_file_tests {
         let path = directory.path().join("snapshot.parquet");
         crate::Snapshot::new(map_of(Vec::new()), None).write(&path).unwrap();
         let error = read(&path).unwrap_err();
-        assert!(matches!(error, Error::NotAFilm { .. }), "{error}");
+        assert!(matches!(error, Error::Flawed { flaw: Flaw::NotOne(_), .. }), "{error}");
     }
 }

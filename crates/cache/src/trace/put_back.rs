@@ -22,9 +22,10 @@ use tokio::time::sleep;
 
 use super::error::Error;
 use super::record::Came;
+use crate::files::Files;
 use crate::sealed_file::DRAFT_PREFIX;
 use crate::warm::plan::Geometry;
-use crate::warm::restore::{Answer, Files, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
+use crate::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
 use crate::warm::traffic::ServerTraffic;
 use crate::warm::{Control, PlannedDevice, Refusal, Sharing, SkipReason, TierReceipt, Unwatched};
 use crate::{ForkMap, Map, MapInputs, RelationMap, Snapshot, TierState, Tiers, read_map_of};

@@ -61,7 +61,7 @@ impl FilmStore {
     }
 
     pub fn at(root: PathBuf) -> FilmStore {
-        FilmStore(SnapshotStore::of_others(root))
+        FilmStore(SnapshotStore::open(Some(root)))
     }
 
     pub fn root(&self) -> &Path {
@@ -405,8 +405,7 @@ impl Films {
 
 /// What a film in the store says of itself; its file may be damaged.
 fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
-    one.require_file()?;
-    FilmHeader::read_unverified(&one.path)
+    FilmHeader::read_unverified(one.require_file()?)
 }
 
 fn read_headers<'a>(films: impl Iterator<Item = &'a Generation>) -> Vec<(Generation, FilmHeader)> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
@@ -10,9 +10,10 @@ use futures_util::stream::FuturesUnordered;
 use roaring::RoaringBitmap;
 
 use super::receipt::{BuffersForecast, FoundAs, SkipReason};
-use super::restore::{Buffered, Catalog, Missing, Pace, Request, Row, compare_paths};
-use super::{Control, Phase, Refusal, Watcher};
+use super::restore::{Buffered, Catalog, Missing, Pace, Request, RestoreOptions, Row, compare_paths};
+use super::{Host, Phase, Refusal};
 use crate::ForkMap;
+use host::linux::threads::lock;
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
     Error, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, Relation, RelationPath, Server, apply_create_extension,
@@ -33,9 +34,9 @@ pub struct BuffersPass {
 
 impl BuffersTier<'_> {
     /// Loads what `request` has in shared_buffers and is not there now.
-    pub async fn restore(&self, request: &Request, catalog: &Catalog, same_cluster: bool) -> BuffersPass {
+    pub async fn restore(&self, request: &Request, catalog: &Catalog) -> BuffersPass {
         let mut pass = BuffersPass::default();
-        let wants = self.find_wants(request, catalog, same_cluster, &mut pass.rows);
+        let wants = self.find_wants(request, catalog, &mut pass.rows);
         let databases: BTreeSet<String> = wants.iter().map(|want| want.database.clone()).collect();
         let databases: Vec<String> = databases.into_iter().collect();
         let before = self.read_current(&wants, &databases, &mut pass.remarks).await;
@@ -48,42 +49,52 @@ impl BuffersTier<'_> {
         });
         let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks, allowed.as_deref());
         plan.jobs.retain(|job| !refused.contains_key(&wants[job.want].database));
-        pass.forecast = self.forecast(&plan);
-        let loaded = match self.is_dry_run {
-            true => Loaded::planned(&plan, refused),
-            false => {
-                self.watcher.begin(Phase::Buffers, pass.forecast.load_bytes.0);
-                Loader::new(*self, &wants, std::mem::take(&mut plan.jobs), refused).run().await
-            }
-        };
-        let after = match (&before, &loaded.server_gone) {
-            (Some(_), None) if !self.is_dry_run => self.read_current(&wants, &databases, &mut pass.remarks).await.ok(),
-            _ => None,
-        };
-        pass.seconds = if self.is_dry_run { 0.0 } else { started.elapsed().as_secs_f64() };
-        pass.statements = loaded.statements;
-        let facts = Facts { before: before.as_ref(), after: after.as_ref(), loaded: &loaded, over_budget, tier: *self };
-        pass.buffered = after.iter().flat_map(|after| buffered(&wants, after)).collect();
-        pass.rows.extend(wants.iter().enumerate().map(|(at, want)| facts.row(at, want, plan.over_budget[at])));
-        pass
-    }
-
-    fn forecast(&self, plan: &JobPlan) -> BuffersForecast {
-        BuffersForecast {
+        pass.forecast = BuffersForecast {
             statements: plan.jobs.len() as u64,
             load_bytes: Bytes(plan.planned_blocks() * u64::from(self.server.facts.block_size)),
             over_budget_blocks: plan.over_budget.iter().sum(),
-        }
+        };
+        let is_dry_run = self.options.is_dry_run;
+        let loaded = match is_dry_run {
+            true => Loaded::planned(&plan, refused),
+            false => {
+                self.host.watcher.begin(Phase::Buffers, pass.forecast.load_bytes.0);
+                let none = vec![0; wants.len()];
+                let loaded = Loaded { blocks: none.clone(), past_end: none, databases: refused, ..Loaded::default() };
+                let loader = Loader {
+                    tier: *self,
+                    wants: &wants,
+                    pace: Pace::new(self.max_rate),
+                    jobs: Mutex::new(std::mem::take(&mut plan.jobs).into()),
+                    loaded: Mutex::new(loaded),
+                    wanted: AtomicUsize::new(1),
+                };
+                loader.run().await;
+                loader.loaded.into_inner().unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        let after = match (&before, &loaded.server_gone) {
+            (Some(_), None) if !is_dry_run => self.read_current(&wants, &databases, &mut pass.remarks).await.ok(),
+            _ => None,
+        };
+        pass.seconds = if is_dry_run { 0.0 } else { started.elapsed().as_secs_f64() };
+        pass.statements = loaded.done.statements;
+        let current = [before.as_ref(), after.as_ref()];
+        pass.buffered = after.iter().flat_map(|after| buffered(&wants, after)).collect();
+        let row =
+            |(at, want): (usize, &Want)| self.row(at, want, current, &loaded, (over_budget, plan.over_budget[at]));
+        pass.rows.extend(wants.iter().enumerate().map(row));
+        pass
     }
 
     /// Databases that pg_prewarm cannot be used in, with why. Where it is missing and may be created it is: once, and
     /// before several connections race to. Without either purpose nobody is asked, each connection finds out.
     async fn prepare(&self, databases: &[String]) -> BTreeMap<String, Refusal> {
         let mut refused = BTreeMap::new();
-        if !self.create_extensions && !self.is_dry_run {
+        if !self.options.create_extensions && !self.options.is_dry_run {
             return refused;
         }
-        for database in databases.iter().take_while(|_| !self.control.is_interrupted()) {
+        for database in databases.iter().take_while(|_| !self.host.control.is_interrupted()) {
             if let Err(error) = self.prepare_database(database).await {
                 refused.insert(database.clone(), Refusal::of(&error));
             }
@@ -96,16 +107,16 @@ impl BuffersTier<'_> {
         if find_extension(&mut connection, PG_PREWARM).await?.is_some() {
             return Ok(());
         }
-        match self.create_extensions {
-            true if self.is_dry_run => Ok(()),
+        match self.options.create_extensions {
+            true if self.options.is_dry_run => Ok(()),
             true => apply_create_extension(&mut connection, PG_PREWARM).await,
             false => Err(Error::ExtensionMissing { name: PG_PREWARM, database: database.to_owned() }),
         }
     }
 
     /// What of the request can be found; the rows of the rest.
-    fn find_wants(&self, request: &Request, catalog: &Catalog, same_cluster: bool, rows: &mut Vec<Row>) -> Vec<Want> {
-        let mut wants = Vec::new();
+    fn find_wants(&self, request: &Request, catalog: &Catalog, rows: &mut Vec<Row>) -> Vec<Want> {
+        let (mut wants, same_cluster) = (Vec::new(), self.options.same_cluster);
         for (place, one) in request.buffered() {
             for fork in one.forks.iter().filter(|fork| fork.buffers.iter().any(|blocks| !blocks.is_empty())) {
                 let file = same_cluster.then_some(&one.relation.path);
@@ -140,13 +151,53 @@ impl BuffersTier<'_> {
         })
     }
 
+    /// What there is to say of the `at`th want: from what was in shared_buffers before and is now, from what was loaded, and from how many
+    /// blocks had no room, and why.
+    fn row(
+        &self,
+        at: usize,
+        want: &Want,
+        current: [Option<&Current>; 2],
+        loaded: &Loaded,
+        (no_room, over_budget): (SkipReason, u64),
+    ) -> Row {
+        let [before, after] = current.map(|current| current.map(|current| current.count(at, want)));
+        let loaded_blocks = loaded.blocks[at];
+        let there = after.unwrap_or_else(|| before.unwrap_or(0) + loaded_blocks).min(want.asked());
+        let missing = want.asked() - there;
+        let over_budget = over_budget.min(missing);
+        let truncated = loaded.past_end[at].min(missing - over_budget);
+        let refusal = loaded.refusals.get(&at).or_else(|| loaded.databases.get(&want.database));
+        let why = match refusal.or(loaded.server_gone.as_ref()) {
+            Some(refusal) => refusal.clone(),
+            None if self.host.control.is_interrupted() => Refusal::because(SkipReason::Interrupted),
+            None => Refusal::because(SkipReason::DidNotStay),
+        };
+        let skips: Vec<Missing> = vec![
+            (no_room, over_budget, None),
+            (SkipReason::Truncated, truncated, None),
+            (why.reason, missing - over_budget - truncated, why.detail),
+        ];
+        Row {
+            relation: want.relation,
+            fork: want.fork,
+            found: FoundAs::SameFile,
+            asked_blocks: want.asked(),
+            resident_before: before,
+            resident_after: after,
+            read_bytes: Bytes(loaded_blocks * u64::from(self.server.facts.block_size)),
+            grown_blocks: 0,
+            skips,
+        }
+    }
+
     /// Buffers that may be filled, and what to say of what goes beyond them. Without a word from the user nothing that live
     /// traffic brought in is pushed out.
     fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> (u64, SkipReason) {
         let facts = &self.server.facts;
         let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
         let used = before.map(|before| before.used);
-        let (budget, limit) = (self.budget.map(blocks), self.limit.map(blocks));
+        let (budget, limit) = (self.options.buffers_budget.map(blocks), self.limit.map(blocks));
         let fillable = fillable(blocks(facts.shared_buffers_bytes), budget, used);
         cap(fillable, budget, limit, self.cached.is_some(), used)
     }
@@ -187,58 +238,10 @@ fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
 fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
     let of_want = |(at, want): (usize, &Want)| {
         let blocks =
-            want.levels.iter().fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks) & after.resident(at);
+            want.levels.iter().fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks) & &after.resident[at];
         Buffered { path: want.path.clone(), fork: want.fork, blocks }
     };
     wants.iter().enumerate().map(of_want).collect()
-}
-
-/// What the rows are made of.
-struct Facts<'a> {
-    before: Option<&'a Current>,
-    after: Option<&'a Current>,
-    loaded: &'a Loaded,
-    /// Why what had no room had none.
-    over_budget: SkipReason,
-    tier: BuffersTier<'a>,
-}
-
-impl Facts<'_> {
-    fn row(&self, at: usize, want: &Want, over_budget: u64) -> Row {
-        let count = |current: Option<&Current>| current.map(|current| current.count(at, want));
-        let (before, after) = (count(self.before), count(self.after));
-        let loaded_blocks = self.loaded.blocks[at];
-        let there = after.unwrap_or_else(|| before.unwrap_or(0) + loaded_blocks).min(want.asked());
-        let missing = want.asked() - there;
-        let over_budget = over_budget.min(missing);
-        let why = self.why_missing(at, want);
-        let truncated = self.loaded.past_end[at].min(missing - over_budget);
-        let skips: Vec<Missing> = vec![
-            (self.over_budget, over_budget, None),
-            (SkipReason::Truncated, truncated, None),
-            (why.reason, missing - over_budget - truncated, why.detail),
-        ];
-        Row {
-            relation: want.relation,
-            fork: want.fork,
-            found: FoundAs::SameFile,
-            asked_blocks: want.asked(),
-            resident_before: before,
-            resident_after: after,
-            read_bytes: Bytes(loaded_blocks * u64::from(self.tier.server.facts.block_size)),
-            grown_blocks: 0,
-            skips,
-        }
-    }
-
-    fn why_missing(&self, at: usize, want: &Want) -> Refusal {
-        let refusal = self.loaded.refusals.get(&at).or_else(|| self.loaded.databases.get(&want.database));
-        match refusal.or(self.loaded.server_gone.as_ref()) {
-            Some(refusal) => refusal.clone(),
-            None if self.tier.control.is_interrupted() => Refusal::because(SkipReason::Interrupted),
-            None => Refusal::because(SkipReason::DidNotStay),
-        }
-    }
 }
 
 // ---- current ----
@@ -247,7 +250,7 @@ impl Facts<'_> {
 #[derive(Debug)]
 struct Current {
     /// Buffers that hold something.
-    pub used: u64,
+    used: u64,
     /// Blocks of each want, by its number.
     resident: Vec<RoaringBitmap>,
 }
@@ -269,11 +272,6 @@ impl Current {
         Ok(current)
     }
 
-    /// The blocks of a want that are there.
-    pub fn resident(&self, want: usize) -> &RoaringBitmap {
-        &self.resident[want]
-    }
-
     /// How many of the blocks that are asked for are there.
     pub fn count(&self, at: usize, want: &Want) -> u64 {
         want.levels.iter().map(|(_, blocks)| blocks.intersection_len(&self.resident[at])).sum()
@@ -286,21 +284,16 @@ impl Current {
 #[derive(Clone, Copy)]
 pub struct BuffersTier<'a> {
     pub server: &'a Server,
+    pub options: &'a RestoreOptions,
+    pub host: &'a Host,
     /// At most; there are as many as help.
     pub connections: usize,
-    /// `None`: as many buffers as are free.
-    pub budget: Option<Bytes>,
     /// What a budget of both tiers leaves for this one, whatever is free.
     pub limit: Option<Bytes>,
     /// Load only what is in the page cache: what is not would come into that one too, beyond the budget.
     pub cached: Option<&'a Cached>,
     /// Bytes per second; `None`: as fast as it goes.
     pub max_rate: Option<Bytes>,
-    pub create_extensions: bool,
-    /// Plan and tell; load nothing.
-    pub is_dry_run: bool,
-    pub control: &'a Control,
-    pub watcher: &'a dyn Watcher,
 }
 
 /// Blocks that are in the page cache, by the number of their relation in the request and by fork.
@@ -360,7 +353,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What was loaded.
 #[derive(Debug, Default)]
 struct Loaded {
-    pub statements: u64,
+    /// What all connections did, blocks included that were only used again.
+    pub done: Done,
     /// Blocks of each want.
     pub blocks: Vec<u64>,
     /// Blocks of each want that are past the end of its fork by now.
@@ -389,8 +383,6 @@ struct Loader<'a> {
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
-    /// What all connections did, blocks included that were only used again.
-    done: Mutex<Done>,
     /// The connections that are to be at work.
     wanted: AtomicUsize,
 }
@@ -398,35 +390,9 @@ struct Loader<'a> {
 /// A connection, to the database that it was last needed for.
 type Open = Option<(String, Prewarmer)>;
 
-impl<'a> Loader<'a> {
-    /// `refused` are databases that nothing can be loaded in.
-    pub fn new(
-        tier: BuffersTier<'a>,
-        wants: &'a [Want],
-        jobs: Vec<Job>,
-        refused: BTreeMap<String, Refusal>,
-    ) -> Loader<'a> {
-        let none = vec![0; wants.len()];
-        let loaded = Loaded { blocks: none.clone(), past_end: none, databases: refused, ..Loaded::default() };
-        Loader {
-            tier,
-            wants,
-            pace: Pace::new(tier.max_rate),
-            jobs: Mutex::new(jobs.into()),
-            loaded: Mutex::new(loaded),
-            done: Mutex::new(Done::default()),
-            wanted: AtomicUsize::new(1),
-        }
-    }
-
-    /// Loads until all is done, the user stops it, or the server is gone.
-    pub async fn run(self) -> Loaded {
-        self.work_together().await;
-        self.loaded.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins with one connection and adds others as long as they help.
-    async fn work_together(&self) {
+impl Loader<'_> {
+    /// Loads until all is done, the user stops it, or the server is gone. Begins with one connection and adds others as long as they help.
+    async fn run(&self) {
         let (mut crew, began) = (Crew::new(self.tier.connections), Instant::now());
         let mut connections = FuturesUnordered::from_iter([self.work(0)]);
         loop {
@@ -438,7 +404,7 @@ impl<'a> Loader<'a> {
                     None => return,
                 },
                 () = tokio::time::sleep(LOOK) => {
-                    let done = *lock(&self.done);
+                    let done = lock(&self.loaded).done;
                     let wanted = crew.judge(began.elapsed(), done);
                     let before = self.wanted.swap(wanted, Ordering::Relaxed);
                     connections.extend((before..wanted).map(|nth| self.work(nth)));
@@ -455,18 +421,16 @@ impl<'a> Loader<'a> {
             && let Some(job) = self.take()
         {
             let bytes = Bytes(job.new_blocks() * u64::from(self.tier.server.facts.block_size));
-            if !self.pace.wait_async(bytes, self.tier.control).await {
+            if !self.pace.wait_async(bytes, &self.tier.host.control).await {
                 return;
             }
             match self.apply(&job, &mut open).await {
                 Ok(blocks) => {
                     let mut loaded = lock(&self.loaded);
-                    loaded.statements += 1;
                     loaded.blocks[job.want] += blocks.min(job.new_blocks());
                     loaded.past_end[job.want] += job.new_blocks().saturating_sub(blocks);
-                    let mut done = lock(&self.done);
-                    done.statements += 1;
-                    done.blocks += job.blocks;
+                    loaded.done.statements += 1;
+                    loaded.done.blocks += job.blocks;
                 }
                 Err(failure) if failure.is_too_many() && nth > 0 => {
                     lock(&self.jobs).push_front(job);
@@ -477,12 +441,12 @@ impl<'a> Loader<'a> {
                     self.note(&job, &failure);
                 }
             }
-            self.tier.watcher.advance(bytes.0);
+            self.tier.host.watcher.advance(bytes.0);
         }
     }
 
     fn is_unfinished(&self) -> bool {
-        let is_stopped = self.tier.control.is_interrupted() || lock(&self.loaded).server_gone.is_some();
+        let is_stopped = self.tier.host.control.is_interrupted() || lock(&self.loaded).server_gone.is_some();
         !is_stopped && !lock(&self.jobs).is_empty()
     }
 
@@ -491,7 +455,7 @@ impl<'a> Loader<'a> {
         let loaded = lock(&self.loaded);
         let mut jobs = lock(&self.jobs);
         while let Some(job) = jobs.pop_front() {
-            if self.tier.control.is_interrupted() || loaded.server_gone.is_some() {
+            if self.tier.host.control.is_interrupted() || loaded.server_gone.is_some() {
                 return None;
             }
             let is_refused = loaded.refusals.contains_key(&job.want)
@@ -506,16 +470,15 @@ impl<'a> Loader<'a> {
     async fn apply(&self, job: &Job, open: &mut Open) -> Result<u64, Failure> {
         let want = &self.wants[job.want];
         if open.as_ref().is_none_or(|(database, _)| *database != want.database) {
-            let prewarmer = self.open(&want.database).await.map_err(Failure::OfDatabase)?;
+            let prewarmer = self.open(&want.database).await;
+            let prewarmer = prewarmer.map_err(|error| Failure { error, is_of_database: true })?;
             *open = Some((want.database.clone(), prewarmer));
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
         let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
         // Whoever may not use pg_prewarm for one relation may for none of the database.
-        loaded.await.map_err(|error| match error {
-            Error::ExtensionPrivilege { .. } => Failure::OfDatabase(error),
-            error => Failure::OfRelation(error),
-        })
+        let failure = |error| Failure { is_of_database: matches!(error, Error::ExtensionPrivilege { .. }), error };
+        loaded.await.map_err(failure)
     }
 
     async fn open(&self, database: &str) -> Result<Prewarmer, Error> {
@@ -524,42 +487,29 @@ impl<'a> Loader<'a> {
 
     fn note(&self, job: &Job, failure: &Failure) {
         let mut loaded = lock(&self.loaded);
-        let refusal = Refusal::of(failure.error());
+        let refusal = Refusal::of(&failure.error);
         if refusal.reason == SkipReason::ServerGone {
             loaded.server_gone.get_or_insert(refusal);
-            return;
-        }
-        match failure {
-            Failure::OfDatabase(_) => {
-                loaded.databases.entry(self.wants[job.want].database.clone()).or_insert(refusal);
-            }
-            Failure::OfRelation(_) => _ = loaded.refusals.entry(job.want).or_insert(refusal),
+        } else if failure.is_of_database {
+            loaded.databases.entry(self.wants[job.want].database.clone()).or_insert(refusal);
+        } else {
+            loaded.refusals.entry(job.want).or_insert(refusal);
         }
     }
 }
 
 /// What failed: getting ready in a database, or loading one relation.
 #[derive(Debug)]
-enum Failure {
-    OfDatabase(Error),
-    OfRelation(Error),
+struct Failure {
+    error: Error,
+    is_of_database: bool,
 }
 
 impl Failure {
-    fn error(&self) -> &Error {
-        match self {
-            Failure::OfDatabase(error) | Failure::OfRelation(error) => error,
-        }
-    }
-
     /// SQLSTATE too_many_connections, or no more files may be open here.
     fn is_too_many(&self) -> bool {
-        self.error().sqlstate().as_deref() == Some("53300") || self.error().is_too_few_files()
+        self.error.sqlstate().as_deref() == Some("53300") || self.error.is_too_few_files()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // ---- crew ----
@@ -697,7 +647,7 @@ fn plan_jobs(
     let mut again = Vec::new();
     for (at, (usage_count, blocks)) in order {
         let mut missing = blocks.clone();
-        before.into_iter().for_each(|before| missing -= before.resident(at));
+        before.into_iter().for_each(|before| missing -= &before.resident[at]);
         if let Some(allowed) = allowed {
             plan.over_budget[at] += missing.len() - missing.intersection_len(&allowed[at]);
             missing &= &allowed[at];

@@ -1,11 +1,14 @@
 //! How a restore is watched and stopped from outside. The domain itself prints nothing.
 
-use std::sync::OnceLock;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::receipt::StopReason;
+use super::traffic::Traffic;
 use host::linux::machine::LoadableMemory;
+use host::linux::page_cache::PageCache;
 
 /// Who waits looks this often whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -30,20 +33,17 @@ pub enum Phase {
 /// Told how far a restore or an eviction is. Called from several threads.
 pub trait Watcher: Send + Sync {
     /// A phase begins, of this many bytes or forks.
-    fn begin(&self, phase: Phase, total: u64);
+    fn begin(&self, _phase: Phase, _total: u64) {}
 
     /// So much more of the phase is done.
-    fn advance(&self, amount: u64);
+    fn advance(&self, _amount: u64) {}
 }
 
 /// Watches nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwatched;
 
-impl Watcher for Unwatched {
-    fn begin(&self, _phase: Phase, _total: u64) {}
-    fn advance(&self, _amount: u64) {}
-}
+impl Watcher for Unwatched {}
 
 /// Stops a restore: within one read of each thread.
 #[derive(Debug, Default)]
@@ -99,4 +99,20 @@ pub trait Room: Send + Sync {
 
     /// The age from which on a page may be gone though there is memory, because it was idle; `None` when none goes for that.
     fn idle_age(&self) -> Option<Duration>;
+}
+
+/// What a restore acts on and is watched by.
+#[derive(Clone)]
+pub struct Host {
+    pub page_cache: Arc<dyn PageCache>,
+    pub room: Arc<dyn Room>,
+    pub traffic: Arc<dyn Traffic>,
+    pub control: Arc<Control>,
+    pub watcher: Arc<dyn Watcher>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("control", &self.control).finish_non_exhaustive()
+    }
 }

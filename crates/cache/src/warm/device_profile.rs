@@ -124,6 +124,12 @@ pub fn state_directory() -> PathBuf {
     state_home().unwrap_or_else(|| PathBuf::from("/var/lib")).join(STATE)
 }
 
+/// What a device calls itself, as a part of a file's name.
+pub fn file_name_of(identity: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    identity.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).take(150).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,10 +27,9 @@ pub enum Error {
     NothingToHydrate,
     #[error("-d names a database, and hydrate reads all of a cluster")]
     DatabaseToHydrate,
-    #[error("cannot {action} what was hydrated already, {}: {source}", path.display())]
-    HydrationFile { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("cannot {action} the device's profile {}: {source}", path.display())]
-    ProfileFile { action: &'static str, path: PathBuf, source: io::Error },
+    /// `what` pgthaw keeps for itself.
+    #[error("cannot {action} {what} {}: {source}", path.display())]
+    StateFile { action: &'static str, what: &'static str, path: PathBuf, source: io::Error },
     #[error("the device's profile {} cannot be used: {reason}", path.display())]
     ProfileUnusable { path: PathBuf, reason: String },
     #[error(transparent)]
@@ -58,7 +57,7 @@ impl Explain for Error {
         match self {
             Error::BlockSize { .. } | Error::NothingNamed | Error::DatabaseToHydrate => ErrorKind::Usage,
             Error::NothingToProbe | Error::NothingToHydrate | Error::OsTierHidden { .. } => ErrorKind::Privilege,
-            Error::ProfileFile { source, .. } | Error::HydrationFile { source, .. } => match source.kind() {
+            Error::StateFile { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Privilege,
                 _ => ErrorKind::Failed,
             },
@@ -74,8 +73,8 @@ impl Explain for Error {
             Error::TooLittleToProbe { .. } | Error::TooFewReads(_) => {
                 Some("tell restore what the device gives: --riops READS --rbps BYTES".into())
             }
-            Error::HydrationFile { action: "use", .. } => Some("--again begins anew".into()),
-            Error::ProfileFile { .. } | Error::HydrationFile { .. } => Some("set XDG_STATE_HOME to a directory that can be written".into()),
+            Error::StateFile { action: "use", .. } => Some("--again begins anew".into()),
+            Error::StateFile { .. } => Some("set XDG_STATE_HOME to a directory that can be written".into()),
             Error::ProfileUnusable { .. } => Some("`pgthaw doctor --probe` makes it anew".into()),
             Error::OsTierHidden { .. } => Some("give --tier buffers to empty shared_buffers alone".into()),
             Error::BlockSize { .. } => Some("blocks of different sizes do not correspond: warm this cluster with a workload and take a snapshot of it".into()),
@@ -85,9 +84,7 @@ impl Explain for Error {
 
     fn full_disk(&self) -> Option<FullDisk> {
         match self {
-            Error::ProfileFile { path, source, .. } | Error::HydrationFile { path, source, .. } => {
-                FullDisk::of_file(source, path, Some("XDG_STATE_HOME"))
-            }
+            Error::StateFile { path, source, .. } => FullDisk::of_file(source, path, Some("XDG_STATE_HOME")),
             other => other.inner().and_then(Explain::full_disk),
         }
     }

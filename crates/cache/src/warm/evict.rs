@@ -4,21 +4,49 @@
 //! go, then files. The files are looked at again at once: the next query to the server brings catalogs back.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::plan::Geometry;
 use super::{Control, Error, Phase, Watcher};
-use crate::{ForkMap, Map, RelationMap, TierState, Tiers};
+use crate::files::Files;
+use crate::read::key_of;
+use crate::{ForkMap, Map, MapSource, RelationMap, TierState, Tiers};
 use host::failure::Explain as _;
 use host::linux;
-use host::linux::page_cache::{CachedFile, PageCache, PageCounts, apply_drop_caches};
+use host::linux::page_cache::{PageCache, PageCounts, apply_drop_caches};
 use host::linux::threads::map_on_threads;
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{
     PG_BUFFERCACHE, Relation, RelationName, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers,
 };
+
+/// What to make cold, and how.
+#[derive(Clone, Copy)]
+pub struct Eviction<'a> {
+    /// What is resident now of the relations that are meant.
+    pub map: &'a Map,
+    pub tiers: Tiers,
+    /// Are all relations of the cluster meant?
+    pub is_whole_cluster: bool,
+    /// Drop everything that the machine has cached, too.
+    pub drop_caches: bool,
+    /// Tell what would go; evict nothing.
+    pub is_dry_run: bool,
+    pub server: Option<&'a Server>,
+    pub directory: Option<&'a Path>,
+    pub page_cache: &'a dyn PageCache,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+}
+
+impl std::fmt::Debug for Eviction<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Eviction").field("tiers", &self.tiers).finish_non_exhaustive()
+    }
+}
 
 impl Eviction<'_> {
     /// Evicts, looks again, and says what stayed.
@@ -74,14 +102,8 @@ impl Eviction<'_> {
             receipt.buffers = Some(EvictedTier { resident_after_bytes: Some(Bytes(0)), ..tier });
             return Ok(());
         };
-        let databases: Vec<String> = self
-            .map
-            .relations
-            .iter()
-            .map(|one| one.relation.name.database.clone())
-            .collect::<HashSet<_>>()
-            .into_iter()
-            .collect();
+        let databases = self.map.relations.iter().map(|one| one.relation.name.database.clone());
+        let databases: Vec<String> = databases.collect::<BTreeSet<_>>().into_iter().collect();
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
         let paths: Vec<RelationPath> = self.map.relations.iter().map(|one| one.relation.path.clone()).collect();
         let chosen = (!self.is_whole_cluster).then_some(&paths[..]);
@@ -92,7 +114,7 @@ impl Eviction<'_> {
                 server.facts.version
             ));
         }
-        let mut after: HashMap<RelationKey, u64> = paths.iter().map(|path| (key(path), 0)).collect();
+        let mut after: HashMap<(u32, u32, u32), u64> = paths.iter().map(|path| (key_of(path), 0)).collect();
         read_buffers(&mut connection, |buffer| {
             let found = after.get_mut(&(buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber));
             found.into_iter().for_each(|blocks| *blocks += 1);
@@ -107,52 +129,16 @@ impl Eviction<'_> {
     }
 
     /// Whose the buffers are, by the blocks of each relation.
-    fn name_buffers(&self, blocks: &HashMap<RelationKey, u64>) -> Vec<BuffersStay> {
+    fn name_buffers(&self, blocks: &HashMap<(u32, u32, u32), u64>) -> Vec<BuffersStay> {
         let stay = |one: &RelationMap| {
-            let bytes = self.bytes(*blocks.get(&key(&one.relation.path)).filter(|blocks| **blocks > 0)?);
+            let bytes = self.bytes(*blocks.get(&key_of(&one.relation.path)).filter(|blocks| **blocks > 0)?);
             Some(BuffersStay { name: one.relation.name.clone(), bytes })
         };
         let mut stayed: Vec<BuffersStay> = self.map.relations.iter().filter_map(stay).collect();
         stayed.sort_by_key(|stay| Reverse(stay.bytes));
         stayed
     }
-}
 
-/// Tablespace, database, relfilenumber.
-type RelationKey = (u32, u32, u32);
-
-fn key(path: &RelationPath) -> RelationKey {
-    (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
-}
-
-// ---- eviction ----
-
-/// What to make cold, and how.
-#[derive(Clone, Copy)]
-pub struct Eviction<'a> {
-    /// What is resident now of the relations that are meant.
-    pub map: &'a Map,
-    pub tiers: Tiers,
-    /// Are all relations of the cluster meant?
-    pub is_whole_cluster: bool,
-    /// Drop everything that the machine has cached, too.
-    pub drop_caches: bool,
-    /// Tell what would go; evict nothing.
-    pub is_dry_run: bool,
-    pub server: Option<&'a Server>,
-    pub directory: Option<&'a Path>,
-    pub page_cache: &'a dyn PageCache,
-    pub control: &'a Control,
-    pub watcher: &'a dyn Watcher,
-}
-
-impl std::fmt::Debug for Eviction<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Eviction").field("tiers", &self.tiers).finish_non_exhaustive()
-    }
-}
-
-impl Eviction<'_> {
     /// What was in the OS page cache of what is meant; `None` when nobody could see.
     pub fn os_bytes(&self) -> Option<Bytes> {
         (self.map.os == TierState::Measured).then(|| self.bytes(self.map.os_blocks()))
@@ -176,29 +162,26 @@ impl Eviction<'_> {
 /// Files that are written out at a time.
 const THREADS: usize = 4;
 
-/// What is still cached of a fork.
-#[derive(Clone, Copy, Debug, Default)]
-struct Left {
-    bytes: Bytes,
-    is_dirty: bool,
-    is_writeback: bool,
-}
-
 /// Evicts the files of the map's relations.
 fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceipt) {
+    let MapSource { block_size, segment_blocks, .. } = eviction.map.source;
+    let files = Files { cache: eviction.page_cache, directory, geometry: Geometry { block_size, segment_blocks } };
     let forks: Vec<(&Relation, &ForkMap)> = eviction.map.forks().collect();
     eviction.watcher.begin(Phase::Evicting, forks.len() as u64);
     let outcomes = map_on_threads(forks.len(), THREADS, |at| {
         eviction.watcher.advance(1);
         let (relation, fork) = forks[at];
-        (!eviction.control.is_interrupted()).then(|| evict_fork(eviction, directory, relation, fork))
+        (!eviction.control.is_interrupted()).then(|| evict_fork(files, relation, fork))
     });
     let mut after = Bytes(0);
     for ((relation, fork), outcome) in forks.into_iter().zip(outcomes) {
         let before = eviction.bytes(fork.os.len());
         let (left, stay) = match outcome {
-            Some(Ok(left)) => (Some(left.bytes), why(eviction, left).map(|reason| (left.bytes, reason, None))),
-            Some(Err(error)) => (None, Some((before, StayReason::Refused, Some(told(&error))))),
+            Some(Ok(left)) => {
+                let bytes = Bytes(left.cached * eviction.page_cache.page_bytes());
+                (Some(bytes), why(eviction, left).map(|reason| (bytes, reason, None)))
+            }
+            Some(Err(error)) => (None, Some((before, StayReason::Refused, Some(error.with_hint())))),
             None => (None, None),
         };
         after += left.unwrap_or(before);
@@ -207,52 +190,33 @@ fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceip
         }
         if before.0 > 0 {
             let (name, fork) = (relation.name.clone(), fork.fork);
-            receipt.relations.push(EvictedFork {
-                name,
-                fork,
-                resident_before_bytes: before,
-                resident_after_bytes: left,
-            });
+            let evicted = EvictedFork { name, fork, resident_before_bytes: before, resident_after_bytes: left };
+            receipt.relations.push(evicted);
         }
     }
     receipt.os = Some(EvictedTier { resident_after_bytes: Some(after), ..EvictedTier::before(eviction.os_bytes()) });
 }
 
-/// What failed, and what to do about it.
-fn told(error: &linux::Error) -> String {
-    let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-    format!("{error}{hint}")
-}
-
 /// Evicts all segments of a fork, and counts what is left.
-fn evict_fork(
-    eviction: &Eviction<'_>,
-    directory: &Path,
-    relation: &Relation,
-    fork: &ForkMap,
-) -> Result<Left, linux::Error> {
-    let mut left = Left::default();
+fn evict_fork(files: Files<'_>, relation: &Relation, fork: &ForkMap) -> Result<PageCounts, linux::Error> {
+    let mut left = PageCounts::default();
     for segment in 0.. {
-        let path = relation.path.segment_file(directory, fork.fork, segment);
-        let Some(file) = eviction.page_cache.open(&path)? else { break };
+        let Some(file) = files.open(&relation.path, fork.fork, segment)? else { break };
         file.apply_evict()?;
-        let counts = count(&*file, eviction.page_cache.page_bytes())?;
-        left.bytes += Bytes(counts.cached * eviction.page_cache.page_bytes());
-        left.is_dirty |= counts.dirty > 0;
-        left.is_writeback |= counts.writeback > 0;
+        let pages = file.size_bytes().div_ceil(files.cache.page_bytes());
+        let counts = file.read_counts(PageRange::new(0, pages))?;
+        left.cached += counts.cached;
+        left.dirty += counts.dirty;
+        left.writeback += counts.writeback;
     }
     Ok(left)
 }
 
-fn count(file: &dyn CachedFile, page_bytes: u64) -> Result<PageCounts, linux::Error> {
-    file.read_counts(PageRange::new(0, file.size_bytes().div_ceil(page_bytes)))
-}
-
-fn why(eviction: &Eviction<'_>, left: Left) -> Option<StayReason> {
+fn why(eviction: &Eviction<'_>, left: PageCounts) -> Option<StayReason> {
     match left {
-        Left { bytes: Bytes(0), .. } => None,
-        Left { is_dirty: true, .. } => Some(StayReason::Dirty),
-        Left { is_writeback: true, .. } => Some(StayReason::Writeback),
+        PageCounts { cached: 0, .. } => None,
+        PageCounts { dirty: 1.., .. } => Some(StayReason::Dirty),
+        PageCounts { writeback: 1.., .. } => Some(StayReason::Writeback),
         _ if eviction.server.is_some() => Some(StayReason::ServerRuns),
         _ => Some(StayReason::InUse),
     }

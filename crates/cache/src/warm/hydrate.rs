@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -15,6 +15,7 @@ use std::{io, thread};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::device_profile::file_name_of;
 use super::restore::Governor;
 use super::traffic::{Sharing, Traffic};
 use super::{Control, Error, Phase, PlannedDevice, TrafficReceipt, Watcher};
@@ -26,7 +27,7 @@ use host::files::{EntryKind, Tree, read_at_most, write_whole};
 use host::linux;
 use host::linux::block_device::BlockDevice;
 use host::linux::direct_read::{AlignedBuffer, DirectFile};
-use host::linux::threads::on_threads;
+use host::linux::threads::{lock, on_threads};
 use host::units::Bytes;
 use postgres::{DataDirectory, Relation};
 
@@ -66,7 +67,7 @@ impl std::fmt::Debug for Hydration<'_> {
 }
 
 /// What was done.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HydrationReceipt {
     pub files: u64,
     pub total_bytes: Bytes,
@@ -130,10 +131,7 @@ struct Work<'a> {
     next: AtomicUsize,
     /// Is each chunk done?
     done: Vec<AtomicBool>,
-    read_bytes: AtomicU64,
-    failed_reads: AtomicU64,
-    denied_reads: AtomicU64,
-    failures: Mutex<Vec<HydrationFailure>>,
+    receipt: Mutex<HydrationReceipt>,
 }
 
 impl Hydration<'_> {
@@ -153,23 +151,26 @@ impl Hydration<'_> {
             let with = done.iter().zip(chunks.lengths()).filter(|(done, _)| done.load(Ordering::Relaxed));
             Bytes(with.map(|(_, bytes)| bytes).sum())
         };
-        let finished_before = state.finished().map(|(at, device)| FinishedRun { at, device: device.to_owned() });
-        let total_bytes = Bytes(chunks.lengths().sum());
-        let done_before_bytes = bytes_of(&done);
-        let resumed_from = state.resumed_from();
+        let (total_bytes, done_before_bytes) = (Bytes(chunks.lengths().sum()), bytes_of(&done));
         self.watcher.begin(Phase::Hydrating, total_bytes.0 - done_before_bytes.0);
-        let work = Work {
-            hydration: *self,
-            chunks: &chunks,
-            governor: self.governor(),
-            next: AtomicUsize::new(0),
-            done,
-            read_bytes: AtomicU64::new(0),
-            failed_reads: AtomicU64::new(0),
-            denied_reads: AtomicU64::new(0),
-            failures: Mutex::default(),
+        let receipt = HydrationReceipt {
+            files: chunks.files.len() as u64,
+            total_bytes,
+            done_before_bytes,
+            resumed_from: state.updated_at,
+            finished_before: state.finished(),
+            snapshot_taken_at: self.hot.map(|map| map.taken_at),
+            ..HydrationReceipt::default()
         };
-        if finished_before.is_none() {
+        let is_finished = receipt.finished_before.is_some();
+        // What a volume gives that has not been read yet is learnt on the way.
+        let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
+        if !self.has_server {
+            governor.note_no_server();
+        }
+        let (chunks, next, receipt) = (&chunks, AtomicUsize::new(0), Mutex::new(receipt));
+        let work = Work { hydration: *self, chunks, governor, next, done, receipt };
+        if !is_finished {
             chunks.refused.iter().for_each(|(path, error)| work.fail(path, error));
             work.run_threads(|| {
                 work.note(state);
@@ -177,31 +178,12 @@ impl Hydration<'_> {
             })?;
         }
         Ok(HydrationReceipt {
-            files: chunks.files() as u64,
-            total_bytes,
-            done_before_bytes,
-            read_bytes: Bytes(work.read_bytes.load(Ordering::Relaxed)),
             left_bytes: Bytes(total_bytes.0 - bytes_of(&work.done).0),
             seconds: started.elapsed().as_secs_f64(),
-            resumed_from,
-            finished_before,
-            snapshot_taken_at: self.hot.map(|map| map.taken_at),
             traffic: work.governor.receipt(),
-            failed_reads: work.failed_reads.into_inner(),
-            denied_reads: work.denied_reads.into_inner(),
-            failures: work.failures.into_inner().unwrap_or_else(PoisonError::into_inner),
             is_interrupted: self.control.is_interrupted(),
-            remarks: Vec::new(),
+            ..work.receipt.into_inner().unwrap_or_else(PoisonError::into_inner)
         })
-    }
-
-    /// What a volume gives that has not been read yet is learnt on the way.
-    fn governor(&self) -> Governor {
-        let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
-        if !self.has_server {
-            governor.note_no_server();
-        }
-        governor
     }
 }
 
@@ -277,12 +259,12 @@ impl Work<'_> {
         };
         for offset in range.clone().step_by(READ as usize) {
             self.governor.enter(thread, || self.goes_on());
-            self.governor.wait(Bytes(READ.min(range.end - offset)), self.hydration.control);
+            self.governor.pace.wait(Bytes(READ.min(range.end - offset)), self.hydration.control);
             if self.hydration.control.is_interrupted() {
                 return Ok(false);
             }
             let bytes = file.read_at(offset, READ as usize, buffer)? as u64;
-            self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+            lock(&self.receipt).read_bytes += Bytes(bytes);
             self.governor.advance(bytes);
             self.hydration.watcher.advance(bytes);
             if bytes < READ {
@@ -293,11 +275,9 @@ impl Work<'_> {
     }
 
     fn fail(&self, path: &str, error: &linux::Error) {
-        self.failed_reads.fetch_add(1, Ordering::Relaxed);
-        if error.kind() == ErrorKind::Privilege {
-            self.denied_reads.fetch_add(1, Ordering::Relaxed);
-        }
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let HydrationReceipt { failed_reads, denied_reads, failures, .. } = &mut *lock(&self.receipt);
+        *failed_reads += 1;
+        *denied_reads += u64::from(error.kind() == ErrorKind::Privilege);
         if failures.len() < FAILURES_MAX && failures.last().is_none_or(|last| last.path != path) {
             failures.push(HydrationFailure { path: path.to_owned(), detail: error.to_string() });
         }
@@ -308,7 +288,7 @@ impl Work<'_> {
         let done = self.chunks.iter().zip(&self.done).filter(|(_, done)| done.load(Ordering::Relaxed));
         state.set(done.map(|(chunk, _)| chunk));
         if self.chunks.refused.is_empty() && self.done.iter().all(|done| done.load(Ordering::Relaxed)) {
-            state.finish();
+            state.is_finished = true;
         }
     }
 }
@@ -328,6 +308,7 @@ const FORMAT: u32 = 1;
 pub struct HydrationState {
     format: u32,
     place: Place,
+    /// When something was last done; `None` when nothing is.
     updated_at: Option<Timestamp>,
     /// Was everything read that there was? It is not gone on with: what was written since was touched by being written.
     is_finished: bool,
@@ -352,29 +333,15 @@ impl HydrationState {
         HydrationState { format: FORMAT, place, updated_at: None, is_finished: false, chunk_bytes: CHUNK, files }
     }
 
-    #[cfg(test)]
-    pub fn for_tests() -> HydrationState {
-        HydrationState::new(Place { data_directory: "/data".into(), device: "sda".into() })
-    }
-
-    /// When everything had been read, and the name of the device; `None` when that has not been.
-    pub fn finished(&self) -> Option<(Timestamp, &str)> {
-        self.updated_at.filter(|_| self.is_finished).map(|at| (at, self.place.device.as_str()))
-    }
-
-    /// Everything has been read.
-    pub fn finish(&mut self) {
-        self.is_finished = true;
+    /// The run that read everything; `None` when not all has been read.
+    pub fn finished(&self) -> Option<FinishedRun> {
+        let at = self.updated_at.filter(|_| self.is_finished)?;
+        Some(FinishedRun { at, device: self.place.device.clone() })
     }
 
     /// Was this chunk read?
     pub fn has(&self, path: &str, chunk: u64) -> bool {
         self.files.get(path).is_some_and(|runs| runs.iter().any(|(start, end)| (*start..*end).contains(&chunk)))
-    }
-
-    /// When something was last done; `None` when nothing is.
-    pub fn resumed_from(&self) -> Option<Timestamp> {
-        self.updated_at
     }
 
     /// These chunks were read, and no others.
@@ -407,9 +374,7 @@ impl StateStore {
         let version = directory.files.root().facts_of("PG_VERSION");
         let version =
             version.map_err(|error| linux::Error::file("look at", &directory.path.join("PG_VERSION"), error))?;
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-        let mut identity: String = device.identity.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
-        identity.truncate(150);
+        let identity = file_name_of(&device.identity);
         let (cluster, file_system, inode) = (directory.system_identifier, version.st_dev, version.st_ino);
         let path = state.join(format!("hydrated/{cluster}.{identity}.{file_system}-{inode}.json"));
         let data_directory = directory.path.to_string_lossy().into_owned();
@@ -442,10 +407,8 @@ impl StateStore {
             Ok(state) => Ok((state, None)),
             Err(error) => {
                 let path = self.path.display();
-                Ok((
-                    self.begin(),
-                    Some(format!("all began anew, as {path}, which says what was done, is damaged: {error}")),
-                ))
+                let remark = format!("all began anew, as {path}, which says what was done, is damaged: {error}");
+                Ok((self.begin(), Some(remark)))
             }
         }
     }
@@ -458,7 +421,7 @@ impl StateStore {
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> Error {
-        Error::HydrationFile { action, path: self.path.clone(), source }
+        Error::StateFile { action, what: "what was hydrated already,", path: self.path.clone(), source }
     }
 }
 
@@ -494,11 +457,8 @@ impl Chunks {
         let mut order: Vec<((u8, Reverse<i32>), u32, u32)> = Vec::new();
         let total: u64 = files.iter().map(|(_, length)| length.div_ceil(CHUNK)).fold(0, u64::saturating_add);
         if total > CHUNKS_MAX {
-            let much = io::Error::other(format!(
-                "its files have more than {}: some are empty but in name",
-                Bytes(CHUNKS_MAX * CHUNK)
-            ));
-            return Err(linux::Error::file("hydrate", directory.files.path(), much));
+            let much = format!("its files have more than {}: some are empty but in name", Bytes(CHUNKS_MAX * CHUNK));
+            return Err(linux::Error::file("hydrate", directory.files.path(), io::Error::other(much)));
         }
         for (number, (path, length)) in files.iter().enumerate() {
             for chunk in 0..length.div_ceil(CHUNK) as u32 {
@@ -507,10 +467,6 @@ impl Chunks {
         }
         order.sort_unstable();
         Ok(Chunks { files, order: order.into_iter().map(|(_, file, chunk)| (file, chunk)).collect(), refused })
-    }
-
-    pub fn files(&self) -> usize {
-        self.files.len()
     }
 
     /// The path of the file of the `nth` chunk, and the chunk's number in it.
@@ -535,11 +491,12 @@ impl Chunks {
     }
 }
 
-/// What is needed first is small: everything but the relations of databases and the write-ahead log.
+/// What is needed first is small: everything but the relations of databases, and the write-ahead log, which PostgreSQL alone reads, all
+/// of it in order, and recycles.
 fn class_of(path: &str) -> u8 {
-    match path {
-        path if is_wal(path) => 2,
-        path if path.starts_with("base/") || path.starts_with("pg_tblspc/") => 1,
+    match path.split('/').next() {
+        Some("pg_wal") => 2,
+        Some("base" | "pg_tblspc") => 1,
         _ => 0,
     }
 }
@@ -576,7 +533,11 @@ impl Found {
             let is_ours = below == "pg_tblspc" || path == "pg_wal";
             match entry.kind {
                 EntryKind::Directory => self.walk(root, &path)?,
-                EntryKind::Link if is_ours => self.walk_link(root, path)?,
+                // Behind a link is a directory, or nothing that is wanted.
+                EntryKind::Link if is_ours => match root.directory(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
+                    _ => self.walk(root, &path)?,
+                },
                 EntryKind::File => {
                     let facts = directory.facts_of(&entry.name);
                     self.files.extend(facts.ok().map(|facts| (path, facts.st_size.cast_unsigned())));
@@ -586,21 +547,11 @@ impl Found {
         }
         Ok(())
     }
-
-    /// Behind a link is a directory, or nothing that is wanted.
-    fn walk_link(&mut self, root: &Tree, path: String) -> Result<(), linux::Error> {
-        match root.directory(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(()),
-            _ => self.walk(root, &path),
-        }
-    }
 }
 
 /// The heat of chunks, by the path of their files.
 #[derive(Default)]
-struct Heat {
-    of_files: HashMap<String, Vec<f64>>,
-}
+struct Heat(HashMap<String, Vec<f64>>);
 
 impl Heat {
     fn of(map: &Map, directory: &DataDirectory) -> Heat {
@@ -625,7 +576,7 @@ impl Heat {
                 let last = (first + chunk_blocks).min((segment + 1) * segment_blocks) - 1;
                 let range = first as u32..=last.min(u32::MAX.into()) as u32;
                 let path = relation.path.segment_file(Path::new(""), fork.fork, segment as u32);
-                let sums = self.of_files.entry(path.to_string_lossy().into_owned()).or_default();
+                let sums = self.0.entry(path.to_string_lossy().into_owned()).or_default();
                 sums.resize(sums.len().max(chunk as usize + 1), 0.0);
                 sums[chunk as usize] += f64::from(heat) * blocks.range_cardinality(range.clone()) as f64;
                 next = range.end().checked_add(1).and_then(|from| blocks.range(from..).next()).map(u64::from);
@@ -635,14 +586,9 @@ impl Heat {
 
     /// Heats that are nearly the same are one class, so that what is equally hot is read by position.
     fn class(&self, path: &str, chunk: u32) -> i32 {
-        let heat = self.of_files.get(path).and_then(|chunks| chunks.get(chunk as usize)).copied().unwrap_or(0.0);
+        let heat = self.0.get(path).and_then(|chunks| chunks.get(chunk as usize)).copied().unwrap_or(0.0);
         if heat > 0.0 { heat.log(1.5).floor() as i32 } else { i32::MIN }
     }
-}
-
-/// Is this the name of a file that PostgreSQL alone reads, all of it in order, and recycles?
-fn is_wal(path: &str) -> bool {
-    Path::new(path).starts_with("pg_wal")
 }
 
 #[cfg(test)]
@@ -686,7 +632,7 @@ mod tests {
             control: &Control::default(),
             watcher: &Unwatched,
         };
-        let mut state = HydrationState::for_tests();
+        let mut state = HydrationState::new(Place { data_directory: "/data".into(), device: "sda".into() });
         let receipt = hydration.run(&mut state, |_| Ok::<(), linux::Error>(())).unwrap();
         assert_eq!(
             (receipt.read_bytes, receipt.left_bytes, receipt.failure()),
@@ -726,14 +672,14 @@ mod state_tests {
         let directory = tempfile::tempdir().unwrap();
         let store = store(&directory.path().join("state"), &directory.path().join("data"));
         let (mut state, _) = store.read().unwrap();
-        assert_eq!((state.resumed_from(), state.has("base/5/1", 0), state.finished()), (None, false, None));
+        assert_eq!((state.updated_at, state.has("base/5/1", 0), state.finished()), (None, false, None));
         state.set([("base/5/1", 3), ("base/5/2", 0), ("base/5/1", 1), ("base/5/1", 2)].into_iter());
-        state.finish();
+        state.is_finished = true;
         store.keep(&state).unwrap();
         let (again, remark) = store.read().unwrap();
         assert_eq!((&again, remark), (&state, None));
         assert_eq!([0, 1, 3, 4].map(|chunk| again.has("base/5/1", chunk)), [false, true, true, false]);
-        assert_eq!(again.finished().unwrap().1, "sda");
+        assert_eq!(again.finished().unwrap().device, "sda");
         fs::write(store.path(), "{\"format\": 1").unwrap();
         let (anew, remark) = store.read().unwrap();
         assert_eq!(anew, store.begin());
@@ -809,9 +755,9 @@ mod chunks_tests {
         assert_eq!(order[..2], [("global/pg_control", 0), ("base/5/2", 1)]);
         let cold = [("base/5/1", 0), ("base/5/1", 1), ("base/5/2_vm", 0), ("pg_tblspc/16390/PG_15_202209061/5/3", 0)];
         assert!(cold.iter().all(|one| order[4..8].contains(one)), "{order:?}");
-        assert!(order[8..].iter().all(|(path, _)| is_wal(path)) && order.len() == 10, "{order:?}");
+        assert!(order[8..].iter().all(|(path, _)| class_of(path) == 2) && order.len() == 10, "{order:?}");
         assert_eq!(chunks.lengths().sum::<u64>(), 8192 * 2 + 49 * MEGABYTE + 1);
-        assert_eq!(chunks.files(), 6);
+        assert_eq!(chunks.files.len(), 6);
     }
 
     #[test]

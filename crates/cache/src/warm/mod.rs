@@ -13,7 +13,7 @@ mod receipt;
 pub mod restore;
 pub mod traffic;
 
-pub use control::{Control, Phase, Room, Unwatched, Watcher};
+pub use control::{Control, Host, Phase, Room, Unwatched, Watcher};
 pub use device_profile::{DEVICES, DeviceProfile, PlannedDevice, ProfileSource, STATE, state_directory};
 pub use error::Error;
 pub use heat::{Evidence, levels as compute_heat_levels};

@@ -327,9 +327,7 @@ impl Receipt {
             reason => reason.kind(),
         }
     }
-}
 
-impl Receipt {
     /// Was anything asked for in this database that is not PostgreSQL's own?
     fn has_user_tables(&self, database: &str) -> bool {
         let is_own = |schema: &str| matches!(schema, "pg_catalog" | "information_schema" | "pg_toast");
@@ -349,10 +347,7 @@ impl TierReceipt {
 
 /// What could not be measured adds nothing.
 fn sum(one: Option<Bytes>, other: Option<Bytes>) -> Option<Bytes> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one + other),
-        (one, other) => one.or(other),
-    }
+    [one, other].into_iter().flatten().reduce(|one, other| one + other)
 }
 
 // ---- refusal ----
@@ -390,9 +385,8 @@ impl Refusal {
             _ => SkipReason::ReadFailed,
         };
         // The reason of too few files says what to do.
-        let hint = error.hint().filter(|_| reason != SkipReason::TooFewFiles);
-        let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
-        Refusal::with_detail(reason, format!("{error}{hint}"))
+        let says_all = reason == SkipReason::TooFewFiles;
+        Refusal::with_detail(reason, if says_all { error.to_string() } else { error.with_hint() })
     }
 
     /// Why a file could not be read.

@@ -6,12 +6,13 @@
 //! does is best helped by getting done.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use host::linux::process::{Busy, count_busy, is_alive, read_children, read_fetched_bytes, read_run_time, read_title};
+use host::linux::threads::lock;
 use host::units::Bytes;
 use postgres::background_kind;
 
@@ -158,13 +159,6 @@ pub struct Looks {
     interval: Duration,
 }
 
-impl Default for Looks {
-    /// Before anything is seen there may be traffic that waits.
-    fn default() -> Looks {
-        Looks::beginning(Load::Waiting)
-    }
-}
-
 impl Looks {
     /// With an opinion to begin with.
     pub fn beginning(load: Load) -> Looks {
@@ -180,42 +174,7 @@ impl Looks {
             interval: EXPERIMENT_INTERVAL,
         }
     }
-}
 
-/// How many reads are in flight beside traffic that waits: as many as keep the bandwidth up and leave the server its part. Each makes a
-/// miss of the server's wait longer; the fewer there are, the more pages do its misses scatter over what is still to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharedDepth(usize);
-
-impl Default for SharedDepth {
-    fn default() -> SharedDepth {
-        SharedDepth(SHARED_DEPTH_FIRST)
-    }
-}
-
-impl SharedDepth {
-    /// After a while in which the device gave `share` of its bandwidth, to all, and others had `others_share` of its reads.
-    pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
-        let most = SHARED_DEPTH_MAX.min(threads);
-        self.0 = match self.0 {
-            // It is not the others who take the reads then, whatever bytes are left over.
-            depth if others_share < OTHERS_SHARE_MIN => {
-                let least = if share < PUSHED_BELOW { SHARED_DEPTH_MIN } else { REACHED_DEPTH_MIN };
-                (depth - depth.div_ceil(3)).max(least).min(most)
-            }
-            depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(most),
-            depth if others_share > OTHERS_SHARE_MAX => (depth + 1).min(most),
-            depth => depth,
-        };
-    }
-
-    /// Is it as many as it ever is?
-    pub fn is_most(self, threads: usize) -> bool {
-        self.0 >= SHARED_DEPTH_MAX.min(threads)
-    }
-}
-
-impl Looks {
     /// What is hot has been read, so the traffic should flow now, whatever it did until a moment ago: it is tried at once.
     pub fn try_soon(&mut self) {
         (self.is_due, self.failures, self.interval) = (true, 0, COLD_EXPERIMENT_INTERVAL);
@@ -287,6 +246,39 @@ impl Looks {
     }
 }
 
+/// How many reads are in flight beside traffic that waits: as many as keep the bandwidth up and leave the server its part. Each makes a
+/// miss of the server's wait longer; the fewer there are, the more pages do its misses scatter over what is still to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedDepth(usize);
+
+impl Default for SharedDepth {
+    fn default() -> SharedDepth {
+        SharedDepth(SHARED_DEPTH_FIRST)
+    }
+}
+
+impl SharedDepth {
+    /// After a while in which the device gave `share` of its bandwidth, to all, and others had `others_share` of its reads.
+    pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
+        let most = SHARED_DEPTH_MAX.min(threads);
+        self.0 = match self.0 {
+            // It is not the others who take the reads then, whatever bytes are left over.
+            depth if others_share < OTHERS_SHARE_MIN => {
+                let least = if share < PUSHED_BELOW { SHARED_DEPTH_MIN } else { REACHED_DEPTH_MIN };
+                (depth - depth.div_ceil(3)).max(least).min(most)
+            }
+            depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(most),
+            depth if others_share > OTHERS_SHARE_MAX => (depth + 1).min(most),
+            depth => depth,
+        };
+    }
+
+    /// Is it as many as it ever is?
+    pub fn is_most(self, threads: usize) -> bool {
+        self.0 >= SHARED_DEPTH_MAX.min(threads)
+    }
+}
+
 impl Sharing {
     /// What a restore may do beside such traffic, on a device of this bandwidth, with `threads` that can read. Beside what flows it
     /// takes `share` of the bandwidth.
@@ -334,8 +326,9 @@ impl<P: Fn() -> Option<u32> + Send + Sync> ServerTraffic<P> {
 
 impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     fn read_busy(&self) -> Option<Busy> {
-        let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
-        let interval = backends.interval();
+        let mut backends = lock(&self.backends);
+        let is_many = backends.pids.as_ref().is_some_and(|pids| pids.len() * 2 > PROCESSES_MAX);
+        let interval = if is_many { MANY_BACKENDS_INTERVAL } else { BACKENDS_INTERVAL };
         if backends.read_at.is_none_or(|at| at.elapsed() >= interval) {
             let (pids, step) = (self.postmaster)().and_then(read_backends).unzip();
             *backends = Backends { read_at: Some(Instant::now()), pids, step: step.unwrap_or(1) };
@@ -344,24 +337,15 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     }
 
     fn read_work(&self) -> Option<Duration> {
-        let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let backends = lock(&self.backends);
         let pids = backends.pids.as_deref()?;
         Some(pids.iter().filter_map(|pid| read_run_time(*pid).ok()).sum())
     }
 
     fn read_fetched(&self) -> Option<Bytes> {
-        let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let backends = lock(&self.backends);
         let fetched: Bytes = backends.pids.as_deref()?.iter().filter_map(|pid| read_fetched_bytes(*pid).ok()).sum();
         Some(Bytes(fetched.0 * backends.step as u64))
-    }
-}
-
-impl Backends {
-    fn interval(&self) -> Duration {
-        match &self.pids {
-            Some(pids) if pids.len() * 2 > PROCESSES_MAX => MANY_BACKENDS_INTERVAL,
-            _ => BACKENDS_INTERVAL,
-        }
     }
 }
 
@@ -402,7 +386,7 @@ mod tests {
     #[test]
     fn an_opinion_takes_half_a_second_to_change() {
         let nothing_is_tried_before = Duration::from_secs(60);
-        let mut looks = Looks { experiment_at: nothing_is_tried_before, ..Looks::default() };
+        let mut looks = Looks { experiment_at: nothing_is_tried_before, ..Looks::beginning(Load::Waiting) };
         assert_eq!(watch(&mut looks, 0, 600, |_| busy(8, 0)).last(), Some(&Load::Waiting));
         assert_eq!(watch(&mut looks, 600, 650, |_| busy(1, 7)).last(), Some(&Load::Waiting));
         assert_eq!(watch(&mut looks, 650, 950, |_| busy(1, 7)).last(), Some(&Load::Flowing));
@@ -414,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_server_that_has_only_just_been_looked_at_is_not_idle() {
-        let mut looks = Looks::default();
+        let mut looks = Looks::beginning(Load::Waiting);
         assert_eq!(watch(&mut looks, 0, 475, |_| busy(0, 0)).last(), Some(&Load::Waiting));
         assert_eq!(watch(&mut looks, 475, 525, |_| busy(0, 0)).last(), Some(&Load::Idle));
     }
@@ -423,14 +407,14 @@ mod tests {
     fn traffic_that_waits_because_of_us_is_found_out_after_two_seconds() {
         // It waits while we read at full speed, and flows as soon as we leave a little.
         let because_of_us = |load| if load == Load::Flowing { busy(0, 8) } else { busy(8, 0) };
-        let loads = watch(&mut Looks::default(), 0, 4000, because_of_us);
+        let loads = watch(&mut Looks::beginning(Load::Waiting), 0, 4000, because_of_us);
         let flows_at = loads.iter().rposition(|load| *load == Load::Waiting).unwrap() * 25;
         assert!((1900..2100).contains(&flows_at), "{flows_at}");
     }
 
     #[test]
     fn traffic_that_waits_anyway_is_tried_more_and_more_rarely() {
-        let loads = watch(&mut Looks::default(), 0, 20_000, |_| busy(8, 0));
+        let loads = watch(&mut Looks::beginning(Load::Waiting), 0, 20_000, |_| busy(8, 0));
         let tried = |range: std::ops::Range<usize>| loads[range].iter().filter(|load| **load == Load::Flowing).count();
         assert_eq!(tried(0..80), 0, "in the first two seconds what is hot comes");
         assert!((10..=20).contains(&tried(80..200)), "{} of the next three", tried(80..200));
@@ -442,7 +426,7 @@ mod tests {
     fn it_is_tried_at_once_and_for_longer_when_what_is_hot_has_been_read() {
         // As far as its misses tell, it could not flow.
         let look = |looks: &mut Looks, now, busy| looks.add(Duration::from_millis(now), busy, false);
-        let mut looks = Looks::default();
+        let mut looks = Looks::beginning(Load::Waiting);
         assert_eq!(look(&mut looks, 1000, busy(8, 0)), Load::Waiting);
         looks.try_soon();
         assert!(look(&mut looks, 1025, busy(8, 0)) == Load::Flowing && looks.is_sure());
@@ -454,7 +438,7 @@ mod tests {
             "its misses are few by now"
         );
         assert!(!looks.is_sure());
-        let mut looks = Looks::default();
+        let mut looks = Looks::beginning(Load::Waiting);
         looks.try_soon();
         assert!((0..300).step_by(25).all(|now| look(&mut looks, now, busy(8, 0)) == Load::Flowing));
         let settled = (300..3000).step_by(25).map(|now| look(&mut looks, now, busy(0, 8)));
@@ -463,7 +447,7 @@ mod tests {
 
     #[test]
     fn traffic_that_cannot_flow_is_not_tried() {
-        let mut looks = Looks::default();
+        let mut looks = Looks::beginning(Load::Waiting);
         let times = (0..20_000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
         assert!(times.map(|now| looks.add(now, busy(8, 0), false)).all(|load| load == Load::Waiting));
     }

@@ -5,10 +5,16 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Locks a mutex, even after a panic of a thread that held it. The panic itself is reported elsewhere.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs `work` on `count` threads, each with its number from 0, and returns the results. This thread is the first, so
 /// the work is done even where no other can be started.

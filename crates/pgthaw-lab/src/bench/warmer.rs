@@ -15,7 +15,7 @@ use crate::lab::{
 };
 use crate::study::{Disk, Outcome, PGTHAW, Strategy, StrategyOutcome, Sweep};
 use cache::warm::{DEVICES, STATE, state_directory};
-use cache::{HeatInputs, MapInputs, Snapshot, read_heat, read_map};
+use cache::{MapInputs, Snapshot, read_heat, read_map};
 use host::files::Directory;
 use host::linux::page_cache::PageCache as _;
 use host::linux::{DiskLimit, SystemPageCache};
@@ -318,7 +318,7 @@ impl WarmSnapshots {
         databases.retain(|database| database.name == lab.database());
         let data_directory = DataDirectory::open(&lab.data_directory())?;
         let page_cache = SystemPageCache::of(&data_directory.files);
-        let map = read_map(MapInputs {
+        let inputs = MapInputs {
             server: Some(server),
             data_directory: Some(&data_directory),
             page_cache: &page_cache,
@@ -326,16 +326,9 @@ impl WarmSnapshots {
             named: None,
             names: None,
             progress: &|_, _| {},
-        });
-        let mut map = map.await?;
-        let inputs = HeatInputs {
-            server: Some(server),
-            data_directory: Some(&data_directory),
-            page_cache: &page_cache,
-            databases: &databases,
-            earlier: &[],
         };
-        read_heat(&mut map, inputs).await;
+        let mut map = read_map(inputs).await?;
+        read_heat(&mut map, inputs, &[]).await;
         Ok(Snapshot::new(map, None).write(&self.pgthaw_file())?)
     }
 

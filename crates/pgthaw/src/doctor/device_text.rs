@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use cache::warm::DeviceProfile;
-use cache::warm::probe::{DepthPoint, DeviceRecord, StoredLimit};
+use cache::warm::probe::{DepthPoint, DeviceRecord};
+use host::linux::cgroup::ReadLimit;
 use host::units::{Bytes, counted};
 use terminal::{Column, render_age, render_columns};
 
@@ -85,9 +86,9 @@ pub fn render_profile(record: &DeviceRecord) -> String {
 }
 
 /// A limit in force.
-pub fn render_limit(limit: StoredLimit) -> String {
-    let reads = limit.riops.map(|riops| format!("{riops} reads/s"));
-    let bytes = limit.rbps.map(Bytes::per_second);
+pub fn render_limit(limit: ReadLimit) -> String {
+    let reads = limit.reads_per_second.map(|riops| format!("{riops} reads/s"));
+    let bytes = limit.read_bytes_per_second.map(Bytes::per_second);
     let parts: Vec<String> = reads.into_iter().chain(bytes).collect();
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
@@ -111,8 +112,8 @@ mod tests {
 
     #[test]
     fn limits_read_well() {
-        assert_eq!(render_limit(StoredLimit::default()), "none");
-        let limit = StoredLimit { riops: Some(3000), rbps: Some(Bytes(125_000_000)) };
+        assert_eq!(render_limit(ReadLimit::default()), "none");
+        let limit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: Some(Bytes(125_000_000)) };
         assert_eq!(render_limit(limit), "3000 reads/s, 125 MB/s");
         let point =
             |depth, reads_per_second| DepthPoint { depth, reads_per_second, latency_us_p50: 1.0, latency_us_p99: 2.0 };

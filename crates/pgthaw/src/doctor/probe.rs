@@ -87,8 +87,8 @@ fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option
     let server = read_limit_of(server_pid, device.number).ok().filter(|server| *server != own)?;
     Some(format!(
         "the server's cgroup has another limit ({}) than pgthaw's ({}): run pgthaw in the server's cgroup to measure it",
-        render_limit(server.into()),
-        render_limit(own.into())
+        render_limit(server),
+        render_limit(own)
     ))
 }
 

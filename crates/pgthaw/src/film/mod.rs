@@ -116,8 +116,7 @@ fn show(named: &NamedFilms<'_>, name: &str, html: Option<&Path>, output: OutputA
 
 fn list(named: &NamedFilms<'_>, output: OutputArguments) -> anyhow::Result<()> {
     let line = |generation: Generation| {
-        let is_file = generation.require_file().map_err(Error::from);
-        let header = is_file.and_then(|()| FilmHeader::read_unverified(&generation.path));
+        let header = generation.require_file().map_err(Error::from).and_then(FilmHeader::read_unverified);
         FilmLine { generation, header }
     };
     let lines: Vec<FilmLine> = named.store.read_all()?.films.into_iter().map(line).collect();

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::map::map_text::{MapView, render_map};
 use crate::{OutputArguments, Target};
 use cache::{
-    BarCell, ForkMap, Group, HeatInputs, Lookups, Map, MapInputs, RelationMap, Residency, RolledUp, Selection,
-    Snapshot, SnapshotStore, TierState, compute_bar, compute_groups, read_heat, read_map,
+    BarCell, ForkMap, Group, Lookups, Map, MapInputs, RelationMap, Residency, RolledUp, Selection, Snapshot,
+    SnapshotStore, TierState, compute_bar, compute_groups, read_heat, read_map,
 };
 use host::files::EntryKind;
 use terminal::{Canvas, Progress};
@@ -228,14 +228,16 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
     let earlier: Vec<PathBuf> =
         earlier.into_iter().filter(|one| one.kind == EntryKind::File).map(|one| one.path).collect();
     let databases = target.databases().await?;
-    let inputs = HeatInputs {
+    let inputs = MapInputs {
         server: target.server.as_ref(),
         data_directory: target.data_directory.as_ref(),
         page_cache: &target.page_cache(),
         databases: &databases,
-        earlier: &earlier,
+        named: None,
+        names: None,
+        progress: &|_, _| (),
     };
-    read_heat(map, inputs).await;
+    read_heat(map, inputs, &earlier).await;
     if let Some(server) = &target.server {
         map.lookups = Lookups::read(server, &databases).await;
     }

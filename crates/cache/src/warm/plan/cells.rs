@@ -208,8 +208,8 @@ pub struct WantedFork {
     pub is_index: bool,
     /// Blocks of the fork now.
     pub blocks: u64,
-    /// Heat of a block (uses relative to other blocks, more than 0) and the blocks that have it, coldest first. At most
-    /// [`MAX_LEVELS`]. A block in several has the hottest.
+    /// Heat of a block (uses relative to other blocks, more than 0) and the blocks that have it, coldest first. At most 200,
+    /// as a byte has their number. A block in several has the hottest.
     pub levels: Vec<(f32, RoaringBitmap)>,
     /// Blocks that need no read.
     pub resident: RoaringBitmap,
@@ -233,9 +233,6 @@ impl WantedFork {
         place.map_or(u64::MAX, |place| place.device_bytes + (block - place.first_block) * u64::from(block_size))
     }
 }
-
-/// Levels of heat that a fork may have.
-pub const MAX_LEVELS: usize = 200;
 
 /// How the cluster's files are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,19 +10,41 @@ use host::units::Bytes;
 #[derive(Clone, Copy, Debug)]
 pub struct Prices<'a> {
     pub device: &'a DeviceProfile,
-    /// Bytes of a block.
-    pub block_size: u32,
+    pub geometry: Geometry,
     /// Blocks of the largest read.
     pub largest_read: u32,
-    /// The gaps to read over, where that is decided for the whole plan.
+    /// The gaps to read over, where that is decided for the whole plan; `None`: each slice finds out which save more than they cost.
     pub merging: Option<Merging>,
 }
 
 impl Prices<'_> {
     /// Seconds of the device, for whoever shares it.
     pub fn seconds(&self, cost: Cost) -> f64 {
-        let bytes = Bytes(u64::from(cost.blocks) * u64::from(self.block_size));
-        self.device.shared_seconds(cost.reads.into(), bytes)
+        self.device.shared_seconds(cost.reads.into(), self.bytes(cost.blocks.into()))
+    }
+
+    /// Seconds of the device, when it is idle.
+    fn idle_seconds(&self, reads: u64, blocks: u64) -> f64 {
+        self.device.seconds(reads, self.bytes(blocks))
+    }
+
+    fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks * u64::from(self.geometry.block_size))
+    }
+
+    /// Blocks that the device delivers for the price of one read.
+    fn price_blocks(&self) -> f64 {
+        self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
+    }
+
+    /// The prices of the next slice, which uses up some of the ties of the whole plan.
+    pub fn next(&mut self, cells: &Cells) -> Self {
+        let here = *self;
+        if let Some(Merging { gap, ties: ties @ 1.. }) = &mut self.merging {
+            let used = cells.runs(0).filter(|run| run.gap == Some(*gap)).count() as u32;
+            *ties -= used.min(*ties);
+        }
+        here
     }
 }
 
@@ -37,7 +59,7 @@ pub struct Cost {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merging {
     gap: u16,
-    ties: u16,
+    ties: u32,
 }
 
 impl Merging {
@@ -48,7 +70,7 @@ impl Merging {
 
     /// Over the gaps shorter than `gap` blocks, and the first `ties` of that length.
     pub fn up_to(gap: u16, ties: u64) -> Merging {
-        Merging { gap, ties: u16::try_from(ties).unwrap_or(u16::MAX) }
+        Merging { gap, ties: u32::try_from(ties).unwrap_or(u32::MAX) }
     }
 }
 
@@ -81,7 +103,7 @@ fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> 
     }
     let Some(gap) = best.1.checked_sub(1).map(|last| gaps[last]) else { return Merging::NONE };
     let shorter = gaps.partition_point(|other| *other < gap);
-    Merging { gap, ties: (best.1 - shorter) as u16 }
+    Merging { gap, ties: (best.1 - shorter) as u32 }
 }
 
 /// What the reads cost, exactly.
@@ -109,7 +131,7 @@ pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit:
     let mut stretch: Option<(u32, u32)> = None;
     for run in cells.runs(coldest) {
         let is_tie = run.gap == Some(merging.gap) && ties > 0;
-        ties -= u16::from(is_tie);
+        ties -= u32::from(is_tie);
         let is_read_over = is_tie || run.gap.is_some_and(|gap| gap < merging.gap);
         stretch = match stretch {
             Some((start, _)) if is_read_over => Some((start, run.end)),
@@ -225,87 +247,36 @@ const GAP_MAX: usize = 1024;
 /// How often a choice is made, each time with what came of the one before.
 const ROUNDS: usize = 3;
 
-/// Which gaps to read over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balance {
-    /// Those that save more than they cost: the prices add up, and no plan is short of one of them.
-    ByPrice,
-    None,
-    All,
-    /// Those shorter than `length` blocks, and by position the first `ties` of exactly that length.
-    UpTo {
-        length: u16,
-        ties: u64,
-    },
-}
-
-/// Prices slice by slice, in their order.
-#[derive(Clone, Copy, Debug)]
-pub struct Pricing<'a> {
-    pub device: &'a DeviceProfile,
-    pub geometry: Geometry,
-    /// Blocks of the largest read.
-    pub largest_read: u32,
-    pub balance: Balance,
-}
-
-impl<'a> Pricing<'a> {
-    /// The prices of the next slice.
-    pub fn next(&mut self, cells: &Cells) -> Prices<'a> {
-        let merging = match &mut self.balance {
-            Balance::ByPrice => None,
-            Balance::None => Some(Merging::NONE),
-            Balance::All => Some(Merging::ALL),
-            Balance::UpTo { length, ties } => {
-                let merging = Merging::up_to(*length, *ties);
-                let here = cells.runs(0).filter(|run| run.gap == Some(*length)).count() as u64;
-                *ties -= here.min(*ties);
-                Some(merging)
-            }
-        };
-        let block_size = self.geometry.block_size;
-        Prices { device: self.device, block_size, largest_read: self.largest_read, merging }
-    }
-
-    /// Blocks that the device delivers for the price of one read.
-    fn price_blocks(&self) -> f64 {
-        self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
-    }
-
-    fn seconds(&self, reads: u64, blocks: u64) -> f64 {
-        self.device.seconds(reads, Bytes(blocks * u64::from(self.geometry.block_size)))
-    }
-}
-
 /// What takes the idle device the least time. Where the prices add up each slice finds out by itself.
-pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Cells) -> Balance {
-    if pricing.device.overlap == 0.0 {
-        return Balance::ByPrice;
+pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cells) -> Option<Merging> {
+    if prices.device.overlap == 0.0 {
+        return None;
     }
     let mut gaps = Gaps::default();
     let (mut separate, mut joined) = (Total::default(), Total::default());
-    for_each_slice(forks, &pricing, cells, |cells| {
+    for_each_slice(forks, &prices, cells, |cells| {
         gaps.add(cells);
-        separate.add(cost(cells, 0, Merging::NONE, pricing.largest_read));
-        joined.add(cost(cells, 0, Merging::ALL, pricing.largest_read));
+        separate.add(cost(cells, 0, Merging::NONE, prices.largest_read));
+        joined.add(cost(cells, 0, Merging::ALL, prices.largest_read));
     });
-    let mut candidates = vec![(Balance::None, separate), (Balance::All, joined)];
+    let mut candidates = vec![(Merging::NONE, separate), (Merging::ALL, joined)];
     // What is read over is cut to the largest read, so a gap does not always save one: by how much it did not is known afterwards.
     let mut unsaved_reads = 0;
     for _ in 0..ROUNDS {
-        let (balance, reads) = gaps.choose(&pricing, unsaved_reads);
-        let (mut balanced, mut turns) = (Total::default(), Pricing { balance, ..pricing });
-        for_each_slice(forks, &pricing, cells, |cells| balanced.add(choose(cells, 0, &turns.next(cells)).1));
-        unsaved_reads += balanced.reads.saturating_sub(reads);
-        candidates.push((balance, balanced));
+        let (merging, reads) = gaps.choose(&prices, unsaved_reads);
+        let (mut merged, mut turns) = (Total::default(), Prices { merging: Some(merging), ..prices });
+        for_each_slice(forks, &prices, cells, |cells| merged.add(choose(cells, 0, &turns.next(cells)).1));
+        unsaved_reads += merged.reads.saturating_sub(reads);
+        candidates.push((merging, merged));
     }
-    let timed = candidates.into_iter().map(|(balance, total)| (balance, pricing.seconds(total.reads, total.blocks)));
-    timed.min_by(|one, other| one.1.total_cmp(&other.1)).map_or(Balance::ByPrice, |(balance, _)| balance)
+    let timed =
+        candidates.into_iter().map(|(merging, total)| (merging, prices.idle_seconds(total.reads, total.blocks)));
+    timed.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(merging, _)| merging)
 }
 
-fn for_each_slice(forks: &[WantedFork], pricing: &Pricing<'_>, cells: &mut Cells, mut visit: impl FnMut(&Cells)) {
+fn for_each_slice(forks: &[WantedFork], prices: &Prices<'_>, cells: &mut Cells, mut visit: impl FnMut(&Cells)) {
     for (number, fork) in forks.iter().enumerate() {
-        let mut slices = Slices::new(fork, number as u32, pricing.geometry.segment_blocks, pricing.largest_read);
+        let mut slices = Slices::new(fork, number as u32, prices.geometry.segment_blocks, prices.largest_read);
         while slices.next(cells).is_some() {
             visit(cells);
         }
@@ -353,15 +324,15 @@ impl Gaps {
     }
 
     /// The best number of shortest gaps, taking every gap for one read saved but for `unsaved_reads` in all; and the reads that are left.
-    fn choose(&self, pricing: &Pricing<'_>, unsaved_reads: u64) -> (Balance, u64) {
+    fn choose(&self, prices: &Prices<'_>, unsaved_reads: u64) -> (Merging, u64) {
         let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
-        let mut best = (pricing.seconds(reads, blocks), 0, 0, reads);
+        let mut best = (prices.idle_seconds(reads, blocks), 0, 0, reads);
         for (length, count) in (0u16..).zip(&self.lengths) {
             // Within one length the larger price falls until it is the smaller one.
-            let blocks_of_reads = reads as f64 * pricing.price_blocks() - blocks as f64;
-            let even = (blocks_of_reads / (pricing.price_blocks() + f64::from(length))).clamp(0.0, *count as f64);
+            let blocks_of_reads = reads as f64 * prices.price_blocks() - blocks as f64;
+            let even = (blocks_of_reads / (prices.price_blocks() + f64::from(length))).clamp(0.0, *count as f64);
             for ties in [even.floor() as u64, even.ceil() as u64, *count] {
-                let seconds = pricing.seconds(reads - ties, blocks + ties * u64::from(length));
+                let seconds = prices.idle_seconds(reads - ties, blocks + ties * u64::from(length));
                 if seconds < best.0 {
                     best = (seconds, length, ties, reads - ties);
                 }
@@ -370,7 +341,7 @@ impl Gaps {
             blocks += count * u64::from(length);
         }
         let (_, length, ties, reads) = best;
-        (Balance::UpTo { length, ties }, reads)
+        (Merging::up_to(length, ties), reads)
     }
 }
 
@@ -378,9 +349,9 @@ impl Gaps {
 mod balance_tests {
     use super::*;
 
-    fn pricing(device: &DeviceProfile) -> Pricing<'_> {
+    fn prices(device: &DeviceProfile) -> Prices<'_> {
         let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
-        Pricing { device, geometry, largest_read: 32, balance: Balance::ByPrice }
+        Prices { device, geometry, largest_read: 32, merging: None }
     }
 
     /// As scattered as may be: gaps of every length up to 64, the shorter the more.
@@ -393,9 +364,8 @@ mod balance_tests {
     #[test]
     fn a_plan_is_balanced_between_the_two_prices() {
         let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
-        let (Balance::UpTo { length, ties }, left) = scattered().choose(&pricing(&device), 0) else {
-            panic!("not balanced")
-        };
+        let (Merging { gap: length, ties }, left) = scattered().choose(&prices(&device), 0);
+        let ties = u64::from(ties);
         let gaps = scattered();
         let shorter: u64 = gaps.lengths[..usize::from(length)].iter().sum();
         let over =
@@ -410,6 +380,6 @@ mod balance_tests {
     #[test]
     fn prices_that_add_up_are_what_they_are() {
         let device = DeviceProfile { overlap: 0.0, ..DeviceProfile::default() };
-        assert_eq!(choose_balance(&[], pricing(&device), &mut Cells::default()), Balance::ByPrice);
+        assert_eq!(choose_for_all(&[], prices(&device), &mut Cells::default()), None);
     }
 }

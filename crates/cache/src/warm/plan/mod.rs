@@ -17,14 +17,11 @@ use std::cmp::Reverse;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
-use cells::Cells;
-use cells::{Slice, Slices};
-use merge::Cost;
-use merge::Link;
-use merge::{Balance, Pricing, choose_balance};
-
-pub use cells::{Geometry, MAX_LEVELS, Place, Precedence, WantedFork};
+use cells::{Cells, Slice, Slices};
 use hot::Hot;
+use merge::{Cost, Link, Prices, choose_for_all};
+
+pub use cells::{Geometry, Place, Precedence, WantedFork};
 pub use mix::Mix;
 
 use super::DeviceProfile;
@@ -67,13 +64,6 @@ impl Forecast {
     }
 }
 
-/// What the plan says of one fork.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForkForecast {
-    pub read_bytes: Bytes,
-    pub planned_blocks: u64,
-}
-
 /// The part of the device's time that reading hot blocks first may cost on top, where somebody is there to gain from it.
 const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 
@@ -104,7 +94,8 @@ pub struct Plan {
     forks: Vec<WantedFork>,
     geometry: Geometry,
     device: DeviceProfile,
-    situation: Situation,
+    /// Whom it was made for.
+    pub(crate) situation: Situation,
     slices: Vec<Slice>,
     /// Steps by place: those of a slice stand together, in the order in which they must be done.
     steps: Vec<Step>,
@@ -113,7 +104,8 @@ pub struct Plan {
     /// What the hot part of the plan that this is the rest of was worth a second, at least; `None`: it is no rest, or there was none.
     earlier_hot_least: Option<f64>,
     forecast: Forecast,
-    fork_forecasts: Vec<ForkForecast>,
+    /// What its reads bring of each fork.
+    pub(crate) fork_forecasts: Vec<Forecast>,
 }
 
 /// Room for computing the reads of one step after another.
@@ -189,16 +181,6 @@ impl Plan {
         &self.forks
     }
 
-    /// Whom it was made for.
-    pub fn situation(&self) -> Situation {
-        self.situation
-    }
-
-    /// How the files that it reads are cut.
-    pub fn geometry(&self) -> Geometry {
-        self.geometry
-    }
-
     /// What the device delivers in the time that one read costs on top.
     pub fn gap_bytes(&self) -> Bytes {
         Bytes((self.device.bandwidth.0 as f64 / self.device.reads_per_second) as u64)
@@ -242,11 +224,6 @@ impl Plan {
         reads
     }
 
-    /// What it says of one fork.
-    pub fn fork_forecast(&self, fork: usize) -> ForkForecast {
-        self.fork_forecasts[fork]
-    }
-
     fn ordered(&self) -> impl Iterator<Item = &Step> {
         self.order.iter().map(|index| &self.steps[*index as usize])
     }
@@ -264,16 +241,16 @@ impl Plan {
     /// Cuts all forks into slices and these into steps.
     fn cut_into_steps(&mut self, cells: &mut Cells) {
         let (device, geometry, largest_read) = (self.priced_device(), self.geometry, self.largest_read_blocks());
-        let mut pricing = Pricing { device: &device, geometry, largest_read, balance: Balance::ByPrice };
+        let mut prices = Prices { device: &device, geometry, largest_read, merging: None };
         let premium = match self.situation {
             Situation::Alone => {
-                pricing.balance = choose_balance(&self.forks, pricing, cells);
+                prices.merging = choose_for_all(&self.forks, prices, cells);
                 0.0
             }
             Situation::Shared => HOTTEST_FIRST_PREMIUM,
         };
         for fork in 0..self.forks.len() {
-            self.add_fork(fork, &mut pricing, premium, cells);
+            self.add_fork(fork, &mut prices, premium, cells);
         }
     }
 
@@ -283,14 +260,14 @@ impl Plan {
     }
 
     /// Cuts a fork into slices and each slice into steps.
-    fn add_fork(&mut self, fork: usize, pricing: &mut Pricing<'_>, premium: f64, cells: &mut Cells) {
+    fn add_fork(&mut self, fork: usize, prices: &mut Prices<'_>, premium: f64, cells: &mut Cells) {
         let wanted = &self.forks[fork];
         let heat = |level: u8| f64::from(wanted.levels[usize::from(level)].0);
-        let mut slices = Slices::new(wanted, fork as u32, self.geometry.segment_blocks, pricing.largest_read);
+        let mut slices = Slices::new(wanted, fork as u32, self.geometry.segment_blocks, prices.largest_read);
         while let Some(slice) = slices.next(cells) {
             self.forecast.resident_blocks += cells.resident_wanted;
             let precedence = if slice.is_head { Precedence::IndexHead } else { wanted.precedence };
-            let links = merge::links(cells, heat, &pricing.next(cells), premium);
+            let links = merge::links(cells, heat, &prices.next(cells), premium);
             if !links.is_empty() {
                 let number = self.slices.len() as u32;
                 self.slices.push(slice);
@@ -362,15 +339,16 @@ impl Plan {
 
     fn compute_forecast(&mut self) {
         let mut sum = self.forecast;
-        let mut of_forks = vec![ForkForecast::default(); self.forks.len()];
-        for step in self.ordered() {
-            let bytes = self.bytes(step.link.cost.blocks.into());
-            sum.reads += u64::from(step.link.cost.reads);
-            sum.read_bytes += bytes;
-            sum.planned_blocks += u64::from(step.link.wanted_blocks);
-            let of_fork = &mut of_forks[self.slices[step.slice as usize].fork as usize];
-            of_fork.read_bytes += bytes;
-            of_fork.planned_blocks += u64::from(step.link.wanted_blocks);
+        let mut of_forks = vec![Forecast::default(); self.forks.len()];
+        for Step { slice, link, .. } in self.ordered() {
+            let of_step = Forecast {
+                reads: link.cost.reads.into(),
+                read_bytes: self.bytes(link.cost.blocks.into()),
+                planned_blocks: link.wanted_blocks.into(),
+                ..Forecast::default()
+            };
+            sum.add(&of_step);
+            of_forks[self.slices[*slice as usize].fork as usize].add(&of_step);
         }
         sum.seconds = match self.situation {
             Situation::Alone => self.device.seconds(sum.reads, sum.read_bytes),

@@ -23,11 +23,11 @@ use host::files::Tree;
 use host::linux;
 use host::linux::direct_read::{AlignedBuffer, DirectFile};
 use host::linux::open_files::read_limit;
-use host::linux::threads::on_threads;
+use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork};
 use postgres::DataDirectory;
 
-pub use store::{DeviceRecord, ProfileStore, StoredDevice, StoredLimit};
+pub use store::{DeviceRecord, ProfileStore, StoredDevice};
 
 /// What a probe may take at most, unless its device hangs.
 pub const PROBE_TIME: Duration = Duration::from_secs(10);
@@ -88,7 +88,8 @@ impl Probe<'_> {
         let small = summarize_depths(&by_depth);
         let large_depth = small.depth.clamp(*LARGE_DEPTHS.start(), *LARGE_DEPTHS.end());
         let Some(by_size) = running.measure_sizes(large_depth, small.reads_per_second)? else { return Ok(None) };
-        let Some(sequential) = running.measure_sequential(large_depth)? else { return Ok(None) };
+        let in_order = Phase { read_bytes: SEQUENTIAL_READ, depth: large_depth, in_order: true };
+        let Some(sequential) = running.run("reads in order", in_order, SEQUENTIAL_SHARE)? else { return Ok(None) };
         let sequential_bandwidth = Bytes((sequential.reads_per_second * SEQUENTIAL_READ as f64) as u64);
         let profile = compute_profile(small, &by_size, sequential_bandwidth);
         let alone = by_depth[0];
@@ -114,8 +115,7 @@ impl Running<'_> {
     fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>, Error> {
         let mut points: Vec<DepthPoint> = Vec::new();
         for depth in DEPTHS {
-            let what = format!("random reads of {}, {depth} at a time", Bytes(SMALL_READ));
-            let Some(speed) = self.run(&what, Phase::random(SMALL_READ, depth), DEPTH_SHARE)? else { return Ok(None) };
+            let Some(speed) = self.run_random(SMALL_READ, depth, DEPTH_SHARE)? else { return Ok(None) };
             points.push(DepthPoint {
                 depth,
                 reads_per_second: speed.reads_per_second,
@@ -132,15 +132,15 @@ impl Running<'_> {
     fn measure_sizes(&mut self, depth: u32, small_per_second: f64) -> Result<Option<Vec<SizePoint>>, Error> {
         let mut points = vec![SizePoint { read_bytes: Bytes(SMALL_READ), reads_per_second: small_per_second }];
         for size in SIZES {
-            let what = format!("random reads of {}, {depth} at a time", Bytes(size));
-            let Some(speed) = self.run(&what, Phase::random(size, depth), SIZE_SHARE)? else { return Ok(None) };
+            let Some(speed) = self.run_random(size, depth, SIZE_SHARE)? else { return Ok(None) };
             points.push(SizePoint { read_bytes: Bytes(size), reads_per_second: speed.reads_per_second });
         }
         Ok(Some(points))
     }
 
-    fn measure_sequential(&mut self, depth: u32) -> Result<Option<Speed>, Error> {
-        self.run("reads in order", Phase::sequential(SEQUENTIAL_READ, depth), SEQUENTIAL_SHARE)
+    fn run_random(&mut self, read_bytes: u64, depth: u32, share: (f64, f64)) -> Result<Option<Speed>, Error> {
+        let what = format!("random reads of {}, {depth} at a time", Bytes(read_bytes));
+        self.run(&what, Phase { read_bytes, depth, in_order: false }, share)
     }
 
     /// Runs a phase with its share of the time and of the bytes. `None` when the user stopped it.
@@ -148,14 +148,35 @@ impl Running<'_> {
         let steps = DEPTHS.len() + SIZES.len() + 1;
         (self.probe.progress)(what, self.done, steps as u64);
         self.done += 1;
-        let budget = (self.probe.budget.0 as f64 * bytes) as u64;
-        let done = phase.run(&self.deck, PROBE_TIME.mul_f64(time), budget, self.probe.control)?;
-        self.reads += done.reads;
-        self.read_bytes += done.read_bytes;
+        let places = match phase.in_order {
+            true => Arc::clone(&self.deck.sequential),
+            false => self.deck.random(phase.read_bytes),
+        };
+        let work = Work {
+            phase,
+            deck: &self.deck,
+            places,
+            control: self.probe.control,
+            started: Instant::now(),
+            time: PROBE_TIME.mul_f64(time),
+            budget: (self.probe.budget.0 as f64 * bytes) as u64,
+            reserved_bytes: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+            failure: Mutex::default(),
+        };
+        let done = on_threads(phase.depth as usize, |_| work.read_on());
+        let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
+        let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // A relation may have been dropped meanwhile. The probe fails only when it could read nothing at all.
+        if let Some(error) = failure.filter(|_| completions.is_empty()) {
+            return Err(error.into());
+        }
+        self.reads += completions.len() as u64;
+        self.read_bytes += work.read_bytes.into_inner();
         if self.probe.control.is_interrupted() {
             return Ok(None);
         }
-        done.speed.map(Some).ok_or(Error::TooFewReads(what.to_owned()))
+        compute_speed(&mut completions).map(Some).ok_or_else(|| Error::TooFewReads(what.to_owned()))
     }
 }
 
@@ -208,8 +229,8 @@ pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, E
 /// Where a read begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    pub file: u32,
-    pub offset: u64,
+    file: u32,
+    offset: u64,
 }
 
 /// Places for reads of one size, each taken once until all were.
@@ -220,8 +241,8 @@ struct Places {
 }
 
 impl Places {
-    fn new(places: Vec<Place>) -> Places {
-        Places { places, next: AtomicUsize::new(0) }
+    fn new(places: Vec<Place>) -> Arc<Places> {
+        Arc::new(Places { places, next: AtomicUsize::new(0) })
     }
 
     /// The next place.
@@ -237,11 +258,12 @@ impl Places {
 /// The chunks of the files, dealt out so that no two phases read the same.
 struct Deck {
     open: Vec<DirectFile>,
-    sequential: Places,
+    /// Places in order, a chunk apart.
+    sequential: Arc<Places>,
     /// Chunks in random order; those for small reads first, then as many for each larger size.
     chunks: Vec<Place>,
     /// Places of reads, by the size of the read.
-    random: Mutex<BTreeMap<u64, Arc<Places>>>,
+    random: BTreeMap<u64, Arc<Places>>,
 }
 
 impl Deck {
@@ -255,43 +277,38 @@ impl Deck {
         let open: Result<_, _> = files.iter().map(|file| DirectFile::open_below(directory, &file.path)).collect();
         let sequential = chunks.split_off(chunks.len() - chunks.len() / SEQUENTIAL_PART);
         chunks.shuffle(&mut rand::rng());
-        Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: Mutex::default() })
-    }
-
-    pub fn file(&self, place: Place) -> &DirectFile {
-        &self.open[place.file as usize]
-    }
-
-    /// Places in order, a chunk apart.
-    pub fn sequential(&self) -> &Places {
-        &self.sequential
+        Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: BTreeMap::new() })
     }
 
     /// Places at random for reads of `size` bytes, which goes on where it stopped when it is asked for again.
-    pub fn random(&self, size: u64) -> Arc<Places> {
-        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
-        let dealt = random.len();
-        Arc::clone(random.entry(size).or_insert_with(|| Arc::new(self.deal(dealt, size))))
+    pub fn random(&mut self, size: u64) -> Arc<Places> {
+        if let Some(places) = self.random.get(&size) {
+            return Arc::clone(places);
+        }
+        let places = self.deal(self.random.len(), size);
+        self.random.insert(size, Arc::clone(&places));
+        places
     }
 
     /// The places in the `nth` share of the chunks. The first share is the one for small reads.
-    fn deal(&self, nth: usize, size: u64) -> Places {
+    fn deal(&self, nth: usize, size: u64) -> Arc<Places> {
         let small = self.chunks.len() / SMALL_PART;
         let share = (self.chunks.len() - small) / SIZES.len();
         let (start, length) = if nth == 0 { (0, small) } else { (small + (nth - 1) * share, share.max(1)) };
         let end = (start + length.clamp(1, CHUNKS_PER_SIZE_MAX)).min(self.chunks.len());
         let chunks = &self.chunks[start.min(end - 1)..end];
-        let cut =
-            |chunk: &Place| (0..CHUNK / size).map(|at| Place { offset: chunk.offset + at * size, ..*chunk }).collect();
-        let mut places: Vec<Place> = chunks.iter().flat_map(|chunk| -> Vec<Place> { cut(chunk) }).collect();
+        let cut = |chunk: &Place| {
+            let Place { file, offset } = *chunk;
+            (0..CHUNK / size).map(move |at| Place { file, offset: offset + at * size })
+        };
+        let mut places: Vec<Place> = chunks.iter().flat_map(cut).collect();
         places.shuffle(&mut rand::rng());
         Places::new(places)
     }
 
     /// Was there too little for what was read?
     pub fn has_read_twice(&self) -> bool {
-        let random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
-        self.sequential.has_wrapped() || random.values().any(|places| places.has_wrapped())
+        self.sequential.has_wrapped() || self.random.values().any(|places| places.has_wrapped())
     }
 }
 
@@ -334,15 +351,6 @@ struct Speed {
     pub latency_us_p99: f64,
 }
 
-/// What a phase did.
-#[derive(Clone, Copy, Debug)]
-struct Done {
-    pub reads: u64,
-    pub read_bytes: u64,
-    /// `None` when there were too few reads to tell.
-    pub speed: Option<Speed>,
-}
-
 /// A read: seconds since the phase began, and how long it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Completion {
@@ -350,61 +358,11 @@ struct Completion {
     took: f64,
 }
 
-impl Phase {
-    /// Reads at random places.
-    pub fn random(read_bytes: u64, depth: u32) -> Phase {
-        Phase { read_bytes, depth, in_order: false }
-    }
-
-    /// Reads one after another.
-    pub fn sequential(read_bytes: u64, depth: u32) -> Phase {
-        Phase { read_bytes, depth, in_order: true }
-    }
-
-    /// Reads for `time` or until `budget` bytes are read, whatever is sooner.
-    ///
-    /// # Errors
-    /// When nothing at all can be read: a relation that is dropped meanwhile is none.
-    pub fn run(&self, deck: &Deck, time: Duration, budget: u64, control: &Control) -> Result<Done, Error> {
-        let random;
-        let places = match self.in_order {
-            true => deck.sequential(),
-            false => {
-                random = deck.random(self.read_bytes);
-                &*random
-            }
-        };
-        let work = Work {
-            phase: *self,
-            deck,
-            places,
-            control,
-            started: Instant::now(),
-            time,
-            budget,
-            reserved_bytes: AtomicU64::new(0),
-            read_bytes: AtomicU64::new(0),
-            failure: Mutex::default(),
-        };
-        let done = on_threads(self.depth as usize, |_| work.read_on());
-        let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
-        let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match failure {
-            Some(error) if completions.is_empty() => Err(error.into()),
-            _ => Ok(Done {
-                reads: completions.len() as u64,
-                read_bytes: work.read_bytes.into_inner(),
-                speed: compute_speed(&mut completions),
-            }),
-        }
-    }
-}
-
 /// What the threads share.
 struct Work<'a> {
     phase: Phase,
     deck: &'a Deck,
-    places: &'a Places,
+    places: Arc<Places>,
     control: &'a Control,
     started: Instant,
     time: Duration,
@@ -422,15 +380,15 @@ impl Work<'_> {
         while !self.is_over() && self.reserve() {
             let place = self.places.take();
             let began = self.started.elapsed();
-            match self.deck.file(place).read_at(place.offset, self.phase.read_bytes as usize, &mut buffer) {
+            match self.deck.open[place.file as usize].read_at(place.offset, self.phase.read_bytes as usize, &mut buffer)
+            {
                 Ok(bytes) => {
                     self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
                     let ended = self.started.elapsed();
                     completions.push(Completion { ended: ended.as_secs_f64(), took: (ended - began).as_secs_f64() });
                 }
                 Err(error) => {
-                    let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    failure.get_or_insert(error);
+                    lock(&self.failure).get_or_insert(error);
                     return completions;
                 }
             }
@@ -513,11 +471,6 @@ pub struct Measurement {
     pub has_read_twice: bool,
 }
 
-/// Seconds of a small read at a time, the median: one pause of a shared disk would make a mean of few reads anything. 0 where none was measured.
-fn alone_seconds(points: &[DepthPoint]) -> f64 {
-    points.iter().find(|point| point.depth == 1).map_or(0.0, |point| point.latency_us_p50 / 1e6)
-}
-
 /// Small random reads with so many in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DepthPoint {
@@ -563,7 +516,7 @@ struct Small {
     pub reads_per_second: f64,
     /// The fewest in flight that reach it.
     pub depth: u32,
-    /// Of one at a time.
+    /// Seconds of one at a time, the median: one pause of a shared disk would make a mean of few reads anything.
     pub alone_seconds: f64,
 }
 
@@ -578,7 +531,8 @@ fn summarize_depths(points: &[DepthPoint]) -> Small {
     let best = choose_best(points.iter().map(|point| point.reads_per_second));
     let first_good = points.iter().find(|point| point.reads_per_second >= best * AS_GOOD_AS_BEST);
     let depth = first_good.map_or(1, |point| point.depth);
-    Small { reads_per_second: best, depth, alone_seconds: alone_seconds(points) }
+    let alone = points.iter().find(|point| point.depth == 1);
+    Small { reads_per_second: best, depth, alone_seconds: alone.map_or(0.0, |point| point.latency_us_p50 / 1e6) }
 }
 
 /// The median of the three best: the best alone would be the luckiest.
@@ -669,7 +623,7 @@ mod files_tests {
     fn no_block_is_in_two_phases() {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let files = [sample(&directory, 40), sample(&directory, 50)];
-        let deck = Deck::new(&Tree::open(directory.path(), &[]).unwrap(), &files).unwrap();
+        let mut deck = Deck::new(&Tree::open(directory.path(), &[]).unwrap(), &files).unwrap();
         let mut seen = BTreeSet::new();
         let mut check = |places: &Places, size: u64| {
             for place in &places.places {

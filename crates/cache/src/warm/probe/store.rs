@@ -7,11 +7,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Measurement;
+use crate::warm::device_profile::file_name_of;
 use crate::warm::{DEVICES, DeviceProfile, Error, state_directory};
 use host::files::{SMALL_FILE_BYTES_MAX, read_at_most, write_whole};
 use host::linux::block_device::BlockDevice;
 use host::linux::cgroup::ReadLimit;
-use host::units::Bytes;
+
+/// What messages call a file.
+const PROFILE: &str = "the device's profile";
 
 /// The version of the format. No other is read.
 const FORMAT: u32 = 1;
@@ -32,8 +35,8 @@ pub struct DeviceRecord {
     pub format: u32,
     pub measured_at: Timestamp,
     pub device: StoredDevice,
-    /// The limit of the cgroup that the probe ran in.
-    pub limit: StoredLimit,
+    /// The limit of the cgroup that the probe ran in; null is none.
+    pub limit: ReadLimit,
     pub measurement: Measurement,
     /// What the reader should know.
     pub remarks: Vec<String>,
@@ -46,19 +49,6 @@ pub struct StoredDevice {
     pub major_minor: String,
     pub identity: String,
     pub rotational: bool,
-}
-
-/// A limit in force; null is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredLimit {
-    pub riops: Option<u64>,
-    pub rbps: Option<Bytes>,
-}
-
-impl From<ReadLimit> for StoredLimit {
-    fn from(limit: ReadLimit) -> StoredLimit {
-        StoredLimit { riops: limit.reads_per_second, rbps: limit.read_bytes_per_second }
-    }
 }
 
 impl DeviceRecord {
@@ -94,7 +84,7 @@ impl DeviceRecord {
                 identity: device.identity.clone(),
                 rotational: device.is_rotational,
             },
-            limit: limit.into(),
+            limit,
             measurement,
             remarks,
         }
@@ -104,15 +94,15 @@ impl DeviceRecord {
     fn flaw(&self) -> Option<String> {
         let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, alone_seconds } =
             self.measurement.profile;
-        match () {
-            () if !reads_per_second.is_finite() || reads_per_second <= 0.0 => Some("its reads_per_second".into()),
-            () if bandwidth.0 == 0 => Some("its bandwidth".into()),
-            () if !LARGEST_READ.contains(&largest_read.0) => Some("its largest_read".into()),
-            () if !DEPTHS.contains(&depth) => Some("its depth".into()),
-            () if !(0.0..=1.0).contains(&overlap) => Some("its overlap".into()),
-            () if !(0.0..=ALONE_SECONDS_MAX).contains(&alone_seconds) => Some("its alone_seconds".into()),
-            () => None,
-        }
+        let values = [
+            ("its reads_per_second", reads_per_second.is_finite() && reads_per_second > 0.0),
+            ("its bandwidth", bandwidth.0 > 0),
+            ("its largest_read", LARGEST_READ.contains(&largest_read.0)),
+            ("its depth", DEPTHS.contains(&depth)),
+            ("its overlap", (0.0..=1.0).contains(&overlap)),
+            ("its alone_seconds", (0.0..=ALONE_SECONDS_MAX).contains(&alone_seconds)),
+        ];
+        values.into_iter().find(|(_, is_sound)| !is_sound).map(|(name, _)| name.to_owned())
     }
 }
 
@@ -153,11 +143,11 @@ impl ProfileStore {
 
     /// The profile of a device under a limit; `None` when it was never probed like that.
     pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>, Error> {
-        let path = self.path(&device.identity, limit.into());
+        let path = self.path(&device.identity, limit);
         let text = match read_at_most(&path, SMALL_FILE_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::ProfileFile { action: "read", path, source }),
+            Err(source) => return Err(Error::StateFile { action: "read", what: PROFILE, path, source }),
         };
         match read_record(&text) {
             Err(reason) => Err(Error::ProfileUnusable { path, reason }),
@@ -168,28 +158,18 @@ impl ProfileStore {
     /// Keeps a profile in the place of an earlier one, whole or not at all. Returns the file.
     pub fn keep(&self, record: &DeviceRecord) -> Result<PathBuf, Error> {
         let path = self.path(&record.device.identity, record.limit);
-        let failed = |action| {
-            let path = path.clone();
-            move |source| Error::ProfileFile { action, path, source }
-        };
-        let text = serde_json::to_vec_pretty(record).map_err(io::Error::from).map_err(failed("write"))?;
-        write_whole(&path, &text).map_err(failed("write"))?;
-        Ok(path)
+        let text = serde_json::to_vec_pretty(record).map_err(io::Error::from);
+        match text.and_then(|text| write_whole(&path, &text)) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(Error::StateFile { action: "write", what: PROFILE, path, source }),
+        }
     }
 
-    fn path(&self, identity: &str, limit: StoredLimit) -> PathBuf {
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-        let mut name: String = identity.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
-        name.truncate(150);
-        let riops = limit.riops.map(|riops| format!(".riops-{riops}"));
-        let rbps = limit.rbps.map(|rbps| format!(".rbps-{}", rbps.0));
+    fn path(&self, identity: &str, limit: ReadLimit) -> PathBuf {
+        let name = file_name_of(identity);
+        let riops = limit.reads_per_second.map(|riops| format!(".riops-{riops}"));
+        let rbps = limit.read_bytes_per_second.map(|rbps| format!(".rbps-{}", rbps.0));
         self.directory.join([Some(name), riops, rbps, Some(".json".into())].into_iter().flatten().collect::<String>())
-    }
-
-    /// A store in this directory.
-    #[cfg(test)]
-    fn at(directory: &std::path::Path) -> ProfileStore {
-        ProfileStore { directory: directory.to_owned() }
     }
 }
 
@@ -200,6 +180,7 @@ mod tests {
     use super::*;
     use crate::warm::probe::Fit;
     use host::linux::DeviceNumber;
+    use host::units::Bytes;
 
     fn device() -> BlockDevice {
         BlockDevice {
@@ -232,7 +213,7 @@ mod tests {
     #[test]
     fn a_device_has_a_profile_for_each_limit() {
         let directory = tempfile::tempdir().unwrap();
-        let store = ProfileStore::at(&directory.path().join("devices"));
+        let store = ProfileStore { directory: directory.path().join("devices") };
         let limit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: None };
         assert_eq!(store.find(&device(), limit).unwrap(), None);
         assert!(store.is_empty(), "nor does it have a directory");
@@ -260,7 +241,7 @@ mod tests {
     #[test]
     fn what_cannot_be_planned_with_is_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let store = ProfileStore::at(directory.path());
+        let store = ProfileStore { directory: directory.path().to_owned() };
         let mut record = DeviceRecord::new(&device(), ReadLimit::default(), measurement(), Vec::new());
         record.measurement.profile.bandwidth = Bytes(0);
         let path = store.keep(&record).unwrap();

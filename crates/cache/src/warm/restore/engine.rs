@@ -5,21 +5,22 @@ mod in_order;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::Rng as _;
 use roaring::RoaringBitmap;
 
-use super::files::{Credit, Files, OpenFiles, Splitting, drop_splits, numbers};
 use super::governor::Governor;
+use super::open_files::{OpenFiles, Splits};
 use super::request::Planned;
+use crate::files::{Files, numbers};
 use crate::warm::plan::{Mix, Plan, Read, WantedFork};
 use crate::warm::receipt::MemoryReceipt;
-use crate::warm::{Control, Refusal, Room, StopReason, Watcher};
+use crate::warm::{Host, Refusal, StopReason};
 use ::host::linux;
 use ::host::linux::page_cache::{Activity, CachedFile, PageCounts, Window};
-use ::host::linux::threads::on_threads;
+use ::host::linux::threads::{lock, on_threads};
 use ::host::units::{BlockRange, Bytes, PageRange};
 
 /// How often to ask whether there still is memory, and whether what was read stays ...
@@ -41,9 +42,7 @@ pub struct Engine<'a> {
     pub files: Files<'a>,
     pub threads: usize,
     pub governor: &'a Governor,
-    pub control: &'a Control,
-    pub watcher: &'a dyn Watcher,
-    pub room: &'a dyn Room,
+    pub host: &'a Host,
     /// What was cached before of what is to stay.
     pub resident_bytes: Bytes,
 }
@@ -92,22 +91,15 @@ struct Place {
 struct Work<'a> {
     engine: &'a Engine<'a>,
     files: OpenFiles<'a>,
-    /// Cached pages in the midst of a read that the device rather reads again than leaves out.
-    gap_pages: u64,
-    credit: Credit,
+    /// Drops cached pages that would split a read.
+    splits: Splits,
     queue: Mutex<Queue<'a>>,
     started: Instant,
     is_exhausted: AtomicBool,
-    is_outdated: AtomicBool,
     staying: Staying,
-    reads: AtomicU64,
+    /// Bytes that the reads so far brought.
     read_bytes: AtomicU64,
-    reread_bytes: AtomicU64,
-    fork_bytes: Vec<AtomicU64>,
-    brought: Mutex<Vec<RoaringBitmap>>,
-    /// What was let go because memory was short.
-    let_go: Mutex<MemoryReceipt>,
-    failures: Mutex<BTreeMap<usize, Refusal>>,
+    outcome: Mutex<Outcome>,
     /// Reading in order failed once: all is read otherwise from then on.
     in_order_fails: AtomicBool,
     /// How files are read in order, by their file systems.
@@ -135,16 +127,14 @@ impl Engine<'_> {
     /// Reads until the plan is done or outdated, or there is a reason to stop.
     pub fn run(&self) -> Outcome {
         let started = Instant::now();
-        let (mix, again) = (Mix::new(self.plan), VecDeque::new());
         self.governor.begin_plan(self.plan.forecast().read_bytes);
         let work = Work {
             engine: self,
             files: OpenFiles::new(self.files),
-            gap_pages: self.plan.gap_bytes().0 / self.files.cache.page_bytes(),
-            credit: Credit::default(),
+            splits: Splits::new(self.plan.gap_bytes().0 / self.files.cache.page_bytes()),
             queue: Mutex::new(Queue {
-                mix,
-                again,
+                mix: Mix::new(self.plan),
+                again: VecDeque::new(),
                 left: VecDeque::new(),
                 begun: 0,
                 looked_at: started,
@@ -152,15 +142,13 @@ impl Engine<'_> {
             }),
             started,
             is_exhausted: AtomicBool::new(false),
-            is_outdated: AtomicBool::new(false),
             staying: Staying::default(),
-            reads: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
-            reread_bytes: AtomicU64::new(0),
-            fork_bytes: self.forks.iter().map(|_| AtomicU64::new(0)).collect(),
-            brought: Mutex::new(vec![RoaringBitmap::new(); self.forks.len()]),
-            let_go: Mutex::default(),
-            failures: Mutex::default(),
+            outcome: Mutex::new(Outcome {
+                fork_bytes: vec![Bytes(0); self.forks.len()],
+                brought: vec![RoaringBitmap::new(); self.forks.len()],
+                ..Outcome::default()
+            }),
             in_order_fails: AtomicBool::new(false),
             windows: Mutex::default(),
         };
@@ -168,15 +156,7 @@ impl Engine<'_> {
         if let Some(panic) = readers.into_iter().filter_map(Result::err).last() {
             resume_unwind(panic);
         }
-        let let_go = work.let_go.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Outcome {
-            reads: work.reads.into_inner(),
-            memory: MemoryReceipt { reread_bytes: Bytes(work.reread_bytes.into_inner()), ..let_go },
-            fork_bytes: work.fork_bytes.into_iter().map(|bytes| Bytes(bytes.into_inner())).collect(),
-            brought: work.brought.into_inner().unwrap_or_else(PoisonError::into_inner),
-            failures: work.failures.into_inner().unwrap_or_else(PoisonError::into_inner),
-            is_outdated: work.is_outdated.into_inner(),
-        }
+        work.outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,7 +193,7 @@ impl Work<'_> {
             self.begin(slice, read);
             let done = if self.has_failed(read.fork) { Ok(0) } else { self.apply(read, &mut buffer) };
             let loaded = done.unwrap_or_else(|error| {
-                lock(&self.failures).entry(read.fork).or_insert_with(|| Refusal::of_read(&error));
+                lock(&self.outcome).failures.entry(read.fork).or_insert_with(|| Refusal::of_read(&error));
                 0
             });
             self.note(slice, read, loaded);
@@ -223,7 +203,7 @@ impl Work<'_> {
     /// A read is about to be done, or was.
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
-            self.engine.watcher.advance(self.bytes(read.range));
+            self.engine.host.watcher.advance(self.bytes(read.range));
             self.engine.governor.take(self.bytes(read.range));
         }
     }
@@ -234,18 +214,18 @@ impl Work<'_> {
         match slice {
             Some(slice) if loaded > 0 => self.staying.add(slice, read),
             Some(_) => {}
-            None => _ = self.reread_bytes.fetch_add(loaded, Ordering::Relaxed),
+            None => lock(&self.outcome).memory.reread_bytes += Bytes(loaded),
         }
     }
 
     fn goes_on(&self) -> bool {
-        !self.is_exhausted.load(Ordering::Relaxed) && self.engine.control.os_stopped_by().is_none()
+        !self.is_exhausted.load(Ordering::Relaxed) && self.engine.host.control.os_stopped_by().is_none()
     }
 
     /// The next read of the plan with its slice, or one that is done again; `None` at the end, when there is a reason to stop, and
     /// when the rest has to be planned again.
     fn take(&self) -> Option<(Option<usize>, Read)> {
-        if self.engine.control.os_stopped_by().is_some() || self.find_outdated() {
+        if self.engine.host.control.os_stopped_by().is_some() || self.find_outdated() {
             return None;
         }
         let mut queue = lock(&self.queue);
@@ -269,23 +249,27 @@ impl Work<'_> {
         if begins {
             self.look_back(slice);
         }
-        self.engine.control.os_stopped_by().is_none().then_some((Some(slice), read))
+        self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
     /// Is the plan one for another situation? A budget has chosen what it leaves out, and is not asked again.
     fn find_outdated(&self) -> bool {
         let Engine { plan, planning, governor, .. } = self.engine;
-        let is_outdated = governor.situation() != plan.situation()
+        let is_outdated = governor.situation() != plan.situation
             && plan.forecast().over_budget_blocks == 0
             && self.started.elapsed() > *planning * PLANNING_RATIO;
-        self.is_outdated.fetch_or(is_outdated, Ordering::Relaxed) || is_outdated
+        let mut outcome = lock(&self.outcome);
+        outcome.is_outdated |= is_outdated;
+        outcome.is_outdated
     }
 
     /// Looks whether the slices before `slice` are still there; what is not is read once more. Now and then looks at a sample
     /// of all of them, and at what memory there is.
     fn look_back(&self, slice: usize) {
+        // Where nobody can see, nothing is gone.
+        let look = |read| self.count_left(read).unwrap_or_default();
         let settled = self.staying.take_settled(slice);
-        let again: Vec<Read> = settled.into_iter().filter(|read| self.look(*read).gone > 0).collect();
+        let again: Vec<Read> = settled.into_iter().filter(|read| look(*read).gone > 0).collect();
         let mut queue = lock(&self.queue);
         queue.again.extend(again);
         let read_bytes = self.read_bytes.load(Ordering::Relaxed);
@@ -295,8 +279,8 @@ impl Work<'_> {
         (queue.looked_at, queue.looked_at_bytes) = (Instant::now(), read_bytes);
         drop(queue);
         self.stop_without_room(read_bytes);
-        if self.staying.is_evicted(self.engine.room.idle_age(), |read| self.look(read)) {
-            self.engine.control.stop_os(StopReason::Evicted);
+        if self.staying.is_evicted(self.engine.host.room.idle_age(), look) {
+            self.engine.host.control.stop_os(StopReason::Evicted);
         }
     }
 
@@ -305,30 +289,27 @@ impl Work<'_> {
         if !self.has_room(read_bytes) {
             self.let_go();
             if !self.has_room(read_bytes) {
-                self.engine.control.stop_os(StopReason::NoMemory);
+                self.engine.host.control.stop_os(StopReason::NoMemory);
             }
         }
     }
 
     fn has_room(&self, read_bytes: u64) -> bool {
-        let gone = self.reread_bytes.load(Ordering::Relaxed) + lock(&self.let_go).let_go_bytes.0;
-        let room = self.engine.room.read_room();
+        let MemoryReceipt { reread_bytes, let_go_bytes, .. } = lock(&self.outcome).memory;
+        let gone = reread_bytes.0 + let_go_bytes.0;
+        let room = self.engine.host.room.read_room();
         room.is_none_or(|room| room.bytes.0 >= self.engine.resident_bytes.0 + read_bytes.saturating_sub(gone))
     }
 
     fn let_go(&self) {
         let Engine { files, forks, plan, governor, .. } = *self.engine;
-        let read_over = ReadOver { files, forks, wanted: plan.forks(), may_be_used: governor.had_traffic() };
-        let let_go = read_over.let_go(&mut lock(&self.brought));
+        let mut outcome = lock(&self.outcome);
+        let let_go = let_go(files, (forks, plan.forks()), governor.had_traffic(), &mut outcome.brought);
+        outcome.memory.add(let_go);
         self.staying.forget();
-        lock(&self.let_go).add(let_go);
     }
 
-    /// What is left of a read; nothing where nobody can see.
-    fn look(&self, read: Read) -> Left {
-        self.count_left(read).unwrap_or_default()
-    }
-
+    /// What is left of a read.
     fn count_left(&self, read: Read) -> Result<Left, linux::Error> {
         let fork = &self.engine.forks[read.fork].entry;
         let Place { segment, pages, .. } = self.place(read.range);
@@ -367,17 +348,16 @@ impl Work<'_> {
         let page_bytes = engine.files.cache.page_bytes();
         match missing(file.read_counts(pages)?) {
             0 => return Ok(0),
-            missing => engine.governor.wait(Bytes(missing * page_bytes), engine.control),
+            missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
         }
         // Not before the wait: others may be quicker, and what is dropped is to be back at once.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);
         let needed_pages = engine.governor.needed_per_read().0 as f64 / page_bytes as f64;
-        let splitting = Splitting { gap_pages: self.gap_pages, needed_pages, credit: &self.credit };
-        let dropped = drop_splits(&*file, pages, counts, cached, splitting)?;
+        let dropped = self.splits.drop_from(&*file, pages, counts, cached, needed_pages)?;
         let missing_bytes = (missing(counts) + dropped) * page_bytes;
-        let filled = engine.governor.read(Bytes(missing_bytes), || self.fill(&*file, range, buffer))?;
+        let filled = engine.governor.pace.read(Bytes(missing_bytes), || self.fill(&*file, range, buffer))?;
         self.keep_hot(&fork.hot, read.range, first, |run| self.fill(&*file, run, buffer))?;
         Ok(self.count(read, missing_bytes.min(filled)))
     }
@@ -385,8 +365,9 @@ impl Work<'_> {
     /// Counts what a read brought, and returns it.
     fn count(&self, read: Read, loaded: u64) -> u64 {
         let reads = read.range.blocks().div_ceil(self.largest_read_blocks());
-        self.reads.fetch_add(reads, Ordering::Relaxed);
-        self.fork_bytes[read.fork].fetch_add(loaded, Ordering::Relaxed);
+        let mut outcome = lock(&self.outcome);
+        outcome.reads += reads;
+        outcome.fork_bytes[read.fork] += Bytes(loaded);
         loaded
     }
 
@@ -405,7 +386,7 @@ impl Work<'_> {
             let run = self.engine.files.blocks_with(*run);
             blocks.remove_range(numbers(BlockRange::new(segment_start + run.start, segment_start + run.end)));
         }
-        lock(&self.brought)[read.fork] |= blocks;
+        lock(&self.outcome).brought[read.fork] |= blocks;
     }
 
     /// Reads the hot blocks of what was just read again: a page that is read twice goes to the kernel's active list, and what
@@ -435,56 +416,37 @@ impl Work<'_> {
     }
 
     fn has_failed(&self, fork: usize) -> bool {
-        lock(&self.failures).contains_key(&fork)
+        lock(&self.outcome).failures.contains_key(&fork)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // ---- let go ----
 //
 // Lets go of what was read over: what stood in a gap came because that was cheaper than one more read, and nobody asked for it.
 
-/// Blocks that a restore brought, and whose they may be by now.
-pub struct ReadOver<'a> {
-    pub files: Files<'a>,
-    /// The files and what is wanted of them, in the plan's order.
-    pub forks: &'a [Planned],
-    pub wanted: &'a [WantedFork],
-    /// Somebody may have used meanwhile what was brought.
-    pub may_be_used: bool,
-}
-
-impl ReadOver<'_> {
-    /// Drops what is in `brought` and not wanted, and takes it out of there. What somebody has used since stays, and all of it where
-    /// that cannot be seen.
-    pub fn let_go(&self, brought: &mut [RoaringBitmap]) -> MemoryReceipt {
-        let over = brought.iter_mut().zip(self.wanted).map(|(brought, fork)| {
-            let over = fork.levels.iter().fold(brought.clone(), |over, (_, wanted)| over - wanted);
-            *brought -= &over;
-            over
-        });
-        let over: Vec<RoaringBitmap> = over.collect();
-        let blocks: u64 = over.iter().map(RoaringBitmap::len).sum();
-        let read_over_bytes = Bytes(blocks * u64::from(self.files.geometry.block_size));
-        let mut sums = MemoryReceipt { read_over_bytes, ..MemoryReceipt::default() };
-        if blocks == 0 || (self.may_be_used && self.files.cache.test_activity().is_err()) {
-            return sums;
-        }
-        for (Planned { entry, .. }, over) in self.forks.iter().zip(&over) {
-            // What cannot be opened or seen stays, and is not counted.
-            let dropped = self.files.drop_blocks(&entry.path, entry.fork, over, |file, run| self.choose(file, run));
-            sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
-        }
-        sums
+/// Drops what is in `brought` of `forks` and not `wanted`, both in the plan's order, and takes it out of there. What somebody may have
+/// used since stays, and all of it where that cannot be seen.
+pub fn let_go(
+    files: Files<'_>,
+    (forks, wanted): (&[Planned], &[WantedFork]),
+    may_be_used: bool,
+    brought: &mut [RoaringBitmap],
+) -> MemoryReceipt {
+    let over = brought.iter_mut().zip(wanted).map(|(brought, fork)| {
+        let over = fork.levels.iter().fold(brought.clone(), |over, (_, wanted)| over - wanted);
+        *brought -= &over;
+        over
+    });
+    let over: Vec<RoaringBitmap> = over.collect();
+    let blocks: u64 = over.iter().map(RoaringBitmap::len).sum();
+    let read_over_bytes = Bytes(blocks * u64::from(files.geometry.block_size));
+    let mut sums = MemoryReceipt { read_over_bytes, ..MemoryReceipt::default() };
+    if blocks == 0 || (may_be_used && files.cache.test_activity().is_err()) {
+        return sums;
     }
-
-    /// The pages of a run to drop.
-    fn choose(&self, file: &dyn CachedFile, run: BlockRange) -> Result<Vec<PageRange>, linux::Error> {
-        let pages = self.files.pages_within(run);
-        if !self.may_be_used {
+    let choose = |file: &dyn CachedFile, run: BlockRange| -> Result<Vec<PageRange>, linux::Error> {
+        let pages = files.pages_within(run);
+        if !may_be_used {
             return Ok(vec![pages]);
         }
         let mut unused = Vec::new();
@@ -495,7 +457,13 @@ impl ReadOver<'_> {
             })?;
         }
         Ok(unused)
+    };
+    for (Planned { entry, .. }, over) in forks.iter().zip(&over) {
+        // What cannot be opened or seen stays, and is not counted.
+        let dropped = files.drop_blocks(&entry.path, entry.fork, over, choose);
+        sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
     }
+    sums
 }
 
 // ---- staying ----

@@ -2,8 +2,8 @@
 
 use roaring::RoaringBitmap;
 
-use super::files::Found;
 use super::request::Request;
+use crate::files::Found;
 use crate::warm::DeviceProfile;
 use crate::warm::plan::{Geometry, Plan, Situation};
 use crate::{Map, Tiers};

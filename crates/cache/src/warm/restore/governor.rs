@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,9 @@ use super::pace::{Appetite, Bandwidth, Beside, Given, Others, Pace, Rate, Stretc
 use crate::warm::plan::Situation;
 use crate::warm::receipt::TrafficReceipt;
 use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};
-use crate::warm::{Control, PlannedDevice, ProfileSource};
+use crate::warm::{DeviceProfile, PlannedDevice, ProfileSource};
 use ::host::linux::process::Busy;
+use ::host::linux::threads::lock;
 use ::host::units::Bytes;
 
 /// How long reads at full speed are counted for one opinion on the device's bandwidth.
@@ -58,43 +59,37 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct Governor {
     sharing: Sharing,
     threads: usize,
-    pace: Pace,
-    depth: AtomicUsize,
-    /// Bytes that were read so far, and the reads that brought them.
-    read_bytes: AtomicU64,
-    reads: AtomicU64,
-    /// Bytes of the plan that nobody has begun to read.
-    left_bytes: AtomicU64,
-    /// Bytes that the server has fetched from the device meanwhile.
-    others_bytes: AtomicU64,
-    /// Of the device's profile.
-    largest_read: Bytes,
-    reads_per_second: f64,
-    profile_bandwidth: f64,
-    /// Was it told or probed?
+    pub pace: Pace,
+    device: DeviceProfile,
+    /// Was the device told or probed?
     is_told: bool,
     /// Reads are slower than the device because the user wants it.
     is_limited: bool,
-    /// Bytes that a read has to bring, so that the device runs out of bytes and not of reads.
-    needed_per_read: AtomicU64,
-    /// What a read is worth, in hundredths of its price.
-    read_worth: AtomicU64,
-    /// All of the pass has been begun that is hot.
-    is_cold_rest: AtomicBool,
-    /// Nobody else uses the device.
-    is_alone: AtomicBool,
-    /// Somebody was busy while it was read.
-    had_traffic: AtomicBool,
-    /// `false` once it is known that no server runs.
-    may_have_server: AtomicBool,
-    /// The server's processes were seen.
-    is_seen: AtomicBool,
     seen: Mutex<Seen>,
 }
 
-/// What was seen of device and traffic.
-#[derive(Debug)]
+/// What was seen of device and traffic, and what follows from it.
+#[derive(Debug, Default)]
 struct Seen {
+    /// Threads that may read.
+    depth: usize,
+    given: Given,
+    /// Bytes of the plan that nobody has begun to read.
+    left_bytes: u64,
+    /// Bytes that a read has to bring, so that the device runs out of bytes and not of reads.
+    needed_per_read: Bytes,
+    /// What a read is worth, as a multiple of its price.
+    read_worth: f64,
+    /// All of the pass has been begun that is hot.
+    is_cold_rest: bool,
+    /// Nobody else uses the device.
+    is_alone: bool,
+    /// Somebody was busy while it was read.
+    had_traffic: bool,
+    /// It is known that no server runs.
+    has_no_server: bool,
+    /// The server's processes were seen.
+    is_seen: bool,
     bandwidth: Bandwidth,
     shared_depth: SharedDepth,
     climb: Climb,
@@ -122,31 +117,15 @@ impl Governor {
             sharing,
             threads,
             pace: Pace::new(max_rate),
-            depth: AtomicUsize::new(0),
-            read_bytes: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-            left_bytes: AtomicU64::new(u64::MAX),
-            others_bytes: AtomicU64::new(0),
-            largest_read: device.profile.largest_read,
-            reads_per_second: device.profile.reads_per_second,
-            profile_bandwidth: bandwidth.0.max(1) as f64,
+            device: device.profile,
             is_told: device.source != ProfileSource::Default,
             is_limited: max_rate.is_some(),
-            needed_per_read: AtomicU64::new(0),
-            read_worth: AtomicU64::new(100),
-            is_cold_rest: AtomicBool::new(false),
-            is_alone: AtomicBool::new(false),
-            had_traffic: AtomicBool::new(false),
-            may_have_server: AtomicBool::new(true),
-            is_seen: AtomicBool::new(false),
             seen: Mutex::new(Seen {
+                left_bytes: u64::MAX,
+                read_worth: 1.0,
                 bandwidth: Bandwidth::new(device),
-                shared_depth: SharedDepth::default(),
-                climb: Climb::default(),
-                others: Others::default(),
-                most_reads: 0.0,
-                was_short_of_reads: false,
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
+                ..Seen::default()
             }),
         };
         governor.apply(allowed);
@@ -155,24 +134,24 @@ impl Governor {
 
     /// The `thread`th thread waits until it may read, or there is nothing for it to wait for.
     pub fn enter(&self, thread: usize, goes_on: impl Fn() -> bool) {
-        while thread >= self.depth.load(Ordering::Relaxed) && goes_on() {
+        while thread >= self.lock().depth && goes_on() {
             thread::sleep(LOOK);
         }
     }
 
     /// Bytes that each read has to bring, so that what others leave of the device's bytes runs out, and not what they leave of its reads.
     pub fn needed_per_read(&self) -> Bytes {
-        Bytes(self.needed_per_read.load(Ordering::Relaxed))
+        self.lock().needed_per_read
     }
 
     /// What a read costs beside one that nobody else competes with: as much, or more where others take the reads.
     pub fn read_worth(&self) -> f64 {
-        self.read_worth.load(Ordering::Relaxed) as f64 / 100.0
+        self.lock().read_worth
     }
 
     /// Does anybody else use the device, as far as was seen?
     pub fn situation(&self) -> Situation {
-        if self.is_alone.load(Ordering::Relaxed) { Situation::Alone } else { Situation::Shared }
+        if self.lock().is_alone { Situation::Alone } else { Situation::Shared }
     }
 
     /// May long stretches be read as the kernel likes best? Nobody is to be spared, and no rate is to be kept.
@@ -182,64 +161,52 @@ impl Governor {
 
     /// Was anybody else busy while it was read?
     pub fn had_traffic(&self) -> bool {
-        self.had_traffic.load(Ordering::Relaxed)
+        self.lock().had_traffic
     }
 
     /// The first look, before there is an opinion. A single process that is busy may be the one that serves this restore.
     pub fn begin(&self, traffic: &dyn Traffic) {
         let Busy { running, waiting } = traffic.read_busy().unwrap_or_default();
         let is_alone = self.sharing != Sharing::Gentle && running + waiting <= 1;
-        self.is_alone.store(is_alone, Ordering::Relaxed);
+        let mut seen = self.lock();
+        seen.is_alone = is_alone;
         if !is_alone {
-            self.begin_shared();
+            // While little is loaded the server's misses take most of the reads.
+            seen.read_worth = self.read_worth_max();
         }
     }
 
-    /// While little is loaded the server's misses take most of the reads.
-    fn begin_shared(&self) {
-        self.read_worth.store((self.read_worth_max() * 100.0) as u64, Ordering::Relaxed);
-    }
-
     fn read_worth_max(&self) -> f64 {
-        let price = 1.0 / self.reads_per_second;
-        (self.largest_read.0 as f64 / self.profile_bandwidth * LARGEST_READ_COST_MAX / price).max(1.0)
-    }
-
-    /// Waits for the turn of a read of so many bytes.
-    pub fn wait(&self, bytes: Bytes, control: &Control) {
-        self.pace.wait(bytes, control);
-    }
-
-    /// Does a read of so many bytes.
-    pub fn read<T>(&self, bytes: Bytes, read: impl FnOnce() -> T) -> T {
-        self.pace.read(bytes, read)
+        let DeviceProfile { reads_per_second, bandwidth, largest_read, .. } = self.device;
+        (largest_read.seconds_at(bandwidth) * LARGEST_READ_COST_MAX * reads_per_second).max(1.0)
     }
 
     /// Something else is read than before, of which nothing was begun.
     pub fn begin_pass(&self) {
-        self.is_cold_rest.store(false, Ordering::Relaxed);
+        self.lock().is_cold_rest = false;
     }
 
     /// So many bytes of a plan are to be read.
     pub fn begin_plan(&self, bytes: Bytes) {
-        self.left_bytes.store(bytes.0, Ordering::Relaxed);
+        self.lock().left_bytes = bytes.0;
     }
 
     /// All of the plan has been begun that is hot.
     pub fn note_cold_rest(&self) {
-        self.is_cold_rest.store(true, Ordering::Relaxed);
+        self.lock().is_cold_rest = true;
     }
 
     /// A read of so many bytes goes out.
     pub fn take(&self, bytes: u64) {
-        let _ =
-            self.left_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(bytes)));
+        let mut seen = self.lock();
+        seen.left_bytes = seen.left_bytes.saturating_sub(bytes);
     }
 
     /// So many bytes came from the device.
     pub fn advance(&self, read: u64) {
-        self.read_bytes.fetch_add(read, Ordering::Relaxed);
-        self.reads.fetch_add(u64::from(read > 0), Ordering::Relaxed);
+        let mut seen = self.lock();
+        seen.given.read_bytes += read;
+        seen.given.reads += u64::from(read > 0);
     }
 
     /// Watches the traffic until `is_done`.
@@ -253,11 +220,11 @@ impl Governor {
         let started = Instant::now();
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
-            if !is_cold_rest && self.is_cold_rest.load(Ordering::Relaxed) {
+            if !is_cold_rest && self.lock().is_cold_rest {
                 is_cold_rest = true;
                 looks.try_soon();
             }
-            let (load, busy) = self.look(&mut looks, started.elapsed(), appetite.may_flow, traffic);
+            let (load, busy) = self.look(&mut looks, started.elapsed(), !appetite.cannot_flow, traffic);
             let load = self.distrust(load, started.elapsed());
             let load = if looks.is_sure() { load } else { self.reconsider(load) };
             let busy = busy.running + busy.waiting;
@@ -265,7 +232,7 @@ impl Governor {
             self.judge_situation(load, seen_busy);
             self.climb(load, started.elapsed(), traffic);
             self.count_others(traffic);
-            appetite.look(traffic, self.reads_per_second);
+            appetite.look(traffic, self.device.reads_per_second);
             let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
             stretch = self.judge_shortage(stretch, load, allowed);
@@ -277,47 +244,42 @@ impl Governor {
 
     /// Counts what the server fetches from the device.
     fn count_others(&self, traffic: &dyn Traffic) {
-        let more = self.lock().others.look(traffic);
-        self.others_bytes.fetch_add(more, Ordering::Relaxed);
-    }
-
-    fn given(&self) -> Given {
-        Given {
-            read_bytes: self.read_bytes.load(Ordering::Relaxed),
-            reads: self.reads.load(Ordering::Relaxed),
-            others_bytes: self.others_bytes.load(Ordering::Relaxed),
-        }
+        // Reading /proc takes a while, and the threads that read need the lock meanwhile.
+        let mut others = std::mem::take(&mut self.lock().others);
+        let more = others.look(traffic, Instant::now());
+        let mut seen = self.lock();
+        seen.given.others_bytes += more;
+        seen.others = others;
     }
 
     /// No server runs: there is nobody to be gentle with.
     pub fn note_no_server(&self) {
-        self.may_have_server.store(false, Ordering::Relaxed);
+        self.lock().has_no_server = true;
     }
 
     /// Were the server's processes ever seen? They are not from outside of their pid namespace.
     pub fn has_seen_server(&self) -> bool {
-        self.is_seen.load(Ordering::Relaxed)
+        self.lock().is_seen
     }
 
     /// One look at the traffic.
     fn look(&self, looks: &mut Looks, now: Duration, may_flow: bool, traffic: &dyn Traffic) -> (Load, Busy) {
         let busy = traffic.read_busy();
-        if busy.is_some() {
-            self.is_seen.store(true, Ordering::Relaxed);
-        }
+        self.lock().is_seen |= busy.is_some();
         let busy = busy.unwrap_or_default();
         (looks.add(now, busy, may_flow), busy)
     }
 
     /// Whether others are there decides what is planned, so a moment of somebody's work does not count.
     fn judge_situation(&self, load: Load, seen_busy: u32) {
+        let mut seen = self.lock();
         if load == Load::Idle {
-            self.is_alone.store(true, Ordering::Relaxed);
+            seen.is_alone = true;
         } else if seen_busy >= BUSY_MIN {
-            if self.is_alone.swap(false, Ordering::Relaxed) {
-                self.begin_shared();
+            if std::mem::take(&mut seen.is_alone) {
+                seen.read_worth = self.read_worth_max();
             }
-            self.note_traffic();
+            seen.had_traffic = true;
         }
     }
 
@@ -340,22 +302,12 @@ impl Governor {
         }
     }
 
-    /// Others use what is in the page cache.
-    pub fn note_traffic(&self) {
-        self.had_traffic.store(true, Ordering::Relaxed);
-    }
-
     /// What to reckon with. Who asked to be gentle is so also with a server that cannot be seen, or that only just was.
     fn distrust(&self, load: Load, now: Duration) -> Load {
-        let is_trusted = self.has_seen_server() && now >= GENTLE_PATIENCE;
-        match load {
-            Load::Idle
-                if self.sharing == Sharing::Gentle && !is_trusted && self.may_have_server.load(Ordering::Relaxed) =>
-            {
-                Load::Waiting
-            }
-            load => load,
-        }
+        let seen = self.lock();
+        let is_trusted = seen.has_no_server || (seen.is_seen && now >= GENTLE_PATIENCE);
+        let distrusts = load == Load::Idle && self.sharing == Sharing::Gentle && !is_trusted;
+        if distrusts { Load::Waiting } else { load }
     }
 
     /// Who takes most of the reads himself may run most of the time and waits for the device all the same: getting done is what helps.
@@ -368,13 +320,10 @@ impl Governor {
     /// Reads per second: of a device that has shown more bytes than its profile has, more reads are to be expected too; and of one that
     /// nobody has told or probed no more than it has shown, if it has.
     fn expected_reads(&self) -> f64 {
-        let (bandwidth, shown) = {
-            let seen = self.lock();
-            let is_shown = seen.was_short_of_reads && !self.is_told;
-            (seen.bandwidth.bytes().0 as f64, is_shown.then_some(seen.most_reads))
-        };
-        let expected = self.reads_per_second * (bandwidth / self.profile_bandwidth).max(1.0);
-        shown.map_or(expected, |shown| shown.min(expected))
+        let seen = self.lock();
+        let faster = seen.bandwidth.bytes.seconds_at(self.device.bandwidth).max(1.0);
+        let shown = if seen.was_short_of_reads && !self.is_told { seen.most_reads } else { f64::INFINITY };
+        shown.min(self.device.reads_per_second * faster)
     }
 
     /// What the traffic was like, and what it cost.
@@ -383,12 +332,11 @@ impl Governor {
     }
 
     fn allow(&self, load: Load) -> Allowed {
-        let (bandwidth, shared_depth, share) = {
-            let seen = self.lock();
-            (seen.bandwidth.bytes(), seen.shared_depth, seen.climb.share())
+        let (mut allowed, left) = {
+            let Seen { bandwidth, shared_depth, climb, left_bytes, .. } = &*self.lock();
+            let allowed = self.sharing.allow(load, bandwidth.bytes, *shared_depth, self.threads, climb.share());
+            (allowed, Bytes(*left_bytes).seconds_at(bandwidth.bytes))
         };
-        let mut allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads, share);
-        let left = Bytes(self.left_bytes.load(Ordering::Relaxed)).seconds_at(bandwidth);
         if (self.sharing, load) == (Sharing::Fair, Load::Waiting) && left < LAST_STRETCH.as_secs_f64() {
             allowed.depth = self.threads;
         }
@@ -397,12 +345,14 @@ impl Governor {
     }
 
     fn apply(&self, allowed: Allowed) {
-        self.depth.store(allowed.depth, Ordering::Relaxed);
-        let part = self.part(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes()));
+        let part = self.part(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes));
+        let mut seen = self.lock();
+        seen.depth = allowed.depth;
         // Nobody is short of reads where they are slower than the device because the user wants it.
-        let needed = if self.is_limited { Bytes(0) } else { self.lock().others.balance(part) };
-        self.needed_per_read.store(needed.0, Ordering::Relaxed);
-        self.pace.set_rate(allowed.rate.map(|_| self.beside_others(part)));
+        seen.needed_per_read = if self.is_limited { Bytes(0) } else { seen.others.balance(part) };
+        // The server's own misses have their part of it. Who is gentle takes a small part as it is.
+        let left = if part.reads.is_none() { part } else { seen.others.leave(part) };
+        self.pace.set_rate(allowed.rate.map(|_| left));
     }
 
     /// The part of the device that so many bytes a second are.
@@ -410,13 +360,8 @@ impl Governor {
         if self.sharing == Sharing::Gentle {
             return Rate { bytes, reads: None };
         }
-        let share = bytes.seconds_at(self.lock().bandwidth.bytes());
+        let share = bytes.seconds_at(self.lock().bandwidth.bytes);
         Rate { bytes, reads: Some(self.expected_reads() * share) }
-    }
-
-    /// What a restore may take of such a part: the server's own misses have theirs. Who is gentle takes a small part as it is.
-    fn beside_others(&self, part: Rate) -> Rate {
-        if part.reads.is_none() { part } else { self.lock().others.leave(part) }
     }
 
     /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes
@@ -425,7 +370,7 @@ impl Governor {
         if allowed.rate.is_some() {
             return None;
         }
-        let now = self.given();
+        let now = self.lock().given;
         let next = |is_burst| Some(Window { start: Instant::now(), before: now, is_burst });
         let Some(Window { start, before, is_burst }) = window else { return next(true) };
         let elapsed = start.elapsed();
@@ -441,7 +386,7 @@ impl Governor {
         let mut seen = self.lock();
         let beside = match load {
             Load::Idle => Beside::Nobody,
-            _ if seen.shared_depth.is_most(self.threads) && used < READS_USED_MAX * self.reads_per_second => {
+            _ if seen.shared_depth.is_most(self.threads) && used < READS_USED_MAX * self.device.reads_per_second => {
                 Beside::OthersPushed
             }
             _ => Beside::Others,
@@ -453,7 +398,7 @@ impl Governor {
     /// Is so little allowed, by the user or beside the traffic, that what comes says nothing of the device?
     fn is_held_back(&self, allowed: Allowed) -> bool {
         self.is_limited
-            || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes()) < SHORT_OF_READS_RATIO)
+            || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes) < SHORT_OF_READS_RATIO)
     }
 
     /// Finds out what the device is short of. Takes and returns when the stretch that is being counted began, and what was
@@ -464,10 +409,10 @@ impl Governor {
         load: Load,
         allowed: Allowed,
     ) -> Option<(Instant, Given)> {
-        let now = self.given();
+        let now = self.lock().given;
         let next = Some((Instant::now(), now));
         if self.is_held_back(allowed) {
-            self.read_worth.store(100, Ordering::Relaxed);
+            self.lock().read_worth = 1.0;
             return None;
         }
         let Some((start, before)) = stretch else { return next };
@@ -475,34 +420,24 @@ impl Governor {
         if elapsed < SHORTAGE_SPAN {
             return stretch;
         }
-        let possible = self.lock().bandwidth.bytes().0 as f64 * elapsed.as_secs_f64();
+        let possible = self.lock().bandwidth.bytes.0 as f64 * elapsed.as_secs_f64();
         let given = now.since(before);
         let share = given.bytes() as f64 / possible;
-        self.note_reads(given.device_reads() / elapsed.as_secs_f64(), share);
-        self.read_worth.store((self.worth_after(share) * 100.0) as u64, Ordering::Relaxed);
+        let (reads, worth) = (given.device_reads() / elapsed.as_secs_f64(), self.worth_after(share));
+        let mut seen = self.lock();
+        seen.read_worth = worth;
+        // A limit falters for a tenth of a second now and then, so what came before counts too, with whatever bytes. A device that
+        // answers nothing for a while says nothing of its reads.
+        seen.most_reads = seen.most_reads.max(reads);
+        seen.was_short_of_reads |= reads > 0.0 && share < SHORT_OF_READS_RATIO;
+        drop(seen);
         if load == Load::Waiting {
-            self.adapt_depth(share);
+            let expected_reads = self.expected_reads();
+            let mut seen = self.lock();
+            let others_share = seen.others.reads_per_second() / expected_reads;
+            seen.shared_depth.adapt(share, others_share, self.threads);
         }
         next
-    }
-
-    /// So many reads per second came, to all, with this share of the bandwidth. A limit falters for a tenth of a second now and then, so
-    /// what came before counts too, with whatever bytes. A device that answers nothing for a while says nothing of its reads.
-    fn note_reads(&self, reads: f64, share: f64) {
-        if reads == 0.0 {
-            return;
-        }
-        let mut seen = self.lock();
-        seen.most_reads = seen.most_reads.max(reads);
-        seen.was_short_of_reads |= share < SHORT_OF_READS_RATIO;
-    }
-
-    /// How many reads are to be in flight after a stretch that brought this share of the bandwidth.
-    fn adapt_depth(&self, share: f64) {
-        let expected_reads = self.expected_reads();
-        let mut seen = self.lock();
-        let others_share = seen.others.reads_per_second() / expected_reads;
-        seen.shared_depth.adapt(share, others_share, self.threads);
     }
 
     /// What a read is worth after a stretch that brought this share of the bandwidth. To whoever is alone it is worth its price.
@@ -519,12 +454,12 @@ impl Governor {
 
     /// Were these reads large ones in the mean, at the device's own speed? Such reads show what bandwidth it has.
     fn are_large(&self, given: Given) -> bool {
-        !self.is_limited && given.reads > 0 && given.read_bytes / given.reads >= self.largest_read.0 / 2
+        !self.is_limited && given.reads > 0 && given.read_bytes / given.reads >= self.device.largest_read.0 / 2
     }
 
     fn count(&self, load: Load, allowed: Allowed, lasted: Duration) {
         let mut seen = self.lock();
-        let bandwidth = seen.bandwidth.bytes();
+        let bandwidth = seen.bandwidth.bytes;
         let receipt = &mut seen.receipt;
         let seconds = lasted.as_secs_f64();
         match load {
@@ -538,8 +473,8 @@ impl Governor {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        lock(&self.seen)
     }
 }
 

@@ -5,10 +5,10 @@
 //! in a second pass. Then shared_buffers are filled, from a page cache that is warm by now.
 
 mod engine;
-mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod governor;
+mod open_files;
 mod os_tier;
 mod pace;
 mod request;
@@ -16,7 +16,6 @@ mod request;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,59 +26,27 @@ use request::{Entry, State};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_blocking;
 
+use super::Refusal;
 use super::buffers::{BuffersPass, BuffersTier, Cached};
 use super::plan::Geometry;
-use super::receipt::{
-    BuffersForecast, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt,
-};
+use super::receipt::{NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt};
 use super::traffic::Sharing;
-use super::{PlannedDevice, Refusal};
-use crate::warm::traffic::Traffic;
-use crate::warm::{Control, Room, Watcher};
-use crate::{RelationMap, TierState, Tiers};
+use crate::files::Files;
+use crate::warm::Room;
+use crate::{RelationMap, TierState};
 use ::host::linux::Error;
 use ::host::linux::cgroup::{join_memory_of, memory_directory_of, move_memory_to, read_memory_limit};
 use ::host::linux::machine::{LoadableMemory, pages_out_idle, read_loadable_memory};
-use ::host::linux::page_cache::PageCache;
 use ::host::linux::process::volunteer_for_oom;
 use ::host::units::Bytes;
 use postgres::Server;
 
-pub(crate) use files::OpenFiles;
-pub use files::{Dropped, Files};
+pub use super::control::Host;
 pub use governor::Governor;
+pub(crate) use open_files::OpenFiles;
 pub use os_tier::Buffered;
 pub use pace::Pace;
-pub use request::{Catalog, Missing, Request, Row, compare_paths};
-
-/// How to restore.
-#[derive(Clone, Copy, Debug)]
-pub struct RestoreOptions {
-    pub device: PlannedDevice,
-    /// Does the device turn, so that what lies together should be read together?
-    pub seeks: bool,
-    /// Threads that read when nobody else needs the device.
-    pub threads: usize,
-    /// How the device is shared with live traffic.
-    pub sharing: Sharing,
-    /// Connections that load shared_buffers.
-    pub connections: usize,
-    /// Bytes that both tiers may load together.
-    pub budget: Option<Bytes>,
-    /// Bytes that the buffers tier may load of that; `None`: as many buffers as are free.
-    pub buffers_budget: Option<Bytes>,
-    /// Bytes per second that may be read from the device.
-    pub max_rate: Option<Bytes>,
-    pub create_extensions: bool,
-    /// Take out of the page cache what is in shared_buffers at the end.
-    pub no_double: bool,
-    /// Plan and tell; read nothing.
-    pub is_dry_run: bool,
-    /// Is the snapshot of this cluster? Only then do its paths mean anything.
-    pub same_cluster: bool,
-    /// Reads nothing before the server has said whether it has any use for the page cache.
-    pub awaits_server: bool,
-}
+pub use request::{Catalog, Missing, Request, RestoreOptions, Row, compare_paths};
 
 /// Where the cluster's files are, and how they are cut.
 #[derive(Clone, Debug)]
@@ -109,16 +76,6 @@ pub struct Answer {
     pub remarks: Vec<String>,
 }
 
-/// What is known once the server has answered, or has not.
-struct Late {
-    server: Result<Server, Refusal>,
-    /// What relations are looked up with, or why nothing can be looked up by name.
-    catalog: Result<Catalog, Refusal>,
-    /// What was not where the snapshot says.
-    unresolved: Vec<Measured>,
-    remarks: Vec<String>,
-}
-
 impl Restore {
     /// A restore that has not begun. Without a `place` there is a reason why the data directory is of no use.
     pub fn new(request: Request, options: RestoreOptions, place: Result<Place, Refusal>, host: Host) -> Restore {
@@ -136,13 +93,20 @@ impl Restore {
         let this = Arc::new(self);
         let (tell, told) = oneshot::channel();
         let (first, late) = tokio::join!(first_pass(&this, tell), this.late(server, told));
-        let late = late?;
-        let mut receipt = this.new_receipt(started_at);
-        let Late { server, catalog, unresolved, remarks } = late;
-        receipt.remarks = remarks;
-        let spent = this.spent(&first);
-        let second = second_pass(&this, spent, unresolved, catalog.as_ref()).await;
-        let left = this.options.budget.map(|budget| minus(budget, spent + this.spent(&second)));
+        let (Answer { server, remarks }, catalog, unresolved) = late?;
+        let mut receipt = Receipt {
+            snapshot_taken_at: this.request.map.taken_at,
+            started_at,
+            block_size: this.request.map.source.block_size,
+            is_other_cluster: !this.options.same_cluster,
+            is_dry_run: this.options.is_dry_run,
+            device: this.options.device,
+            remarks,
+            ..Receipt::default()
+        };
+        let second = second_pass(&this, first.read_bytes, unresolved, catalog.as_ref()).await;
+        let spent = first.read_bytes + second.read_bytes;
+        let left = this.options.budget.map(|budget| minus(budget, spent));
         this.add_os(&mut receipt, [first, second]);
         if this.request.tiers.buffers {
             let is_cached = receipt.os.is_some_and(|os| os.resident_after_bytes == Some(os.asked_bytes));
@@ -159,12 +123,13 @@ impl Restore {
         Ok(receipt)
     }
 
-    /// Waits for the server, and asks it for names when the files have been looked at.
+    /// Waits for the server, and asks it for names when the files have been looked at. Returns what relations are looked up with, or why
+    /// nothing can be looked up by name, and what was not where the snapshot says.
     async fn late<E>(
         &self,
         server: impl Future<Output = Result<Answer, E>>,
         told: oneshot::Receiver<Vec<Measured>>,
-    ) -> Result<Late, E> {
+    ) -> Result<(Answer, Result<Catalog, Refusal>, Vec<Measured>), E> {
         let interrupted = || Refusal::because(SkipReason::Interrupted);
         let Answer { server, remarks } = match self.host.control.unless_interrupted(server).await {
             Some(Ok(answer)) => answer,
@@ -193,7 +158,7 @@ impl Restore {
                 Some(answer) => answer.map_err(|error| Refusal::of(&error)),
             },
         };
-        Ok(Late { server, catalog, unresolved, remarks })
+        Ok((Answer { server, remarks }, catalog, unresolved))
     }
 
     /// What to say when the server answers and none of its processes was seen.
@@ -239,39 +204,20 @@ impl Restore {
             (Ok(server), Ok(catalog)) => {
                 let tier = BuffersTier {
                     server,
+                    options: &self.options,
+                    host: &self.host,
                     connections: match self.options.sharing {
                         Sharing::Gentle if !is_cached => 1,
                         _ => self.options.connections,
                     },
                     max_rate: self.options.max_rate.filter(|_| !is_cached),
-                    budget: self.options.buffers_budget,
                     limit: budget.map(|(left, _)| left),
                     cached: budget.and_then(|(_, cached)| cached),
-                    create_extensions: self.options.create_extensions,
-                    is_dry_run: self.options.is_dry_run,
-                    control: &self.host.control,
-                    watcher: &*self.host.watcher,
                 };
-                tier.restore(&self.request, catalog, self.options.same_cluster).await
+                tier.restore(&self.request, catalog).await
             }
             (Err(why), _) | (_, Err(why)) => refuse(why),
         }
-    }
-
-    /// Runs `work` with what the OS tier works with. It blocks.
-    fn with_os_tier<T>(&self, place: &Place, work: impl FnOnce(&OsTier<'_>) -> T) -> T {
-        work(&OsTier {
-            files: Files { cache: &*self.host.page_cache, directory: &place.directory, geometry: place.geometry },
-            device: self.options.device.profile,
-            seeks: self.options.seeks,
-            threads: self.options.threads,
-            governor: &self.governor,
-            traffic: &*self.host.traffic,
-            control: &self.host.control,
-            watcher: &*self.host.watcher,
-            room: &*self.host.room,
-            reserved: self.reserved(),
-        })
     }
 
     /// What the buffers tier will load at most, by what is known before the server answers. Where none runs it loads nothing.
@@ -288,52 +234,28 @@ impl Restore {
         self.options.budget.map(|budget| minus(budget, self.reserved().min(Bytes(budget.0 / 2))))
     }
 
-    /// What a pass took of the budget, or would have.
-    fn spent(&self, pass: &Pass) -> Bytes {
-        if self.options.is_dry_run { pass.forecast.read_bytes } else { pass.read_bytes }
-    }
-
-    fn new_receipt(&self, started_at: Timestamp) -> Receipt {
-        let Tiers { os, buffers } = self.request.tiers;
-        Receipt {
-            snapshot_taken_at: self.request.map.taken_at,
-            started_at,
-            block_size: self.request.map.source.block_size,
-            is_other_cluster: !self.options.same_cluster,
-            is_dry_run: self.options.is_dry_run,
-            device: self.options.device,
-            os: os.then(TierReceipt::default),
-            buffers: buffers.then(TierReceipt::default),
-            buffers_forecast: buffers.then(BuffersForecast::default),
-            ..Receipt::default()
-        }
-    }
-
     fn add_os(&self, receipt: &mut Receipt, passes: [Pass; 2]) {
-        let mut rows = Vec::new();
-        let Some(mut tier) = receipt.os.take() else { return };
+        let (mut sums, mut rows) = (TierReceipt::default(), Vec::new());
         for pass in passes {
             receipt.forecast.add(&pass.forecast);
-            tier.reads += pass.reads;
-            tier.seconds += pass.seconds;
+            sums.reads += pass.reads;
+            sums.seconds += pass.seconds;
             receipt.memory.add(pass.memory);
             rows.extend(pass.rows);
         }
-        self.add_rows(receipt, &mut tier, Tier::Os, rows);
-        receipt.os = Some(tier);
+        let sums = self.add_rows(receipt, sums, Tier::Os, rows);
+        receipt.os = self.request.tiers.os.then_some(sums);
     }
 
     fn add_buffers(&self, receipt: &mut Receipt, pass: BuffersPass) {
-        let Some(mut tier) = receipt.buffers.take() else { return };
+        let sums = TierReceipt { reads: pass.statements, seconds: pass.seconds, ..TierReceipt::default() };
         receipt.buffers_forecast = Some(pass.forecast);
-        tier.reads = pass.statements;
-        tier.seconds = pass.seconds;
         receipt.remarks.extend(pass.remarks);
-        self.add_rows(receipt, &mut tier, Tier::Buffers, pass.rows);
-        receipt.buffers = Some(tier);
+        receipt.buffers = Some(self.add_rows(receipt, sums, Tier::Buffers, pass.rows));
     }
 
-    fn add_rows(&self, receipt: &mut Receipt, sums: &mut TierReceipt, tier: Tier, mut rows: Vec<Row>) {
+    /// Adds what there is to say of each fork, and returns the tier's sums with it.
+    fn add_rows(&self, receipt: &mut Receipt, mut sums: TierReceipt, tier: Tier, mut rows: Vec<Row>) -> TierReceipt {
         let block_size = u64::from(self.request.map.source.block_size);
         let bytes = |blocks: u64| Bytes(blocks * block_size);
         rows.sort_by_key(|row| (row.relation, row.fork));
@@ -363,6 +285,7 @@ impl Restore {
                 detail,
             }));
         }
+        sums
     }
 }
 
@@ -392,11 +315,11 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
     let (unresolved, there) = measured.await.into_iter().partition(is_unresolved);
     // Nobody listens when the server turned out to be the wrong one.
     let _ = tell.send(unresolved);
-    let (budget, is_dry_run) = (this.os_budget(), this.options.is_dry_run);
-    on_a_thread(this, &place, move |tier| tier.load(there, budget, is_dry_run)).await
+    let budget = this.os_budget();
+    on_a_thread(this, &place, move |tier| tier.load(there, budget)).await
 }
 
-/// Looks up by name what was not where the snapshot says, and reads that.
+/// Looks up by name what was not where the snapshot says, and reads what the catalog knows of it.
 async fn second_pass(
     this: &Arc<Restore>,
     spent: Bytes,
@@ -409,7 +332,13 @@ async fn second_pass(
     };
     let (measured, mut skipped) = match catalog {
         Ok(catalog) => {
-            let (entries, skipped) = resolve_all(this, unresolved, catalog);
+            let (mut entries, mut skipped) = (Vec::new(), Vec::new());
+            for (entry, _) in unresolved {
+                match this.request.resolve(entry.clone(), catalog, this.options.same_cluster) {
+                    Ok(found) => entries.push(found),
+                    Err(why) => skipped.push(entry.absent_row(&why)),
+                }
+            }
             (on_a_thread(this, &place, move |tier| tier.measure(entries)).await, skipped)
         }
         Err(why) => {
@@ -420,23 +349,9 @@ async fn second_pass(
         }
     };
     let budget = this.os_budget().map(|budget| minus(budget, spent));
-    let is_dry_run = this.options.is_dry_run;
-    let mut pass = on_a_thread(this, &place, move |tier| tier.load(measured, budget, is_dry_run)).await;
+    let mut pass = on_a_thread(this, &place, move |tier| tier.load(measured, budget)).await;
     pass.rows.append(&mut skipped);
     pass
-}
-
-/// What the catalog knows of these, and the rows of those that cannot be restored.
-fn resolve_all(this: &Restore, unresolved: Vec<Measured>, catalog: &Catalog) -> (Vec<Entry>, Vec<Row>) {
-    let mut entries = Vec::new();
-    let mut skipped = Vec::new();
-    for (entry, _) in unresolved {
-        match this.request.resolve(entry.clone(), catalog, this.options.same_cluster) {
-            Ok(found) => entries.push(found),
-            Err(why) => skipped.push(entry.absent_row(&why)),
-        }
-    }
-    (entries, skipped)
 }
 
 /// Under a budget, what is in the page cache of all that was asked for. `None` where the page cache has no part in it.
@@ -495,31 +410,21 @@ async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce(&OsTier<'_>) -> T + Send + 'static,
 ) -> T {
     let (this, place) = (Arc::clone(this), place.clone());
-    match spawn_blocking(move || this.with_os_tier(&place, work)).await {
-        Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
+    let done = spawn_blocking(move || {
+        work(&OsTier {
+            files: Files { cache: &*this.host.page_cache, directory: &place.directory, geometry: place.geometry },
+            options: &this.options,
+            governor: &this.governor,
+            host: &this.host,
+            reserved: this.reserved(),
+        })
+    });
+    done.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-// ---- host ----
+// ---- room ----
 //
-// The machine that a restore runs on, or a fake one.
-
-/// What a restore acts on and is watched by.
-#[derive(Clone)]
-pub struct Host {
-    pub page_cache: Arc<dyn PageCache>,
-    pub room: Arc<dyn Room>,
-    pub traffic: Arc<dyn Traffic>,
-    pub control: Arc<Control>,
-    pub watcher: Arc<dyn Watcher>,
-}
-
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host").field("control", &self.control).finish_non_exhaustive()
-    }
-}
+// The memory of the machine that a restore runs on.
 
 /// Schemes that page out what is idle are set to 30 s and more where they were seen; the module's default is 120 s.
 const IDLE_AGE: Duration = Duration::from_secs(20);

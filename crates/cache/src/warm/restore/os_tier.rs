@@ -1,21 +1,20 @@
 //! The OS tier: look, plan, read, look again, and read once more what did not stay.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-use super::engine::{Engine, Outcome, ReadOver};
-use super::files::{Files, Found};
+use super::engine::{Engine, Outcome, let_go};
 use super::governor::Governor;
-use super::request::{Entry, Missing, Planned, Row, State, count_resident, end_of};
+use super::request::{Entry, Missing, Planned, RestoreOptions, Row, State, count_resident, end_of};
+use crate::files::{Files, Found};
 use crate::warm::plan::{Forecast, Plan, WantedFork};
 use crate::warm::receipt::{FoundAs, MemoryReceipt, NoDouble, SkipReason, StopReason};
-use crate::warm::traffic::Traffic;
-use crate::warm::{Control, DeviceProfile, Phase, Refusal, Room, Watcher};
+use crate::warm::{Host, Phase, Refusal};
 use ::host::failure::{ErrorKind, Explain as _};
-use ::host::linux;
 use ::host::linux::machine::LoadableMemory;
 use ::host::linux::threads::map_on_threads;
 use ::host::units::{Bytes, Fork};
@@ -32,6 +31,7 @@ pub type Measured = (Entry, State);
 pub struct Pass {
     pub forecast: Forecast,
     pub reads: u64,
+    /// Bytes that were read, or would be.
     pub read_bytes: Bytes,
     /// Seconds from the first read until residency was verified.
     pub seconds: f64,
@@ -43,25 +43,11 @@ pub struct Pass {
 #[derive(Clone, Copy)]
 pub struct OsTier<'a> {
     pub files: Files<'a>,
-    pub device: DeviceProfile,
-    /// Does it cost the device time to go from one place to another?
-    pub seeks: bool,
-    pub threads: usize,
+    pub options: &'a RestoreOptions,
     pub governor: &'a Governor,
-    pub traffic: &'a dyn Traffic,
-    pub control: &'a Control,
-    pub watcher: &'a dyn Watcher,
-    pub room: &'a dyn Room,
+    pub host: &'a Host,
     /// What the buffers tier is to load: shared_buffers that are still cold take no memory yet.
     pub reserved: Bytes,
-}
-
-/// How much may be read, and what to say of the rest.
-#[derive(Clone, Copy)]
-struct Allowance {
-    bytes: Option<Bytes>,
-    reason: SkipReason,
-    room: Option<LoadableMemory>,
 }
 
 /// Entries as a plan numbers them.
@@ -77,19 +63,19 @@ struct Job {
 impl OsTier<'_> {
     /// Looks at the files of `entries`, unless the tier is stopped.
     pub fn measure(&self, entries: Vec<Entry>) -> Vec<Measured> {
-        self.look(entries, &|| self.control.os_stopped_by().map(|reason| reason.skip_reason()))
+        self.look(entries, &|| self.host.control.os_stopped_by().map(|reason| reason.skip_reason()))
     }
 
     /// Looks at the files of `entries` until there is a reason to stop.
     pub fn look(&self, entries: Vec<Entry>, stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<Measured> {
-        self.watcher.begin(Phase::Measuring, entries.len() as u64);
+        self.host.watcher.begin(Phase::Measuring, entries.len() as u64);
         let forks: Vec<(&Entry, u64)> = entries.iter().map(|entry| (entry, entry.asks.end())).collect();
         let states = self.read_forks(&forks, stop);
         entries.into_iter().zip(states).collect()
     }
 
     /// Reads what is missing, at most `budget` bytes of it, and measures again. A dry run plans alone.
-    pub fn load(&self, mut measured: Vec<Measured>, budget: Option<Bytes>, is_dry_run: bool) -> Pass {
+    pub fn load(&self, mut measured: Vec<Measured>, budget: Option<Bytes>) -> Pass {
         // Files that were made one after another tend to lie one after another.
         measured.sort_by(|(one, _), (other, _)| (&one.path, one.fork).cmp(&(&other.path, other.fork)));
         let mut rows = Vec::new();
@@ -108,25 +94,27 @@ impl OsTier<'_> {
         }
         self.place(&planned, &mut forks);
         let resident_bytes = self.bytes(planned.iter().map(|one| one.resident_before).sum());
-        let allowance = self.allowance(budget, resident_bytes);
-        self.governor.begin(self.traffic);
+        let room = self.host.room.read_room();
+        let (budget, over_budget) = self.allow(budget, room, resident_bytes);
+        self.governor.begin(&*self.host.traffic);
         let started = Instant::now();
-        let plan = Plan::new(forks, self.files.geometry, self.device, self.governor.situation(), allowance.bytes);
+        let plan =
+            Plan::new(forks, self.files.geometry, self.options.device.profile, self.governor.situation(), budget);
         let planning = started.elapsed();
-        let job = Job { plan, planning, planned, resident_bytes, over_budget: allowance.reason };
-        let mut pass = if is_dry_run { job.forecast() } else { self.execute(&job) };
+        let job = Job { plan, planning, planned, resident_bytes, over_budget };
+        let mut pass = if self.options.is_dry_run { job.forecast() } else { self.execute(&job) };
         pass.rows.append(&mut rows);
-        pass.memory.room_bytes = allowance.room.map(|room| room.bytes);
-        pass.memory.bound = allowance.room.map(|room| room.bound);
+        pass.memory.room_bytes = room.map(|room| room.bytes);
+        pass.memory.bound = room.map(|room| room.bound);
         pass
     }
 
     /// Finds out where the forks lie, of which something is to be read, when the device is one that seeks.
     fn place(&self, planned: &[Planned], forks: &mut [WantedFork]) {
-        if !self.seeks {
+        if !self.options.seeks {
             return;
         }
-        let places = map_on_threads(planned.len(), self.threads, |at| {
+        let places = map_on_threads(planned.len(), self.options.threads, |at| {
             let Planned { entry, blocks, wanted_blocks, resident_before, .. } = &planned[at];
             match wanted_blocks > resident_before {
                 true => self.files.read_places(&entry.path, entry.fork, *blocks),
@@ -141,7 +129,7 @@ impl OsTier<'_> {
         let mut outcome = self.read(job, &job.plan);
         let mut found = self.verify(job);
         let lost = job.lost_blocks(&found);
-        if lost > 0 && self.control.os_stopped_by().is_none() {
+        if lost > 0 && self.host.control.os_stopped_by().is_none() {
             let mut again = self.read(job, &self.plan_again(job, &found, self.bytes(lost)));
             again.memory.reread_bytes = again.read_bytes();
             outcome.add(again);
@@ -149,10 +137,11 @@ impl OsTier<'_> {
         }
         let seconds = started.elapsed().as_secs_f64();
         let mut memory = outcome.memory;
-        memory.add(self.read_over(job).let_go(&mut outcome.brought));
-        let rows = job.rows(&found, &outcome, self.control.os_stopped_by().map(|reason| reason.skip_reason()));
+        let forks = (&job.planned[..], job.plan.forks());
+        memory.add(let_go(self.files, forks, self.governor.had_traffic(), &mut outcome.brought));
+        let rows = job.rows(&found, &outcome, self.host.control.os_stopped_by().map(|reason| reason.skip_reason()));
         if job.over_budget == SkipReason::NoMemory && job.plan.forecast().over_budget_blocks > 0 {
-            self.control.stop_os(StopReason::NoMemory);
+            self.host.control.stop_os(StopReason::NoMemory);
         }
         Pass {
             forecast: job.plan.forecast(),
@@ -166,39 +155,38 @@ impl OsTier<'_> {
 
     /// Reads what `plan` says, and plans what is left of it again when others come or go.
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
-        self.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
+        self.host.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
         self.governor.begin_pass();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
             // Without it nobody is yielded to.
-            let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(self.traffic, &is_done));
-            let _done = Done(&is_done);
-            let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
-            while outcome.is_outdated {
-                let started = Instant::now();
-                self.governor.note_replan();
-                let rest = plan.rest(&outcome.brought, self.governor.situation());
-                let read_bytes = outcome.read_bytes();
-                outcome.add(self.read_planned(job, &rest, started.elapsed(), read_bytes));
-            }
-            outcome
+            let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(&*self.host.traffic, &is_done));
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
+                while outcome.is_outdated {
+                    let started = Instant::now();
+                    self.governor.note_replan();
+                    let rest = plan.rest(&outcome.brought, self.governor.situation());
+                    let read_bytes = outcome.read_bytes();
+                    outcome.add(self.read_planned(job, &rest, started.elapsed(), read_bytes));
+                }
+                outcome
+            }));
+            // Also after a panic, because the scope waits for the thread that watches.
+            is_done.store(true, Ordering::Relaxed);
+            outcome.unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
 
-    fn read_over<'a>(&'a self, job: &'a Job) -> ReadOver<'a> {
-        let may_be_used = self.governor.had_traffic();
-        ReadOver { files: self.files, forks: &job.planned, wanted: job.plan.forks(), may_be_used }
-    }
-
     fn read_planned(&self, job: &Job, plan: &Plan, planning: Duration, read_bytes: Bytes) -> Outcome {
-        let Self { files, threads, governor, control, watcher, room, .. } = *self;
+        let Self { files, options, governor, host, .. } = *self;
         let (forks, resident_bytes) = (&job.planned[..], job.resident_bytes + read_bytes);
-        Engine { plan, planning, forks, files, threads, governor, control, watcher, room, resident_bytes }.run()
+        Engine { plan, planning, forks, files, threads: options.threads, governor, host, resident_bytes }.run()
     }
 
     /// Looks again at everything that was asked for: loading one thing may have evicted another.
     fn verify(&self, job: &Job) -> Vec<State> {
-        self.watcher.begin(Phase::Verifying, job.planned.len() as u64);
+        self.host.watcher.begin(Phase::Verifying, job.planned.len() as u64);
         let forks = job.planned.iter().zip(job.plan.forks());
         let forks: Vec<(&Entry, u64)> = forks.map(|(one, fork)| (&one.entry, end_of(&fork.levels))).collect();
         self.read_forks(&forks, &|| None)
@@ -207,12 +195,12 @@ impl OsTier<'_> {
     /// The state of every one of `forks`, residency up to the block beside it. `stop` may answer for forks that were not looked at yet.
     /// Looks at many at a time: on a cold disk each costs a read of its own before its data is even thought of.
     fn read_forks(&self, forks: &[(&Entry, u64)], stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<State> {
-        let mut states = map_on_threads(forks.len(), self.threads, |at| {
+        let mut states = map_on_threads(forks.len(), self.options.threads, |at| {
             let state = match stop() {
                 Some(reason) => State::Refused(Refusal::because(reason)),
                 None => read_fork(&self.files, forks[at]),
             };
-            self.watcher.advance(1);
+            self.host.watcher.advance(1);
             state
         });
         // Where no more files may be open, one at a time may do: the others have closed theirs.
@@ -236,22 +224,23 @@ impl OsTier<'_> {
                 State::Missing | State::Refused(_) => fork.levels.clear(),
             }
         }
-        Plan::new(forks, self.files.geometry, self.device, self.governor.situation(), Some(lost))
+        Plan::new(forks, self.files.geometry, self.options.device.profile, self.governor.situation(), Some(lost))
     }
 
-    /// The smaller of what the user allows and what memory does.
-    fn allowance(&self, budget: Option<Bytes>, resident_bytes: Bytes) -> Allowance {
-        let room = self.room.read_room();
-        let left = |room: LoadableMemory| {
+    /// The smaller of what the user allows and what memory does, and what to say of the rest.
+    fn allow(
+        &self,
+        budget: Option<Bytes>,
+        room: Option<LoadableMemory>,
+        resident_bytes: Bytes,
+    ) -> (Option<Bytes>, SkipReason) {
+        let left = room.map(|room| {
             let all = Bytes((room.bytes.0 as f64 * ROOM_RATIO) as u64);
             Bytes(spare_reserved(all, self.reserved).0.saturating_sub(resident_bytes.0))
-        };
-        match (budget, room.map(left)) {
-            (Some(budget), Some(left)) if left < budget => {
-                Allowance { bytes: Some(left), reason: SkipReason::NoMemory, room }
-            }
-            (None, Some(left)) => Allowance { bytes: Some(left), reason: SkipReason::NoMemory, room },
-            (budget, _) => Allowance { bytes: budget, reason: SkipReason::OverBudget, room },
+        });
+        match left {
+            Some(left) if budget.is_none_or(|budget| left < budget) => (Some(left), SkipReason::NoMemory),
+            _ => (budget, SkipReason::OverBudget),
         }
     }
 
@@ -276,7 +265,7 @@ impl Job {
     fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
         let State::There(found) = state else { return (0, 0) };
         let one = &self.planned[fork];
-        let over_budget = one.wanted_blocks - one.resident_before - self.plan.fork_forecast(fork).planned_blocks;
+        let over_budget = one.wanted_blocks - one.resident_before - self.plan.fork_forecasts[fork].planned_blocks;
         let missing = one.wanted_blocks - count_resident(&self.plan.forks()[fork].levels, &found.resident);
         let over_budget = over_budget.min(missing);
         (over_budget, missing - over_budget)
@@ -285,12 +274,13 @@ impl Job {
     /// The rows of a dry run: what would be read.
     fn forecast(&self) -> Pass {
         let row = |(fork, one): (usize, &Planned)| {
-            let forecast = self.plan.fork_forecast(fork);
+            let forecast = self.plan.fork_forecasts[fork];
             let over_budget = one.wanted_blocks - one.resident_before - forecast.planned_blocks;
             one.row(None, forecast.read_bytes, vec![(self.over_budget, over_budget, None)])
         };
         let rows = self.planned.iter().enumerate().map(row).collect();
-        Pass { forecast: self.plan.forecast(), rows, ..Pass::default() }
+        let forecast = self.plan.forecast();
+        Pass { forecast, read_bytes: forecast.read_bytes, rows, ..Pass::default() }
     }
 
     fn rows(&self, found: &[State], outcome: &Outcome, stopped: Option<SkipReason>) -> Vec<Row> {
@@ -326,15 +316,6 @@ impl Job {
     }
 }
 
-/// Ends what waits for it, however this ends.
-struct Done<'a>(&'a AtomicBool);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A rewritten relation has a main fork; the others come into being when they are needed, and are empty until then.
 fn present(entry: &Entry, state: State) -> State {
     match state {
@@ -355,16 +336,11 @@ fn read_fork(files: &Files<'_>, (entry, end): (&Entry, u64)) -> State {
     match files.read_fork(&entry.path, entry.fork, end) {
         Ok(Some(found)) => State::There(found),
         Ok(None) => State::Missing,
-        Err(error) => refused(&error),
+        Err(error) if error.kind() == ErrorKind::Privilege => {
+            State::Refused(Refusal::with_detail(SkipReason::NoPermission, error.to_string()))
+        }
+        Err(error) => State::Refused(Refusal::of_read(&error)),
     }
-}
-
-/// The state of a fork that cannot be looked at.
-fn refused(error: &linux::Error) -> State {
-    State::Refused(match error.kind() {
-        ErrorKind::Privilege => Refusal::with_detail(SkipReason::NoPermission, error.to_string()),
-        _ => Refusal::of_read(error),
-    })
 }
 
 // ---- no double ----

@@ -1,12 +1,13 @@
 //! At most so many bytes and reads a second, over all threads together.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::warm::traffic::Traffic;
 use crate::warm::{Control, PlannedDevice, ProfileSource};
+use ::host::linux::threads::lock;
 use ::host::units::Bytes;
 
 /// A thread that waits looks this often whether it is to stop.
@@ -67,7 +68,7 @@ impl Pace {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
             (None, max) => max.map(|bytes| Rate { bytes, reads: None }),
         };
-        let mut turns = self.lock();
+        let mut turns = lock(&self.turns);
         if turns.rate != rate {
             let now = Instant::now();
             let [bytes, reads] = turns.rescaled(rate, now);
@@ -82,7 +83,7 @@ impl Pace {
 
     /// Is there a rate to be kept?
     pub fn has_rate(&self) -> bool {
-        self.lock().rate.is_some()
+        lock(&self.turns).rate.is_some()
     }
 
     /// Waits for the turn of a read, or until there is a reason to stop.
@@ -106,7 +107,7 @@ impl Pace {
 
     /// The moment from which the read may begin. What was not used in the past is lost.
     fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
-        let mut turns = self.lock();
+        let mut turns = lock(&self.turns);
         let rate = turns.rate?;
         let turn = turns.bytes_free_at.max(turns.reads_free_at).max(Instant::now());
         turns.bytes_free_at = turns.bytes_free_at.max(turn) + Duration::from_secs_f64(bytes.seconds_at(rate.bytes));
@@ -114,10 +115,6 @@ impl Pace {
             turns.reads_free_at = turns.reads_free_at.max(turn) + Duration::from_secs_f64(1.0 / reads);
         }
         Some(turn)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Turns> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,10 +141,10 @@ const SHARE_MIN: f64 = 0.25;
 const FASTER_RATIO: f64 = 1.1;
 
 /// What is known of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Bandwidth {
     /// Bytes per second.
-    bytes: Bytes,
+    pub bytes: Bytes,
     /// Is it known? It is, too, when the user or a probe told it: what comes beside traffic is no better opinion.
     is_measured: bool,
     /// What the stretch before brought.
@@ -186,11 +183,6 @@ impl Bandwidth {
             undisturbed: None,
             pushed: None,
         }
-    }
-
-    /// Bytes per second.
-    pub fn bytes(&self) -> Bytes {
-        self.bytes
     }
 
     /// The first measurement of large reads counts for more than the profile: one that nobody disturbed, or the faster of two beside
@@ -244,11 +236,7 @@ pub struct Others {
 impl Others {
     /// Asks, unless it was asked a moment ago. Returns the bytes that came since the last time; what a process fetched that has ended since
     /// is not known.
-    pub fn look(&mut self, traffic: &dyn Traffic) -> u64 {
-        self.look_at(traffic, Instant::now())
-    }
-
-    fn look_at(&mut self, traffic: &dyn Traffic, now: Instant) -> u64 {
+    pub fn look(&mut self, traffic: &dyn Traffic, now: Instant) -> u64 {
         if self.before.is_some_and(|(at, _)| now.saturating_duration_since(at) < INTERVAL) {
             return 0;
         }
@@ -261,12 +249,6 @@ impl Others {
         let rate = more as f64 / now.saturating_duration_since(at).as_secs_f64();
         self.rate = Some(self.rate.map_or(rate, |before| (before + rate) / 2.0));
         more
-    }
-
-    /// Others that fetch so many bytes a second.
-    #[cfg(test)]
-    pub fn fetching(rate: f64) -> Others {
-        Others { before: None, rate: Some(rate) }
     }
 
     fn bytes_per_second(&self) -> f64 {
@@ -321,17 +303,11 @@ const MISSES_MAX: f64 = 4.0;
 pub const MISS_BYTES: f64 = 8192.0;
 
 /// How much the server would ask of the device if it never waited for it: it works for so long between two misses.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Appetite {
     /// When it was asked last, what was fetched and worked by then.
     before: Option<(Instant, Bytes, Duration)>,
-    pub may_flow: bool,
-}
-
-impl Default for Appetite {
-    fn default() -> Appetite {
-        Appetite { before: None, may_flow: true }
-    }
+    pub cannot_flow: bool,
 }
 
 impl Appetite {
@@ -346,7 +322,7 @@ impl Appetite {
         if let Some((_, fetched_before, work_before)) = self.before {
             let fetched = Bytes(fetched.0.saturating_sub(fetched_before.0));
             let processors = thread::available_parallelism().map_or(1, usize::from);
-            self.may_flow = may_flow(fetched, work.saturating_sub(work_before), processors, reads_per_second);
+            self.cannot_flow = !may_flow(fetched, work.saturating_sub(work_before), processors, reads_per_second);
         }
         self.before = Some((Instant::now(), fetched, work));
     }
@@ -498,69 +474,69 @@ mod bandwidth_tests {
     #[test]
     fn a_stretch_of_small_files_is_no_measurement_of_the_device() {
         let mut bandwidth = new(ProfileSource::Default);
-        let default = bandwidth.bytes();
+        let default = bandwidth.bytes;
         bandwidth.learn(large(0, Beside::Nobody));
         bandwidth.learn(large(1_000_000, Beside::Nobody));
-        assert_eq!(bandwidth.bytes(), default, "a restore never comes to a stop");
+        assert_eq!(bandwidth.bytes, default, "a restore never comes to a stop");
         bandwidth.learn(Stretch { is_large: false, ..large(100_000_000, Beside::Nobody) });
-        assert_eq!(bandwidth.bytes(), default, "small reads are short of something else");
+        assert_eq!(bandwidth.bytes, default, "small reads are short of something else");
         bandwidth.learn(large(90_000_000, Beside::Nobody));
-        assert_eq!(bandwidth.bytes(), Bytes(90_000_000), "measured on the device itself");
+        assert_eq!(bandwidth.bytes, Bytes(90_000_000), "measured on the device itself");
         bandwidth.learn(large(80_000_000, Beside::Others));
-        assert_eq!(bandwidth.bytes(), Bytes(90_000_000));
+        assert_eq!(bandwidth.bytes, Bytes(90_000_000));
         bandwidth.learn(Stretch { is_large: false, ..large(2_000_000_000, Beside::Others) });
-        assert_eq!(bandwidth.bytes(), Bytes(90_000_000), "after a lull a limit gives more at first");
+        assert_eq!(bandwidth.bytes, Bytes(90_000_000), "after a lull a limit gives more at first");
         bandwidth.learn(Stretch { is_large: false, ..large(1_900_000_000, Beside::Others) });
-        assert_eq!(bandwidth.bytes(), Bytes(1_900_000_000));
+        assert_eq!(bandwidth.bytes, Bytes(1_900_000_000));
     }
 
     #[test]
     fn what_others_leave_is_not_the_devices_bandwidth() {
         let mut bandwidth = new(ProfileSource::Default);
-        let default = bandwidth.bytes();
+        let default = bandwidth.bytes;
         (0..5).for_each(|_| bandwidth.learn(large(90_000_000, Beside::Others)));
         bandwidth.learn(large(80_000_000, Beside::OthersPushed));
         bandwidth.learn(large(90_000_000, Beside::Others));
         bandwidth.learn(large(80_000_000, Beside::OthersPushed));
-        assert_eq!(bandwidth.bytes(), default, "one stretch is no proof");
+        assert_eq!(bandwidth.bytes, default, "one stretch is no proof");
         bandwidth.learn(large(85_000_000, Beside::OthersPushed));
-        assert_eq!(bandwidth.bytes(), Bytes(85_000_000), "more reads would have brought no more");
+        assert_eq!(bandwidth.bytes, Bytes(85_000_000), "more reads would have brought no more");
         (0..5).for_each(|_| bandwidth.learn(large(60_000_000, Beside::OthersPushed)));
-        assert_eq!(bandwidth.bytes(), Bytes(85_000_000));
+        assert_eq!(bandwidth.bytes, Bytes(85_000_000));
     }
 
     #[test]
     fn a_limit_lets_a_little_more_through_now_and_then() {
         let mut bandwidth = new(ProfileSource::Default);
-        let default = bandwidth.bytes();
+        let default = bandwidth.bytes;
         (0..5).for_each(|_| bandwidth.learn(large(default.0 * 107 / 100, Beside::Others)));
-        assert_eq!(bandwidth.bytes(), default);
+        assert_eq!(bandwidth.bytes, default);
     }
 
     #[test]
     fn what_was_told_of_the_device_is_not_forgotten_beside_traffic() {
         let mut bandwidth = new(ProfileSource::Told);
-        let told = bandwidth.bytes();
+        let told = bandwidth.bytes;
         (0..3).for_each(|_| bandwidth.learn(large(told.0 / 2, Beside::OthersPushed)));
-        assert_eq!(bandwidth.bytes(), told);
+        assert_eq!(bandwidth.bytes, told);
         (0..2).for_each(|_| bandwidth.learn(large(told.0 * 2, Beside::Others)));
-        assert_eq!(bandwidth.bytes(), Bytes(told.0 * 2));
+        assert_eq!(bandwidth.bytes, Bytes(told.0 * 2));
     }
 
     #[test]
     fn a_bandwidth_that_is_no_longer_there_is_forgotten_when_nobody_disturbs() {
         let mut bandwidth = new(ProfileSource::Told);
-        let told = bandwidth.bytes();
+        let told = bandwidth.bytes;
         let (half, tenth) = (told.0 / 2, told.0 / 10);
         let (nobody, others) = (Beside::Nobody, Beside::Others);
         for (achieved, beside) in [(half, nobody), (half, others), (half, nobody), (tenth, nobody), (half, nobody)] {
             bandwidth.learn(large(achieved, beside));
-            assert_eq!(bandwidth.bytes(), told, "one stretch, or one of small files, is no proof");
+            assert_eq!(bandwidth.bytes, told, "one stretch, or one of small files, is no proof");
         }
         bandwidth.learn(large(half - 1, nobody));
-        assert_eq!(bandwidth.bytes(), Bytes(half), "the faster of two");
+        assert_eq!(bandwidth.bytes, Bytes(half), "the faster of two");
         (0..2).for_each(|_| bandwidth.learn(large(told.0, others)));
-        assert_eq!(bandwidth.bytes(), told);
+        assert_eq!(bandwidth.bytes, told);
     }
 }
 
@@ -571,6 +547,13 @@ mod others_tests {
 
     use super::*;
     use ::host::linux::process::Busy;
+
+    impl Others {
+        /// Others that fetch so many bytes a second.
+        pub fn fetching(rate: f64) -> Others {
+            Others { before: None, rate: Some(rate) }
+        }
+    }
 
     /// Bytes that were fetched so far; `None`: nobody knows.
     struct Fetching(Mutex<Cell<Option<u64>>>);
@@ -595,18 +578,18 @@ mod others_tests {
         let server = Fetching(Mutex::new(Cell::new(Some(1000))));
         let (mut others, start) = (Others::default(), Instant::now());
         let at = |tenths: u32| start + INTERVAL * tenths;
-        assert_eq!(others.look_at(&server, at(0)), 0, "what was before is not known");
+        assert_eq!(others.look(&server, at(0)), 0, "what was before is not known");
         server.set(Some(5000));
-        assert_eq!(others.look_at(&server, at(0)), 0, "it was asked a moment ago");
-        assert_eq!(others.look_at(&server, at(1)), 4000);
+        assert_eq!(others.look(&server, at(0)), 0, "it was asked a moment ago");
+        assert_eq!(others.look(&server, at(1)), 4000);
         server.set(Some(3000));
-        assert_eq!(others.look_at(&server, at(2)), 0, "a process took what it fetched along");
+        assert_eq!(others.look(&server, at(2)), 0, "a process took what it fetched along");
         server.set(None);
-        assert_eq!((others.look_at(&server, at(3)), others.rate), (0, None));
+        assert_eq!((others.look(&server, at(3)), others.rate), (0, None));
         server.set(Some(1000));
-        others.look_at(&server, at(4));
+        others.look(&server, at(4));
         server.set(Some(820_200));
-        others.look_at(&server, at(5));
+        others.look(&server, at(5));
         assert_eq!(others.reads_per_second().round(), 1000.0, "what is seen first is believed");
     }
 
@@ -618,7 +601,7 @@ mod others_tests {
         assert_eq!(others.leave(all), all);
         let mut fetch = |tenths: u32, bytes: u64| {
             server.set(Some(bytes));
-            others.look_at(&server, start + INTERVAL * tenths);
+            others.look(&server, start + INTERVAL * tenths);
             others.leave(all)
         };
         fetch(0, 0);
@@ -652,8 +635,8 @@ mod appetite_tests {
                 None
             }
         }
-        let mut appetite = Appetite { before: None, may_flow: false };
+        let mut appetite = Appetite { before: None, cannot_flow: true };
         appetite.look(&Unseen, 3000.0);
-        assert!(appetite.may_flow);
+        assert!(!appetite.cannot_flow);
     }
 }

@@ -5,17 +5,46 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures_util::{StreamExt as _, stream};
 use roaring::RoaringBitmap;
 
-use super::files;
-use crate::warm::Refusal;
+use crate::files::Found;
 use crate::warm::heat::{self, Evidence};
 use crate::warm::plan::{Precedence, WantedFork};
 use crate::warm::receipt::{FoundAs, SkipReason};
+use crate::warm::{PlannedDevice, Refusal, Sharing};
 use crate::{ForkMap, Identity, Map, RelationMap, TierState, Tiers, compute_identities};
 use ::host::units::{Bytes, Fork};
 use postgres::{Database, Error, Relation, RelationKind, RelationPath, Server, read_databases, read_relations};
 
 /// Less that is left out is not worth a remark.
 const REMARKED_MIN: Bytes = Bytes(1 << 20);
+
+/// How to restore.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreOptions {
+    pub device: PlannedDevice,
+    /// Does the device turn, so that what lies together should be read together?
+    pub seeks: bool,
+    /// Threads that read when nobody else needs the device.
+    pub threads: usize,
+    /// How the device is shared with live traffic.
+    pub sharing: Sharing,
+    /// Connections that load shared_buffers.
+    pub connections: usize,
+    /// Bytes that both tiers may load together.
+    pub budget: Option<Bytes>,
+    /// Bytes that the buffers tier may load of that; `None`: as many buffers as are free.
+    pub buffers_budget: Option<Bytes>,
+    /// Bytes per second that may be read from the device.
+    pub max_rate: Option<Bytes>,
+    pub create_extensions: bool,
+    /// Take out of the page cache what is in shared_buffers at the end.
+    pub no_double: bool,
+    /// Plan and tell; read nothing.
+    pub is_dry_run: bool,
+    /// Is the snapshot of this cluster? Only then do its paths mean anything.
+    pub same_cluster: bool,
+    /// Reads nothing before the server has said whether it has any use for the page cache.
+    pub awaits_server: bool,
+}
 
 /// The part of a snapshot that was asked for.
 #[derive(Debug)]
@@ -33,16 +62,11 @@ impl Request {
         Request { map, tiers, identities }
     }
 
-    /// Does the OS tier read what was in shared_buffers too? What the buffers tier is to load comes off the device in
-    /// large reads first, instead of block by block; and of a snapshot that knows shared_buffers alone it is all there
-    /// is.
-    fn reads_buffers(&self) -> bool {
-        self.tiers.buffers || self.map.os != TierState::Measured
-    }
-
-    /// The blocks of a fork that the OS tier is to have.
+    /// The blocks of a fork that the OS tier is to have. What the buffers tier is to load comes off the device in large
+    /// reads first, instead of block by block; and of a snapshot that knows shared_buffers alone it is all there is.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
-        if self.reads_buffers() { &fork.os | fork.all_buffers() } else { fork.os.clone() }
+        let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
+        if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
     }
 
     /// One entry for every fork of which something is wanted, at the place that the snapshot knows.
@@ -203,7 +227,7 @@ pub enum Asks {
 /// What became of a fork's files.
 #[derive(Clone, Debug)]
 pub enum State {
-    There(files::Found),
+    There(Found),
     Missing,
     Refused(Refusal),
 }
@@ -214,8 +238,13 @@ pub struct Planned {
     pub entry: Entry,
     pub blocks: u64,
     pub wanted_blocks: u64,
-    pub truncated_blocks: u64,
     pub resident_before: u64,
+    found: FoundAs,
+    /// Blocks asked for that are past the end by now.
+    truncated_blocks: u64,
+    /// Blocks of a rewritten fork that are not asked for any more, though there still is that much of it.
+    left_out_blocks: u64,
+    grown_blocks: u64,
 }
 
 /// What there is to say of a fork when all is done.
@@ -264,35 +293,36 @@ pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap)
 
 impl Entry {
     /// For the plan: what is wanted of the blocks that there are.
-    pub fn prepare(self, found: files::Found) -> (Planned, WantedFork) {
-        let mut levels = match &self.asks {
-            Asks::Levels(levels) => levels.clone(),
+    pub fn prepare(self, found: Found) -> (Planned, WantedFork) {
+        let Found { blocks, resident } = found;
+        let asked_blocks = self.asks.blocks();
+        // A rewrite that left less than was asked for, such as TRUNCATE, has truncated the fork as well.
+        let gone = asked_blocks.saturating_sub(blocks);
+        let (mut levels, mut truncated_blocks, left_out_blocks, found) = match &self.asks {
+            Asks::Levels(levels) => (levels.clone(), 0, 0, self.found),
+            _ if blocks == 0 => (Vec::new(), gone, 0, FoundAs::Emptied),
             Asks::Whole { heat, .. } => {
                 let mut all = RoaringBitmap::new();
-                all.insert_range(0..u32::try_from(found.blocks).unwrap_or(u32::MAX));
-                vec![(*heat, all)]
+                all.insert_range(0..u32::try_from(blocks).unwrap_or(u32::MAX));
+                (vec![(*heat, all)], gone, 0, self.found)
             }
-            Asks::Nothing { .. } => Vec::new(),
+            Asks::Nothing { .. } => (Vec::new(), gone, asked_blocks - gone, FoundAs::NotFound),
         };
-        // A rewrite that left less than was asked for, such as TRUNCATE, has truncated the fork as well.
-        let mut truncated_blocks = match self.asks {
-            Asks::Levels(_) => 0,
-            Asks::Whole { asked_blocks, .. } | Asks::Nothing { asked_blocks } => {
-                asked_blocks.saturating_sub(found.blocks)
-            }
-        };
-        if let Ok(end) = u32::try_from(found.blocks) {
-            truncated_blocks += levels.iter_mut().map(|(_, blocks)| blocks.remove_range(end..)).sum::<u64>();
+        if let Ok(end) = u32::try_from(blocks) {
+            truncated_blocks += levels.iter_mut().map(|(_, wanted)| wanted.remove_range(end..)).sum::<u64>();
         }
+        let is_grown = matches!(self.asks, Asks::Levels(_));
         let planned = Planned {
-            blocks: found.blocks,
+            blocks,
             wanted_blocks: levels.iter().map(|(_, blocks)| blocks.len()).sum(),
+            resident_before: count_resident(&levels, &resident),
+            found,
             truncated_blocks,
-            resident_before: count_resident(&levels, &found.resident),
+            left_out_blocks,
+            grown_blocks: if is_grown { blocks.saturating_sub(self.snapshot_blocks) } else { 0 },
             entry: self,
         };
         let Entry { precedence, is_index, .. } = planned.entry;
-        let (blocks, resident) = (found.blocks, found.resident);
         let wanted = WantedFork { precedence, is_index, blocks, levels, resident, places: Vec::new() };
         (planned, wanted)
     }
@@ -328,37 +358,17 @@ impl Planned {
     /// The row of a fork when all is done. `missing` says why what is not resident is not.
     pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
         missing.push((SkipReason::Truncated, self.truncated_blocks, None));
-        missing.push((SkipReason::Rewritten, self.left_out_blocks(), None));
+        missing.push((SkipReason::Rewritten, self.left_out_blocks, None));
         Row {
             relation: self.entry.relation,
             fork: self.entry.fork,
-            found: self.found(),
-            asked_blocks: self.wanted_blocks + self.truncated_blocks + self.left_out_blocks(),
+            found: self.found,
+            asked_blocks: self.wanted_blocks + self.truncated_blocks + self.left_out_blocks,
             resident_before: Some(self.resident_before),
             resident_after,
             read_bytes,
-            grown_blocks: match self.entry.asks {
-                Asks::Levels(_) => self.blocks.saturating_sub(self.entry.snapshot_blocks),
-                Asks::Whole { .. } | Asks::Nothing { .. } => 0,
-            },
+            grown_blocks: self.grown_blocks,
             skips: missing,
-        }
-    }
-
-    fn found(&self) -> FoundAs {
-        match self.entry.asks {
-            Asks::Levels(_) => self.entry.found,
-            _ if self.blocks == 0 => FoundAs::Emptied,
-            Asks::Whole { .. } => self.entry.found,
-            Asks::Nothing { .. } => FoundAs::NotFound,
-        }
-    }
-
-    /// Blocks of a rewritten fork that are not asked for any more, though there still is that much of it.
-    fn left_out_blocks(&self) -> u64 {
-        match self.entry.asks {
-            Asks::Nothing { asked_blocks } => asked_blocks - self.truncated_blocks,
-            Asks::Levels(_) | Asks::Whole { .. } => 0,
         }
     }
 }

@@ -13,7 +13,7 @@ use roaring::RoaringBitmap;
 use super::*;
 use crate::warm::receipt::FoundAs;
 use crate::warm::traffic::{Sharing, Traffic};
-use crate::warm::{Control, DeviceProfile, Phase, ProfileSource, Room, Unwatched, Watcher};
+use crate::warm::{Control, DeviceProfile, Phase, PlannedDevice, ProfileSource, Room, Unwatched, Watcher};
 use crate::{ForkMap, Map, MapSource, RelationMap, TierState, Tiers};
 use ::host::linux::direct_read::Extent;
 use ::host::linux::machine::{LoadableMemory, MemoryBound};

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use procfs::process::{MountInfo, Process};
+use serde::{Deserialize, Serialize};
 
 use crate::linux::process::read_mounts;
 use crate::linux::{DeviceNumber, Error};
@@ -252,9 +253,11 @@ const V2_LIMIT: &str = "io.max";
 const V2_STATISTICS: &str = "io.stat";
 
 /// A limit on what is read from a device. `None` is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadLimit {
+    #[serde(rename = "riops")]
     pub reads_per_second: Option<u64>,
+    #[serde(rename = "rbps")]
     pub read_bytes_per_second: Option<Bytes>,
 }
 

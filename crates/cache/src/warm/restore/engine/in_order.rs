@@ -3,9 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Place, Read, Work, lock};
+use super::{Place, Read, Work};
 use ::host::linux;
-use ::host::linux::page_cache::{CachedFile, InOrder, Window};
+use ::host::linux::page_cache::{CachedFile, Window};
+use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
 /// A stretch of which a smaller part would come in order is not worth a file of its own.
@@ -15,9 +16,8 @@ const IN_ORDER_RATIO: f64 = 0.5;
 struct Stretch<'a> {
     read: Read,
     slice: Option<usize>,
-    /// The segment's first block. The others are within the segment.
+    /// The first block of its segment.
     first: u64,
-    range: BlockRange,
     file: &'a dyn CachedFile,
     /// What of it was cached before.
     cached: Vec<PageRange>,
@@ -55,11 +55,30 @@ impl Work<'_> {
         let Ok(cached) = cached else { return read };
         // Last, for it is dear: a file, a pipe and /dev/null.
         let Ok(mut in_order) = file.open_in_order(window) else { return read };
-        let stretch = Stretch { read, slice, first, range, file: &*file, cached };
-        let step = self.piece_blocks(window);
-        let mut at = self.read_stretch(&stretch, &mut *in_order, step, end);
+        let stretch = Stretch { read, slice, first, file: &*file, cached };
+        let (step, pace) = (self.piece_blocks(window), &self.engine.governor.pace);
+        let (mut at, has_failed) =
+            self.read_parts(&stretch, BlockRange::new(range.start, end), step, |part, missing| {
+                let mut fill = |part| in_order.apply_read(self.engine.files.pages(part)).map(|filled| filled.0);
+                let filled = pace.read(missing, || fill(part))?;
+                self.keep_hot(&fork.hot, stretch.read_of(part).range, first, fill)?;
+                Ok(missing.0.min(filled))
+            });
+        if has_failed {
+            self.in_order_fails.store(true, Ordering::Relaxed);
+        }
+        // What is left and is not on its way already. The rest is left alone: one of its pages tells the kernel to read on behind the
+        // stretch, whoever reads it and however (PG_readahead in mm/readahead.c).
         if at == end {
-            at = self.read_tail(&stretch, at, step, buffer);
+            (at, _) = self.read_parts(&stretch, BlockRange::new(at, range.end), step, |part, missing| {
+                let mut fill = |run: BlockRange| self.fill(&*file, run, buffer);
+                let mut short = 0;
+                for run in self.absent(&*file, part)? {
+                    short += self.bytes(run) - pace.read(Bytes(self.bytes(run)), || fill(run))?;
+                    self.keep_hot(&fork.hot, stretch.read_of(run).range, first, &mut fill)?;
+                }
+                Ok(missing.0.saturating_sub(short))
+            });
         }
         if at < range.end {
             let reach = window.reach().0 / u64::from(self.engine.files.geometry.block_size);
@@ -68,52 +87,27 @@ impl Work<'_> {
         Read { range: BlockRange::new(first + at, read.range.end), ..read }
     }
 
-    /// Reads in order up to `end`. Returns how far it came.
-    fn read_stretch(&self, stretch: &Stretch<'_>, in_order: &mut dyn InOrder, step: u64, end: u64) -> u64 {
-        let hot = &self.engine.forks[stretch.read.fork].entry.hot;
-        let mut at = stretch.range.start;
-        while at < end && self.may_read_in_order() {
-            let part = next_part(at, step, end);
+    /// Reads a part of a stretch after another, as long as nobody comes. `read` is given the part and what of it was not cached before,
+    /// and returns the bytes that came. Returns how far it came, and whether a read failed.
+    fn read_parts(
+        &self,
+        stretch: &Stretch<'_>,
+        parts: BlockRange,
+        step: u64,
+        mut read: impl FnMut(BlockRange, Bytes) -> Result<u64, linux::Error>,
+    ) -> (u64, bool) {
+        let mut at = parts.start;
+        while at < parts.end && self.may_read_in_order() {
+            // Up to a multiple of `step`, or the end.
+            let part = BlockRange::new(at, ((at / step + 1) * step).min(parts.end));
+            let Ok(loaded) = read(part, self.missing_bytes(part, stretch)) else { return (at, true) };
             let done = stretch.read_of(part);
-            let missing_bytes = self.missing_bytes(part, stretch);
-            let mut fill = |part| in_order.apply_read(self.engine.files.pages(part)).map(|filled| filled.0);
-            let filled = self.engine.governor.read(missing_bytes, || fill(part));
-            let kept = filled.and_then(|filled| {
-                self.keep_hot(hot, done.range, stretch.first, fill)?;
-                Ok(filled)
-            });
-            let Ok(filled) = kept else {
-                self.in_order_fails.store(true, Ordering::Relaxed);
-                break;
-            };
-            self.note_part(stretch, part, missing_bytes.0.min(filled));
+            self.begin(stretch.slice, done);
+            self.note_brought(done, stretch.first, &stretch.cached);
+            self.note(stretch.slice, done, self.count(done, loaded));
             at = part.end;
         }
-        at
-    }
-
-    /// Reads what is left of a stretch and is not on its way already. The rest is left alone: one of its pages tells the kernel to read on
-    /// behind the stretch, whoever reads it and however (PG_readahead in mm/readahead.c). Returns how far it came.
-    fn read_tail(&self, stretch: &Stretch<'_>, start: u64, step: u64, buffer: &mut Vec<u8>) -> u64 {
-        let hot = &self.engine.forks[stretch.read.fork].entry.hot;
-        let mut at = start;
-        while at < stretch.range.end && self.may_read_in_order() {
-            let part = next_part(at, step, stretch.range.end);
-            let missing_bytes = self.missing_bytes(part, stretch);
-            let mut fill = |run: BlockRange| self.fill(stretch.file, run, buffer);
-            let read = self.absent(stretch.file, part).and_then(|absent| {
-                let mut short = 0;
-                for run in absent {
-                    short += self.bytes(run) - self.engine.governor.read(Bytes(self.bytes(run)), || fill(run))?;
-                    self.keep_hot(hot, stretch.read_of(run).range, stretch.first, &mut fill)?;
-                }
-                Ok(short)
-            });
-            let Ok(short) = read else { break };
-            self.note_part(stretch, part, missing_bytes.0.saturating_sub(short));
-            at = part.end;
-        }
-        at
+        (at, false)
     }
 
     /// Runs of the blocks of a segment that are neither cached nor on their way.
@@ -136,14 +130,6 @@ impl Work<'_> {
         Ok(runs)
     }
 
-    /// Notes what came of blocks of the stretch.
-    fn note_part(&self, stretch: &Stretch<'_>, part: BlockRange, loaded: u64) {
-        let done = stretch.read_of(part);
-        self.begin(stretch.slice, done);
-        self.note_brought(done, stretch.first, &stretch.cached);
-        self.note(stretch.slice, done, self.count(done, loaded));
-    }
-
     /// What the kernel has read ahead of a stretch that was left came by it too, or is on its way.
     fn note_ahead(&self, stretch: &Stretch<'_>, ahead: BlockRange) {
         let Ok(absent) = self.absent(stretch.file, ahead) else { return };
@@ -157,7 +143,7 @@ impl Work<'_> {
 
     pub(super) fn may_read_in_order(&self) -> bool {
         self.engine.governor.may_read_in_order()
-            && self.engine.control.os_stopped_by().is_none()
+            && self.engine.host.control.os_stopped_by().is_none()
             && !self.in_order_fails.load(Ordering::Relaxed)
     }
 
@@ -185,9 +171,4 @@ impl Work<'_> {
         let missing = pages.pages() - stretch.cached.iter().map(within).sum::<u64>();
         Bytes(missing * self.engine.files.cache.page_bytes())
     }
-}
-
-/// What comes next of a stretch: up to a multiple of `step`, or its end.
-fn next_part(at: u64, step: u64, end: u64) -> BlockRange {
-    BlockRange::new(at, ((at / step + 1) * step).min(end))
 }

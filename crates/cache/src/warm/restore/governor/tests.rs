@@ -1,5 +1,14 @@
+use std::sync::atomic::AtomicUsize;
+
 use super::*;
-use crate::warm::DeviceProfile;
+use crate::warm::Control;
+
+impl Governor {
+    /// Others use what is in the page cache.
+    pub fn note_traffic(&self) {
+        self.lock().had_traffic = true;
+    }
+}
 
 struct Fixed(Option<Busy>);
 
@@ -11,7 +20,7 @@ impl Traffic for Fixed {
 
 /// What such traffic is taken for after two seconds of looking.
 fn load_of(governor: &Governor, busy: Option<Busy>) -> Load {
-    let mut looks = Looks::default();
+    let mut looks = Looks::beginning(Load::Waiting);
     let times = (0..2000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
     times.map(|now| governor.distrust(governor.look(&mut looks, now, true, &Fixed(busy)).0, now)).last().unwrap()
 }
@@ -41,7 +50,7 @@ fn only_large_reads_at_the_devices_own_speed_show_its_bandwidth() {
     let shows = |max_rate, reads: u64, bytes: u64| {
         let governor = Governor::new(Sharing::Fair, 16, max_rate, planned(ProfileSource::Told));
         (0..reads).for_each(|_| governor.advance(bytes));
-        governor.are_large(governor.given())
+        governor.are_large(governor.lock().given)
     };
     assert!(shows(None, 10, 256 << 10));
     assert!(!shows(None, 10, 8 << 10));
@@ -53,7 +62,7 @@ fn only_large_reads_at_the_devices_own_speed_show_its_bandwidth() {
 fn for_the_end_of_a_restore_others_wait() {
     let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
     let depth = |governor: &Governor, load| governor.allow(load).depth;
-    let second = governor.lock().bandwidth.bytes();
+    let second = governor.lock().bandwidth.bytes;
     governor.begin_plan(Bytes(second.0 * 2));
     assert!(depth(&governor, Load::Waiting) < 16);
     governor.take(second.0);
@@ -84,7 +93,7 @@ fn the_fewer_reads_others_leave_the_more_each_has_to_bring() {
 #[test]
 fn a_device_that_nobody_told_has_the_reads_that_it_shows() {
     let show = |governor: &Governor, reads: u64, bytes: u64| {
-        let start = Instant::now().checked_sub(Duration::from_secs(1)).map(|start| (start, governor.given()));
+        let start = Instant::now().checked_sub(Duration::from_secs(1)).map(|start| (start, governor.lock().given));
         (0..reads).for_each(|_| governor.advance(bytes / reads));
         governor.judge_shortage(start, Load::Waiting, Allowed { depth: 4, rate: None });
         governor.expected_reads()
@@ -104,21 +113,21 @@ fn a_device_that_nobody_told_has_the_reads_that_it_shows() {
 #[test]
 fn a_device_that_answers_nothing_for_a_while_stops_nothing() {
     let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Default));
-    let start = Instant::now().checked_sub(Duration::from_secs(1)).map(|start| (start, governor.given()));
+    let start = Instant::now().checked_sub(Duration::from_secs(1)).map(|start| (start, governor.lock().given));
     governor.judge_shortage(start, Load::Waiting, Allowed { depth: 4, rate: None });
     assert_eq!(governor.expected_reads(), 3000.0, "nothing is known of its reads");
     let allowed = governor.allow(Load::Flowing);
     assert!(allowed.rate.is_some());
-    governor.wait(Bytes(8192), &Control::default());
+    governor.pace.wait(Bytes(8192), &Control::default());
 }
 
 #[test]
 fn that_the_rest_is_cold_is_not_true_of_the_next_pass() {
     let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
     governor.note_cold_rest();
-    assert!(governor.is_cold_rest.load(Ordering::Relaxed));
+    assert!(governor.lock().is_cold_rest);
     governor.begin_pass();
-    assert!(!governor.is_cold_rest.load(Ordering::Relaxed));
+    assert!(!governor.lock().is_cold_rest);
 }
 
 #[test]
@@ -152,9 +161,9 @@ fn a_read_is_dearer_while_others_take_the_reads() {
     let DeviceProfile { reads_per_second, bandwidth, largest_read, .. } = DeviceProfile::default();
     let of_bytes = largest_read.seconds_at(bandwidth);
     assert!((4.0..6.0).contains(&most) && most / reads_per_second < of_bytes, "large reads pay for small ones: {most}");
-    governor.read_worth.store(100, Ordering::Relaxed);
+    governor.lock().read_worth = 1.0;
     assert!((governor.worth_after(0.5) - READ_WORTH_STEP).abs() < 1e-9);
-    governor.read_worth.store(290, Ordering::Relaxed);
+    governor.lock().read_worth = 2.9;
     assert!(governor.worth_after(0.9) == 2.9 && governor.worth_after(0.95) < 2.9);
     governor.begin(&Fixed(None));
     assert_eq!(governor.worth_after(0.5), 1.0, "nobody else is there");
@@ -167,5 +176,5 @@ fn only_as_many_threads_read_as_the_traffic_leaves_room_for() {
     let asked = AtomicUsize::new(0);
     governor.enter(1, || asked.fetch_add(1, Ordering::Relaxed) < 3);
     assert_eq!(asked.into_inner(), 4);
-    assert_eq!(governor.depth.load(Ordering::Relaxed), 1);
+    assert_eq!(governor.lock().depth, 1);
 }

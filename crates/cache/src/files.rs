@@ -1,0 +1,233 @@
+//! The files of a cluster's relations: how long a fork is, what of it is in the page cache, and dropping blocks from there.
+
+use std::ops::Range;
+use std::path::Path;
+
+use roaring::RoaringBitmap;
+
+use crate::warm::plan::{Geometry, Place};
+use host::linux;
+use host::linux::direct_read::Extent;
+use host::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
+use host::units::{BlockRange, Bytes, Fork, PageRange};
+use postgres::{DataDirectory, RelationPath};
+
+/// Where the files are and how they are cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    pub cache: &'a dyn PageCache,
+    pub directory: &'a Path,
+    pub geometry: Geometry,
+}
+
+/// What a fork's files are like now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    pub blocks: u64,
+    /// The resident ones of the first blocks, as many as were asked about.
+    pub resident: RoaringBitmap,
+}
+
+/// What became of blocks that were to be dropped.
+#[derive(Debug, Default)]
+pub struct Dropped {
+    /// Bytes of them that were cached before, and after.
+    pub before_bytes: Bytes,
+    pub after_bytes: Bytes,
+    /// Bytes of those that stayed and have yet to be written; 0 where the kernel does not tell.
+    pub unwritten_bytes: Bytes,
+    /// The runs of which something stayed.
+    pub stayed: RoaringBitmap,
+    /// The first thing that went wrong. What it was about stays, and is not counted.
+    pub error: Option<linux::Error>,
+}
+
+impl<'a> Files<'a> {
+    /// Those of a data directory.
+    pub fn of(cache: &'a dyn PageCache, directory: &'a DataDirectory) -> Files<'a> {
+        let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };
+        Files { cache, directory: &directory.path, geometry }
+    }
+
+    /// Opens one segment; `None` when it is gone.
+    pub fn open(
+        &self,
+        path: &RelationPath,
+        fork: Fork,
+        segment: u32,
+    ) -> Result<Option<Box<dyn CachedFile>>, linux::Error> {
+        self.cache.open(&path.segment_file(self.directory, fork, segment))
+    }
+
+    /// Looks at a fork: its length, and the residency of its segments up to block `end`. `None` when it has no file.
+    pub fn read_fork(&self, path: &RelationPath, fork: Fork, end: u64) -> Result<Option<Found>, linux::Error> {
+        let segment_blocks = u64::from(self.geometry.segment_blocks);
+        let mut found: Option<Found> = None;
+        for segment in 0.. {
+            let Some(Found { blocks, resident }) = self.read_segment(path, fork, segment, end)? else { break };
+            let fork = found.get_or_insert_default();
+            fork.resident |= resident;
+            fork.blocks = u64::from(segment) * segment_blocks + blocks;
+            if blocks < segment_blocks {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Looks at a segment: its length, and its residency if it begins before block `end`. `None` when it is gone.
+    pub fn read_segment(
+        &self,
+        path: &RelationPath,
+        fork: Fork,
+        segment: u32,
+        end: u64,
+    ) -> Result<Option<Found>, linux::Error> {
+        let Some(file) = self.open(path, fork, segment)? else { return Ok(None) };
+        let Geometry { block_size, segment_blocks } = self.geometry;
+        let blocks = (file.size_bytes() / u64::from(block_size)).min(segment_blocks.into());
+        let first = u64::from(segment) * u64::from(segment_blocks);
+        let resident = match first < end {
+            true => read_resident_blocks(&*file, self.cache.page_bytes(), block_size.into(), first..first + blocks)?,
+            false => RoaringBitmap::new(),
+        };
+        Ok(Some(Found { blocks, resident }))
+    }
+
+    /// Where a fork of so many blocks lies on its device; nothing of what cannot be told.
+    pub fn read_places(&self, path: &RelationPath, fork: Fork, blocks: u64) -> Vec<Place> {
+        let Geometry { block_size, segment_blocks } = self.geometry;
+        let mut places = Vec::new();
+        for segment in 0..blocks.div_ceil(segment_blocks.into()) as u32 {
+            let Ok(Some(file)) = self.open(path, fork, segment) else { break };
+            let first = u64::from(segment) * u64::from(segment_blocks);
+            let place = |extent: Extent| Place {
+                first_block: first + extent.start / u64::from(block_size),
+                device_bytes: extent.device_start,
+            };
+            places.extend(file.read_extents().unwrap_or_default().into_iter().map(place));
+        }
+        places
+    }
+
+    /// Drops pages of a fork from the page cache: of each run of `blocks`, within its segment, those that `choose` names.
+    pub fn drop_blocks(
+        &self,
+        path: &RelationPath,
+        fork: Fork,
+        blocks: &RoaringBitmap,
+        choose: impl Fn(&dyn CachedFile, BlockRange) -> Result<Vec<PageRange>, linux::Error>,
+    ) -> Dropped {
+        let segment_blocks = u64::from(self.geometry.segment_blocks);
+        let mut dropped = Dropped::default();
+        let mut blocks = blocks.clone();
+        while let Some(first) = blocks.min() {
+            let segment = u64::from(first) / segment_blocks;
+            let start = segment * segment_blocks;
+            let mut within = blocks.clone();
+            if let Ok(end) = u32::try_from(start + segment_blocks) {
+                within.remove_range(end..);
+            }
+            blocks -= &within;
+            let file = match self.open(path, fork, segment as u32) {
+                Ok(Some(file)) => file,
+                Ok(None) => continue,
+                Err(error) => {
+                    dropped.error.get_or_insert(error);
+                    continue;
+                }
+            };
+            let mut drop_pages = |pages: PageRange| {
+                let bytes = |cached: u64| Bytes(cached * self.cache.page_bytes());
+                let before = file.read_counts(pages)?.cached;
+                file.apply_drop(pages)?;
+                let after = file.read_counts(pages)?;
+                dropped.before_bytes += bytes(before);
+                dropped.after_bytes += bytes(after.cached);
+                dropped.unwritten_bytes += bytes(after.dirty + after.writeback);
+                Ok::<bool, linux::Error>(after.cached > 0)
+            };
+            let (mut stayed, mut error) = (RoaringBitmap::new(), None);
+            let mut runs = within.iter();
+            while let Some(blocks) = runs.next_range() {
+                let run = BlockRange::new(u64::from(*blocks.start()) - start, u64::from(*blocks.end()) + 1 - start);
+                let mut drop_all =
+                    |all: Vec<PageRange>| all.into_iter().try_fold(false, |some, pages| Ok(drop_pages(pages)? || some));
+                // The kernel keeps what it likes anyway: an error is no more than that.
+                match choose(&*file, run).and_then(&mut drop_all) {
+                    Ok(true) => _ = stayed.insert_range(blocks),
+                    Ok(false) => {}
+                    Err(failed) => _ = error.get_or_insert(failed),
+                }
+            }
+            dropped.stayed |= stayed;
+            dropped.error = dropped.error.or(error);
+        }
+        dropped
+    }
+
+    /// Bytes of a block and of a page.
+    fn sizes(&self) -> (u64, u64) {
+        (self.geometry.block_size.into(), self.cache.page_bytes())
+    }
+
+    /// The pages that hold blocks of a segment.
+    pub fn pages(&self, range: BlockRange) -> PageRange {
+        let (block_size, page_bytes) = self.sizes();
+        PageRange::new(range.start * block_size / page_bytes, (range.end * block_size).div_ceil(page_bytes))
+    }
+
+    /// The blocks of a segment of which some page is in `pages`.
+    pub fn blocks_with(&self, pages: PageRange) -> BlockRange {
+        let (block_size, page_bytes) = self.sizes();
+        BlockRange::new(pages.start * page_bytes / block_size, (pages.end * page_bytes).div_ceil(block_size))
+    }
+
+    /// The pages that hold nothing but these blocks of a segment.
+    pub fn pages_within(&self, range: BlockRange) -> PageRange {
+        let (block_size, page_bytes) = self.sizes();
+        let (start, end) = ((range.start * block_size).div_ceil(page_bytes), range.end * block_size / page_bytes);
+        PageRange::new(start, end.max(start))
+    }
+}
+
+/// The resident blocks of a segment's file that has these blocks of its fork.
+pub fn read_resident_blocks(
+    file: &dyn CachedFile,
+    page_bytes: u64,
+    block_size: u64,
+    blocks: Range<u64>,
+) -> Result<RoaringBitmap, linux::Error> {
+    let mut resident = RoaringBitmap::new();
+    for pages in read_resident_pages(file, page_bytes)? {
+        let whole = whole_blocks(pages, page_bytes, block_size, blocks.end - blocks.start);
+        resident.insert_range(numbers(BlockRange::new(blocks.start + whole.start, blocks.start + whole.end)));
+    }
+    resident.optimize();
+    Ok(resident)
+}
+
+/// The blocks of a segment of so many of which every page is in `pages`. A page may be larger than a block, too.
+fn whole_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u64) -> BlockRange {
+    let start = (pages.start * page_bytes).div_ceil(block_size);
+    let end = (pages.end * page_bytes / block_size).min(blocks);
+    BlockRange::new(start, end.max(start))
+}
+
+/// Blocks as bitmaps know them. A relation has at most 2³² − 2 of them; a file that claims more is not PostgreSQL's.
+pub fn numbers(range: BlockRange) -> Range<u32> {
+    let clamp = |block: u64| u32::try_from(block).unwrap_or(u32::MAX);
+    clamp(range.start)..clamp(range.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_larger_than_blocks_are_understood() {
+        let of = |start, end| whole_blocks(PageRange::new(start, end), 65_536, 8192, 20);
+        assert_eq!(of(0, 1), BlockRange::new(0, 8));
+        assert_eq!(of(1, 3), BlockRange::new(8, 20), "the last page ends after the file");
+    }
+}
